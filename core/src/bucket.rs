@@ -1,0 +1,77 @@
+//! The cell of a token bucket: where its one word is changed.
+
+use crate::clock::Time;
+use crate::row::{Moved, Row, Step};
+use crate::word::{Bucket, Charge, Word};
+
+/// The answer to an attempt to spend, and the word that it left or met.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub(crate) enum Take {
+    Granted(Word),
+    Denied(Word),
+}
+
+/// Takes `cost` thousandths if they are there. A refusal stores nothing, but to mend a stamp that a
+/// clock fault left in the future.
+#[inline]
+pub(crate) fn take(
+    row: &Row<'_>,
+    at: usize,
+    bucket: &Bucket,
+    cost: u64,
+    time: &mut Time<'_>,
+) -> Result<Take, Moved> {
+    row.update(at, |seen| match bucket.charge(Word(seen), cost, time.now()) {
+        Charge::Granted(word) => Step::Write(word.0, Take::Granted(word)),
+        Charge::Denied => Step::Keep(Take::Denied(Word(seen))),
+        Charge::Future => in_doubt(bucket, Word(seen), cost, time),
+    })
+}
+
+/// The stamp is ahead of our clock: another thread's clock reading is newer, or a clock fault.
+#[cold]
+fn in_doubt(bucket: &Bucket, word: Word, cost: u64, time: &mut Time<'_>) -> Step<Take> {
+    time.doubt();
+    let mended = bucket.mended(word, time.now());
+    match bucket.charge(mended, cost, time.now()) {
+        Charge::Granted(next) => Step::Write(next.0, Take::Granted(next)),
+        _ if mended == word => Step::Keep(Take::Denied(word)),
+        _ => Step::Write(mended.0, Take::Denied(mended)),
+    }
+}
+
+/// Spends without asking, down to nothing.
+pub(crate) fn record(
+    row: &Row<'_>,
+    at: usize,
+    bucket: &Bucket,
+    cost: u64,
+    time: &mut Time<'_>,
+) -> Result<(), Moved> {
+    row.update(at, |seen| {
+        let mut word = Word(seen);
+        if bucket.drain(word, cost, time.now()) == Charge::Future {
+            time.doubt();
+            word = bucket.mended(word, time.now());
+        }
+        match bucket.drain(word, cost, time.now()) {
+            Charge::Granted(next) => Step::Write(next.0, ()),
+            _ => Step::Keep(()),
+        }
+    })
+}
+
+/// Gives back, never above full.
+pub(crate) fn refund(
+    row: &Row<'_>,
+    at: usize,
+    bucket: &Bucket,
+    milli: u64,
+    now: u64,
+) -> Result<(), Moved> {
+    row.update(at, |seen| match bucket.refund(Word(seen), milli, now) {
+        Some(word) => Step::Write(word.0, ()),
+        None => Step::Keep(()),
+    })
+}

@@ -1,0 +1,277 @@
+//! Where time comes from. Nothing below the engine reads a clock on its own.
+
+use std::sync::{Arc, LazyLock};
+use std::time::Instant;
+
+use crate::sync::{Ordering, PlainU64};
+
+/// The clock of an engine: the host's monotonic time, or one that a test moves by hand.
+#[derive(Clone, Debug, Default)]
+pub enum Clock {
+    /// Monotonic time since the process first asked, in nanoseconds.
+    #[default]
+    System,
+    /// Time that only moves when told to.
+    Manual(Arc<ManualClock>),
+}
+
+impl Clock {
+    /// A clock at `nanos` that moves by hand, and the handle to move it with.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// let (clock, hand) = tidegate_core::Clock::manual(0);
+    /// hand.advance(Duration::from_secs(3));
+    /// assert_eq!(clock.now(), 3_000_000_000);
+    /// ```
+    pub fn manual(nanos: u64) -> (Clock, Arc<ManualClock>) {
+        let hand = Arc::new(ManualClock { nanos: PlainU64::new(nanos) });
+        (Clock::Manual(hand.clone()), hand)
+    }
+
+    /// Nanoseconds now.
+    #[inline]
+    pub fn now(&self) -> u64 {
+        match self {
+            Clock::System => system_now(),
+            Clock::Manual(hand) => hand.now(),
+        }
+    }
+
+    /// Now, read again by the kernel's own clock and after everything this thread has seen so far:
+    /// for telling a clock fault from a race with a thread that is a little ahead.
+    #[cold]
+    fn now_after_all(&self) -> u64 {
+        // ORDERING: SeqCst, so that the clock is not read before the word that raised the doubt.
+        std::sync::atomic::fence(Ordering::SeqCst);
+        match self {
+            Clock::System => kernel_now().max(system_now()),
+            Clock::Manual(hand) => hand.now(),
+        }
+    }
+}
+
+/// A clock that stands still until it is moved; forward, or back to see what a fault does.
+#[derive(Debug)]
+pub struct ManualClock {
+    nanos: PlainU64,
+}
+
+impl ManualClock {
+    /// Nanoseconds now.
+    pub fn now(&self) -> u64 {
+        // ORDERING: Acquire, with the Release in `set`: who sees the new time sees what was done before.
+        self.nanos.load(Ordering::Acquire)
+    }
+
+    /// Moves on by `step`.
+    pub fn advance(&self, step: std::time::Duration) {
+        self.set(self.now().saturating_add(step.as_nanos() as u64));
+    }
+
+    /// Jumps to `nanos`, back too.
+    pub fn set(&self, nanos: u64) {
+        // ORDERING: Release, see `now`.
+        self.nanos.store(nanos, Ordering::Release);
+    }
+}
+
+/// The moment of one operation: read once, and once more if a word seems to be ahead of it.
+#[derive(Debug)]
+pub(crate) struct Time<'c> {
+    clock: &'c Clock,
+    now: u64,
+    doubted: bool,
+}
+
+impl<'c> Time<'c> {
+    /// Reads the clock.
+    #[inline]
+    pub(crate) fn read(clock: &'c Clock) -> Time<'c> {
+        Time { clock, now: clock.now(), doubted: false }
+    }
+
+    /// Nanoseconds.
+    #[inline]
+    pub fn now(&self) -> u64 {
+        self.now
+    }
+
+    /// Reads the clock again, once: false if that was done before.
+    #[cold]
+    pub(crate) fn doubt(&mut self) -> bool {
+        if self.doubted {
+            return false;
+        }
+        self.now = self.clock.now_after_all();
+        self.doubted = true;
+        true
+    }
+}
+
+static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+/// The clock starts here and not at 0, so that a stamp of 0 is always in the past.
+const ORIGIN: u64 = 1_000_000_000;
+
+fn kernel_now() -> u64 {
+    ORIGIN + START.elapsed().as_nanos() as u64
+}
+
+#[cfg(all(target_arch = "x86_64", target_os = "linux", not(loom)))]
+#[inline]
+fn system_now() -> u64 {
+    tsc::now()
+}
+
+#[cfg(not(all(target_arch = "x86_64", target_os = "linux", not(loom))))]
+fn system_now() -> u64 {
+    kernel_now()
+}
+
+/// The processor's time stamp counter, tied to the kernel's clock.
+///
+/// `clock_gettime` costs two to three times what the counter itself does. Where the kernel runs on
+/// the counter too (so it is invariant and the same on all cores), time is extrapolated from an
+/// *anchor*, a pair of counter and kernel time that is at most [`SPAN`] old, so it never strays from
+/// the kernel's by more than slewing can do in that time: 500 ppm of 1 ms, half a microsecond. The
+/// anchor is a sequence lock whose readers never wait: who meets a writer asks the kernel.
+#[cfg(all(target_arch = "x86_64", target_os = "linux", not(loom)))]
+mod tsc {
+    use super::{Ordering, PlainU64, kernel_now};
+    use crossbeam_utils::CachePadded;
+    use std::sync::LazyLock;
+    use std::sync::atomic::fence;
+
+    /// How long an anchor serves, in nanoseconds.
+    const SPAN: u64 = 1_000_000;
+    /// How long the first two anchors are apart: the kernel is asked until then.
+    const BASELINE: u64 = 20_000_000;
+    /// A pair read across more than this was interrupted.
+    const TIGHT: u64 = 20_000;
+    /// An anchor that is off by more than this from what the last one foretold shows that the
+    /// counter can't be trusted.
+    const ASTRAY: u64 = 50_000;
+
+    /// Odd while written; 0 before the first anchor.
+    static ANCHOR: CachePadded<Anchor> = CachePadded::new(Anchor {
+        sequence: PlainU64::new(0),
+        counter: PlainU64::new(0),
+        nanos: PlainU64::new(0),
+        scale: PlainU64::new(0),
+    });
+
+    /// The counter and the kernel's time at the first call, for measuring the counter's pace;
+    /// `None` where the kernel does not run on it.
+    static FIRST: LazyLock<Option<(u64, u64)>> = LazyLock::new(|| {
+        let source = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+        let name = std::fs::read_to_string(source).ok()?;
+        (name.trim() == "tsc").then(pair).flatten()
+    });
+
+    struct Anchor {
+        sequence: PlainU64,
+        counter: PlainU64,
+        nanos: PlainU64,
+        /// Nanoseconds for each count, times 2^32. 0: don't use the counter (any more).
+        scale: PlainU64,
+    }
+
+    #[inline]
+    fn counter() -> u64 {
+        // SAFETY: every x86_64 processor has the instruction.
+        unsafe { core::arch::x86_64::_rdtsc() }
+    }
+
+    #[inline]
+    pub(super) fn now() -> u64 {
+        // ORDERING: Acquire, with the Release in `publish`; the fields are read after it.
+        let before = ANCHOR.sequence.load(Ordering::Acquire);
+        // ORDERING: Relaxed; torn reads are found out by the second look at the sequence.
+        let (start, nanos, scale) = (
+            ANCHOR.counter.load(Ordering::Relaxed),
+            ANCHOR.nanos.load(Ordering::Relaxed),
+            ANCHOR.scale.load(Ordering::Relaxed),
+        );
+        fence(Ordering::Acquire);
+        // ORDERING: Relaxed; the fence above keeps it behind the fields.
+        let after = ANCHOR.sequence.load(Ordering::Relaxed);
+        let passed = u128::from(counter().wrapping_sub(start)) * u128::from(scale);
+        let passed = (passed >> 32) as u64;
+        if before == after && before & 1 == 0 && scale != 0 && passed < SPAN {
+            return nanos + passed;
+        }
+        renew(before, nanos, scale, passed)
+    }
+
+    /// Asks the kernel, and sets a new anchor if nobody else is at it.
+    #[cold]
+    fn renew(sequence: u64, nanos: u64, scale: u64, passed: u64) -> u64 {
+        let Some((first_counter, first_nanos)) = *FIRST else {
+            return kernel_now();
+        };
+        let gone_wrong = sequence != 0 && sequence & 1 == 0 && scale == 0;
+        let Some((counter, now)) = pair().filter(|_| !gone_wrong && sequence & 1 == 0) else {
+            return kernel_now();
+        };
+        if now.saturating_sub(first_nanos) < BASELINE {
+            return now;
+        }
+        let recent = sequence != 0 && passed < 100 * SPAN;
+        let trusted = !recent || (nanos + passed).abs_diff(now) < ASTRAY;
+        let pace = (u128::from(now - first_nanos) << 32)
+            / u128::from(counter.wrapping_sub(first_counter).max(1));
+        let scale = if trusted { pace as u64 } else { 0 };
+        publish(sequence, counter, now, scale);
+        now
+    }
+
+    fn publish(sequence: u64, counter: u64, nanos: u64, scale: u64) {
+        // ORDERING: Acquire on success keeps the stores below behind it; who loses leaves.
+        let won = ANCHOR.sequence.compare_exchange(
+            sequence,
+            sequence + 1,
+            Ordering::Acquire,
+            Ordering::Relaxed,
+        );
+        if won.is_err() {
+            return;
+        }
+        // ORDERING: Release, so that no reader sees a field before the odd sequence.
+        fence(Ordering::Release);
+        ANCHOR.counter.store(counter, Ordering::Relaxed);
+        ANCHOR.nanos.store(nanos, Ordering::Relaxed);
+        ANCHOR.scale.store(scale, Ordering::Relaxed);
+        // ORDERING: Release, with the Acquire in `now`.
+        ANCHOR.sequence.store(sequence + 2, Ordering::Release);
+    }
+
+    /// The counter and the kernel's time at (nearly) one moment.
+    fn pair() -> Option<(u64, u64)> {
+        let before = counter();
+        let now = kernel_now();
+        let width = counter().wrapping_sub(before);
+        (width < TIGHT).then_some((before + width / 2, now))
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+        use crate::clock::system_now;
+
+        #[test]
+        fn keeps_to_the_kernels_clock_on_all_threads() {
+            let check = || {
+                let started = kernel_now();
+                let mut last = 0;
+                while kernel_now() - started < 60_000_000 {
+                    let (low, here, high) = (kernel_now(), system_now(), kernel_now());
+                    assert!(here + 2_000 > low, "{here} is behind {low}");
+                    assert!(here < high + 2_000, "{here} is ahead of {high}");
+                    assert!(here + 2_000 > last, "{here} after {last}");
+                    last = here;
+                }
+            };
+            std::thread::scope(|s| (0..2).for_each(|_| drop(s.spawn(check))));
+        }
+    }
+}

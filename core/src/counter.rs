@@ -1,0 +1,210 @@
+//! The two-cell sliding counter, for windows too large to log exactly.
+//!
+//! Time is cut into cells of `per`. The even cells share one word and the odd ones the other, each
+//! (cell 34 | units 30); a word that names neither this cell nor the one before counts nothing. What
+//! was spent in the window is estimated as the current cell's units plus the previous cell's,
+//! weighted by how much of that cell the window still covers, rounded up. The estimate takes the
+//! previous cell's hits as evenly spread, so a window may see up to 2·max − 1.
+
+use crate::clock::Time;
+use crate::row::{Moved, Row, Step};
+
+pub(crate) const WORDS: usize = 2;
+const UNIT_BITS: u32 = 30;
+/// This count marks a word that no hit has touched; the cell bits are its incarnation.
+const FRESH: u64 = (1 << UNIT_BITS) - 1;
+const MOST: u64 = FRESH - 1;
+const CELL_MASK: u64 = u64::MAX >> UNIT_BITS;
+
+/// The numbers of a counter limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Counter {
+    pub(crate) max: u64,
+    pub(crate) per: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Tally(u64);
+
+impl Tally {
+    fn new(cell: u64, units: u64) -> Tally {
+        Tally((cell & CELL_MASK) << UNIT_BITS | units.min(MOST))
+    }
+    fn is_fresh(self) -> bool {
+        self.0 & FRESH == FRESH
+    }
+    fn units_in(self, cell: u64) -> u64 {
+        let ours = !self.is_fresh() && self.0 >> UNIT_BITS == cell & CELL_MASK;
+        if ours { self.0 & MOST_MASK } else { 0 }
+    }
+    /// How many cells the word is ahead of `cell`; 0 if it is not.
+    fn cells_ahead(self, cell: u64) -> u64 {
+        let ahead = (self.0 >> UNIT_BITS).wrapping_sub(cell) & CELL_MASK;
+        if self.is_fresh() || ahead > CELL_MASK / 4 { 0 } else { ahead }
+    }
+}
+
+const MOST_MASK: u64 = FRESH;
+
+/// The units of the current and the previous cell.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cells {
+    current: u64,
+    previous: u64,
+    /// Nanoseconds of the current cell that have passed.
+    into: u64,
+}
+
+impl Counter {
+    fn place(&self, now: u64) -> (u64, u64) {
+        (now / self.per, now % self.per)
+    }
+
+    fn word_at(cell: u64) -> usize {
+        (cell & 1) as usize
+    }
+
+    pub(crate) fn read(&self, row: &Row<'_>, at: usize, now: u64) -> Cells {
+        let (cell, into) = self.place(now);
+        let current = Tally(row.load(at + Self::word_at(cell))).units_in(cell);
+        let previous = cell
+            .checked_sub(1)
+            .map_or(0, |before| Tally(row.load(at + Self::word_at(before))).units_in(before));
+        Cells { current, previous, into }
+    }
+
+    /// The estimate of what was spent in the window that ends now.
+    pub(crate) fn used(&self, cells: &Cells) -> u64 {
+        cells.current + self.weighted(cells.previous, cells.into)
+    }
+
+    fn weighted(&self, units: u64, into: u64) -> u64 {
+        let product = u128::from(units) * u128::from(self.per - into);
+        product.div_ceil(u128::from(self.per)) as u64
+    }
+
+    pub(crate) fn take(
+        &self,
+        row: &Row<'_>,
+        at: usize,
+        cost: u64,
+        always: bool,
+        time: &mut Time<'_>,
+    ) -> Result<bool, Moved> {
+        self.mend(row, at, time)?;
+        let (cell, _) = self.place(time.now());
+        row.update(at + Self::word_at(cell), |seen| {
+            let mut cells = self.read(row, at, time.now());
+            cells.current = Tally(seen).units_in(cell);
+            if !always && self.used(&cells) + cost > self.max {
+                return Step::Keep(false);
+            }
+            Step::Write(Tally::new(cell, cells.current + cost).0, true)
+        })
+    }
+
+    /// A cell in the future: read the clock again; if it went back, bring the word with it.
+    fn mend(&self, row: &Row<'_>, at: usize, time: &mut Time<'_>) -> Result<(), Moved> {
+        for word in [at, at + 1] {
+            let (cell, _) = self.place(time.now());
+            if Tally(row.load(word)).cells_ahead(cell) == 0 {
+                continue;
+            }
+            time.doubt();
+            let (cell, _) = self.place(time.now());
+            let parity = (word - at) as u64;
+            let mended = cell - u64::from(cell & 1 != parity && cell > 0);
+            row.update(word, |seen| match Tally(seen).cells_ahead(cell) {
+                0 => Step::Keep(()),
+                ahead => {
+                    let units = Tally(seen).units_in(cell + ahead);
+                    Step::Write(Tally::new(mended, units).0, ())
+                }
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Gives back, the current cell's units first.
+    pub(crate) fn refund(
+        &self,
+        row: &Row<'_>,
+        at: usize,
+        cost: u64,
+        now: u64,
+    ) -> Result<(), Moved> {
+        let (cell, _) = self.place(now);
+        let mut left = cost;
+        for cell in [Some(cell), cell.checked_sub(1)].into_iter().flatten() {
+            left -= row.update(at + Self::word_at(cell), |seen| {
+                let units = Tally(seen).units_in(cell);
+                let back = units.min(left);
+                match back {
+                    0 => Step::Keep(0),
+                    _ => Step::Write(Tally::new(cell, units - back).0, back),
+                }
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Nanoseconds until `cost` fits: 0 if it does.
+    pub(crate) fn wait(&self, cells: &Cells, cost: u64) -> u64 {
+        if self.used(cells) + cost <= self.max {
+            return 0;
+        }
+        match (self.max - cost).checked_sub(cells.current) {
+            Some(room) => self.moment_of(cells.previous, room) - cells.into,
+            None => {
+                let rest = self.per - cells.into;
+                rest + self.moment_of(cells.current, self.max - cost)
+            }
+        }
+    }
+
+    /// How far into a cell the one before it, of `units`, weighs no more than `room`.
+    fn moment_of(&self, units: u64, room: u64) -> u64 {
+        if units <= room {
+            return 0;
+        }
+        let covered = u128::from(room) * u128::from(self.per) / u128::from(units);
+        self.per - covered as u64
+    }
+
+    /// Nanoseconds until nothing counts any more.
+    pub(crate) fn until_clear(&self, cells: &Cells) -> u64 {
+        let rest = self.per - cells.into;
+        match (cells.current, cells.previous) {
+            (0, 0) => 0,
+            (0, _) => rest,
+            _ => rest + self.per,
+        }
+    }
+
+    pub(crate) fn is_idle(&self, row: &Row<'_>, at: usize, now: u64) -> bool {
+        let (cell, _) = self.place(now);
+        let quiet = |word| Tally(row.load(word)).cells_ahead(cell) == 0;
+        self.used(&self.read(row, at, now)) == 0 && quiet(at) && quiet(at + 1)
+    }
+
+    pub(crate) fn freshen(
+        &self,
+        row: &Row<'_>,
+        at: usize,
+        incarnation: u64,
+        idle_at: Option<u64>,
+    ) -> bool {
+        let fresh = (incarnation & CELL_MASK) << UNIT_BITS | FRESH;
+        (at..at + WORDS).all(|word| {
+            loop {
+                let seen = row.load(word);
+                if idle_at.is_some_and(|now| !self.is_idle(row, at, now)) {
+                    return false;
+                }
+                if row.replace(word, seen, fresh).is_ok() {
+                    return true;
+                }
+            }
+        })
+    }
+}

@@ -1,0 +1,627 @@
+//! A table, the limits of its rows, and a clock: what a hit goes through.
+
+use std::hash::{BuildHasher, Hasher};
+
+use ahash::RandomState;
+
+use crate::bucket::{self, Take};
+use crate::clock::{Clock, Time};
+use crate::counters::{Count, Counters};
+use crate::hit::{Taken, View, Views, bucket_view};
+use crate::limit::{Cell, Limits};
+use crate::permit::{Permit, Permits};
+use crate::row::{Moved, Row};
+use crate::table::{Found, Full, Hash, Table};
+use crate::word::{Bucket, MILLI};
+
+/// How many keys of a batch are fetched ahead of the one that is judged.
+const AHEAD: usize = 16;
+/// How often a hit on several limits starts over because others were quicker.
+const ATTEMPTS: usize = 64;
+
+/// What happens to a new key when every place that it may take holds a live one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnFull {
+    /// It shares one of a few buckets under the same limits.
+    #[default]
+    Overflow,
+    /// It is denied.
+    Deny,
+    /// It is allowed, and nothing is counted.
+    Allow,
+}
+
+/// How an engine is set up.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// How many keys it may hold live at once.
+    pub capacity: usize,
+    /// What happens beyond that.
+    pub on_full: OnFull,
+    /// Where time comes from.
+    pub clock: Clock,
+    /// A fixed seed for the hash, for tests; by default it is random, so that nobody outside can
+    /// make keys that collide.
+    pub seed: Option<u64>,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options { capacity: 65_536, on_full: OnFull::default(), clock: Clock::System, seed: None }
+    }
+}
+
+/// The answer to a hit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Answer {
+    /// Spent.
+    Allowed,
+    /// At least one limit refuses now: its view has the wait.
+    Denied,
+    /// The cost is above what a limit could ever hold.
+    Cost,
+    /// The table is full, and says no ([`OnFull::Deny`]).
+    Full,
+    /// The table is full, and says yes ([`OnFull::Allow`]): nothing was counted.
+    Uncounted,
+}
+
+impl Answer {
+    /// Yes or no.
+    pub fn is_allowed(self) -> bool {
+        matches!(self, Answer::Allowed | Answer::Uncounted)
+    }
+}
+
+/// The answer to a hit, and what each limit says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub struct Outcome {
+    /// Yes or no, and why.
+    pub answer: Answer,
+    /// After an allowed hit: what is left. After a denied one: what there is, and the waits.
+    pub views: Views,
+    /// The slot that is held, if there is a concurrent limit.
+    pub permit: Option<Permit>,
+}
+
+/// Memory for the table could not be had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OutOfMemory {
+    /// Keys that were asked for.
+    pub capacity: usize,
+    /// Words of each row.
+    pub row_words: usize,
+}
+
+impl std::fmt::Display for OutOfMemory {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let bytes = self.capacity as u128 * self.row_words as u128 * 12;
+        let OutOfMemory { capacity, .. } = self;
+        write!(f, "no memory for {capacity} keys ({bytes} bytes): state a smaller capacity")
+    }
+}
+
+impl std::error::Error for OutOfMemory {}
+
+/// Limits at work: counts what keys spend, in fixed memory, from any thread.
+///
+/// ```
+/// use std::time::Duration;
+/// use tidegate_core::{Engine, Limit, Limits, Options};
+///
+/// let limits = Limits::new(&[Limit::bucket(2, Duration::from_secs(60))]).unwrap();
+/// let engine = Engine::new(limits, Options::default()).unwrap();
+/// assert!(engine.allow(b"alice") && engine.allow(b"alice"));
+/// assert!(!engine.allow(b"alice"));
+/// assert!(engine.allow(b"bob"));
+/// ```
+#[derive(Debug)]
+pub struct Engine {
+    table: Table,
+    limits: Limits,
+    clock: Clock,
+    hasher: RandomState,
+    on_full: OnFull,
+    capacity: usize,
+    counters: Counters,
+}
+
+impl Engine {
+    /// An engine with a table of its own.
+    ///
+    /// # Errors
+    /// If memory for the table can't be had.
+    pub fn new(limits: Limits, options: Options) -> Result<Engine, OutOfMemory> {
+        let Options { capacity, on_full, clock, seed } = options;
+        let error = OutOfMemory { capacity, row_words: limits.row_words() };
+        let hasher = match seed {
+            Some(seed) => RandomState::with_seeds(seed, !seed, seed.rotate_left(32), 0x71de),
+            None => RandomState::new(),
+        };
+        let table = Table::new(capacity, &limits).ok_or(error)?;
+        Ok(Engine { table, limits, clock, hasher, on_full, capacity, counters: Counters::new() })
+    }
+
+    /// The hash of a key of one part.
+    #[inline]
+    pub fn hash(&self, key: &[u8]) -> Hash {
+        let mut hasher = self.hasher.build_hasher();
+        hasher.write(key);
+        Hash(hasher.finish())
+    }
+
+    /// The hash of a key of several parts. Each is hashed with its length, so that parts never run
+    /// into each other; a key of one part is the same as the plain key.
+    pub fn hash_parts(&self, parts: &[&[u8]]) -> Hash {
+        if let [one] = parts {
+            return self.hash(one);
+        }
+        let mut hasher = self.hasher.build_hasher();
+        hasher.write_usize(parts.len());
+        for part in parts {
+            hasher.write_usize(part.len());
+            hasher.write(part);
+        }
+        Hash(hasher.finish())
+    }
+
+    /// The limits that the engine was made with.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// The clock that it was made with.
+    pub fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    /// Whether a hit of 1 passes, and spends it: the fastest path.
+    #[inline]
+    pub fn allow(&self, key: &[u8]) -> bool {
+        self.allow_hashed(self.hash(key))
+    }
+
+    /// As [`Engine::allow`], for a key that was hashed before.
+    #[inline]
+    pub fn allow_hashed(&self, hash: Hash) -> bool {
+        self.table.prefetch(hash);
+        let mut time = Time::read(&self.clock);
+        self.allow_at(hash, &mut time)
+    }
+
+    #[inline]
+    fn allow_at(&self, hash: Hash, time: &mut Time<'_>) -> bool {
+        let allowed = match self.limits.lone_bucket() {
+            Some(bucket) if self.limits.smallest() > 0 => self.allow_one(hash, bucket, time),
+            _ => return self.hit_at(hash, 1, time).answer.is_allowed(),
+        };
+        self.counters.add(if allowed { Count::Allowed } else { Count::Denied });
+        allowed
+    }
+
+    #[inline]
+    fn allow_one(&self, hash: Hash, bucket: &Bucket, time: &mut Time<'_>) -> bool {
+        loop {
+            let row = match self.row(hash, time.now()) {
+                Ok(row) => row,
+                Err(answer) => return answer.is_allowed(),
+            };
+            match bucket::take(&row, 0, bucket, MILLI, time) {
+                Ok(take) => return matches!(take, Take::Granted(_)),
+                Err(Moved) => continue,
+            }
+        }
+    }
+
+    /// The key's row, made if need be, or a shared one, or the answer of a full table.
+    #[inline]
+    fn row(&self, hash: Hash, now: u64) -> Result<Row<'_>, Answer> {
+        match self.table.find_or_insert(hash, &self.limits, now) {
+            Ok((row, Found::Known | Found::New)) => Ok(row),
+            Ok((row, Found::TakenOver)) => {
+                self.counters.add(Count::Evicted);
+                Ok(row)
+            }
+            Err(Full) => self.full_row(hash),
+        }
+    }
+
+    #[cold]
+    fn full_row(&self, hash: Hash) -> Result<Row<'_>, Answer> {
+        self.counters.add(Count::Full);
+        match self.on_full {
+            OnFull::Overflow => Ok(self.table.overflow(hash)),
+            OnFull::Deny => Err(Answer::Full),
+            OnFull::Allow => Err(Answer::Uncounted),
+        }
+    }
+
+    /// Spends `cost` if every limit allows it, and says what each of them has left.
+    ///
+    /// A `cost` of 0 spends nothing and makes no row.
+    pub fn hit(&self, key: &[u8], cost: u64) -> Outcome {
+        let hash = self.hash(key);
+        self.table.prefetch(hash);
+        self.hit_at(hash, cost, &mut Time::read(&self.clock))
+    }
+
+    fn hit_at(&self, hash: Hash, cost: u64, time: &mut Time<'_>) -> Outcome {
+        let outcome = match self.limits.lone_bucket() {
+            Some(bucket) if (1..=self.limits.smallest()).contains(&cost) => {
+                self.hit_one(hash, bucket, cost, time)
+            }
+            _ => {
+                let one = take_together(&[Part { engine: self, hash }], cost, time);
+                Outcome { answer: one.answer, views: one.views[0], permit: one.permits[0] }
+            }
+        };
+        self.count(outcome.answer);
+        outcome
+    }
+
+    fn hit_one(&self, hash: Hash, bucket: &Bucket, cost: u64, time: &mut Time<'_>) -> Outcome {
+        loop {
+            let row = match self.row(hash, time.now()) {
+                Ok(row) => row,
+                Err(answer) => return self.unread(answer, cost),
+            };
+            let Ok(take) = bucket::take(&row, 0, bucket, MILLI * cost, time) else {
+                continue;
+            };
+            let (answer, word, asked) = match take {
+                Take::Granted(word) => (Answer::Allowed, word, 0),
+                Take::Denied(word) => (Answer::Denied, word, cost),
+            };
+            let view = bucket_view(bucket, word, asked, time.now());
+            return Outcome { answer, views: Views::one(view), permit: None };
+        }
+    }
+
+    /// An answer that no row was read for: the views are those of a new key.
+    fn unread(&self, answer: Answer, cost: u64) -> Outcome {
+        Outcome { answer, views: self.limits.views_of_new(cost), permit: None }
+    }
+
+    fn count(&self, answer: Answer) {
+        self.counters.add(match answer {
+            Answer::Allowed | Answer::Uncounted => Count::Allowed,
+            Answer::Denied | Answer::Full => Count::Denied,
+            Answer::Cost => Count::Cost,
+        });
+    }
+
+    /// What a hit would get, changing nothing.
+    pub fn peek(&self, key: &[u8], cost: u64) -> Outcome {
+        let hash = self.hash(key);
+        let time = Time::read(&self.clock);
+        let views = self.look(hash, cost, time.now());
+        let answer = match self.limits.possible(cost) {
+            Answer::Allowed if !views.fits() => Answer::Denied,
+            answer => answer,
+        };
+        Outcome { answer, views, permit: None }
+    }
+
+    fn look(&self, hash: Hash, cost: u64, now: u64) -> Views {
+        loop {
+            let Some(row) = self.table.find(hash) else {
+                return self.limits.views_of_new(cost);
+            };
+            if let Ok(views) = self.limits.look(&row, cost, now) {
+                return views;
+            }
+        }
+    }
+
+    /// Spends `cost` without asking, and says what is left.
+    pub fn record(&self, key: &[u8], cost: u64) -> Views {
+        let hash = self.hash(key);
+        let mut time = Time::read(&self.clock);
+        while cost > 0 {
+            let Ok(row) = self.row(hash, time.now()) else { break };
+            if self.limits.record(&row, cost, &mut time).is_ok() {
+                break;
+            }
+        }
+        self.look(hash, 0, time.now())
+    }
+
+    /// Gives `cost` back, never above full.
+    pub fn refund(&self, key: &[u8], cost: u64) {
+        let hash = self.hash(key);
+        let time = Time::read(&self.clock);
+        while let Some(row) = self.table.find(hash) {
+            if cost == 0 || self.limits.refund(&row, cost, time.now()).is_ok() {
+                break;
+            }
+        }
+    }
+
+    /// Gives a slot of a concurrent limit back. False if its lease had run out.
+    pub fn release(&self, key: &[u8], permit: Permit) -> bool {
+        self.with_permits(key, |row, at, _| Permits::release(row, at, permit)).unwrap_or(false)
+    }
+
+    /// Starts a permit's lease anew. `None` if it had run out and the slot is lost.
+    pub fn renew(&self, key: &[u8], permit: Permit) -> Option<Permit> {
+        let now = self.clock.now();
+        self.with_permits(key, |row, at, permits| permits.renew(row, at, permit, now))?
+    }
+
+    fn with_permits<R>(
+        &self,
+        key: &[u8],
+        act: impl FnOnce(&Row<'_>, usize, &Permits) -> R,
+    ) -> Option<R> {
+        let hash = self.hash(key);
+        let row = self.table.find(hash).unwrap_or_else(|| self.table.overflow(hash));
+        self.limits
+            .placed
+            .iter()
+            .find_map(|p| match &p.cell {
+                Cell::Permits(permits) => Some((p.at, permits)),
+                _ => None,
+            })
+            .map(|(at, permits)| act(&row, at, permits))
+    }
+
+    /// A batch of [`Engine::allow`]: `out[i]` is 1 or 0 for `keys[i]`.
+    ///
+    /// # Panics
+    /// If `out` is shorter than `keys`.
+    pub fn allow_many<K: AsRef<[u8]>>(&self, keys: &[K], out: &mut [u8]) {
+        let mut ahead = [Hash(0); AHEAD];
+        let fetch = |i: usize| {
+            let hash = self.hash(keys[i].as_ref());
+            self.table.prefetch(hash);
+            hash
+        };
+        for (i, slot) in ahead.iter_mut().enumerate().take(keys.len()) {
+            *slot = fetch(i);
+        }
+        let mut time = Time::read(&self.clock);
+        for (i, allowed) in out[..keys.len()].iter_mut().enumerate() {
+            let hash = ahead[i % AHEAD];
+            if i + AHEAD < keys.len() {
+                ahead[i % AHEAD] = fetch(i + AHEAD);
+            }
+            *allowed = u8::from(self.allow_at(hash, &mut time));
+        }
+    }
+
+    /// Forgets what a key has spent.
+    pub fn reset(&self, key: &[u8]) {
+        self.table.reset(self.hash(key), &self.limits, self.clock.now());
+    }
+
+    /// Forgets all keys.
+    pub fn reset_all(&self) {
+        self.table.reset_all(&self.limits, self.clock.now());
+    }
+
+    /// Drops idle keys, and says how many. Nothing must call this: they give way by themselves.
+    pub fn prune(&self) -> usize {
+        self.table.prune(&self.limits, self.clock.now())
+    }
+
+    /// Rows in use, idle ones until they are pruned or taken over.
+    pub fn len(&self) -> usize {
+        self.table.len()
+    }
+
+    /// Whether no row is in use.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Live keys that the engine has room for.
+    pub fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    /// Rows of the table: half as many again as its capacity.
+    pub fn rows(&self) -> usize {
+        self.table.rows()
+    }
+
+    /// Bytes of all rows, fixed from the start.
+    pub fn bytes(&self) -> usize {
+        self.table.bytes()
+    }
+
+    /// Bytes of the rows that keys have to themselves.
+    pub fn row_bytes(&self) -> usize {
+        self.table.row_bytes()
+    }
+
+    /// How often something happened so far.
+    pub fn total(&self, count: Count) -> u64 {
+        self.counters.sum(count)
+    }
+}
+
+impl Limits {
+    /// What a key that was never seen would be told.
+    pub(crate) fn views_of_new(&self, cost: u64) -> Views {
+        let new = |stated: &crate::Limit| {
+            let limit = stated.size();
+            let fits = match stated.algorithm {
+                crate::Algorithm::Concurrent => stated.max > 0,
+                _ => cost <= limit && stated.max > 0,
+            };
+            let wait = if fits { 0 } else { crate::NEVER };
+            View { limit, used: 0, remaining: limit, wait, reset: 0 }
+        };
+        Views::collect(self.stated.iter().map(new))
+    }
+
+    /// What `cost` gets before any row is read: a limit of 0 refuses everything.
+    fn possible(&self, cost: u64) -> Answer {
+        match cost > self.smallest() {
+            _ if self.smallest() == 0 => Answer::Denied,
+            true => Answer::Cost,
+            false => Answer::Allowed,
+        }
+    }
+}
+
+/// A key's row in one of several engines, whose limits are taken together.
+#[derive(Clone, Copy, Debug)]
+pub struct Part<'a> {
+    /// Where the row is.
+    pub engine: &'a Engine,
+    /// Whose it is, by that engine's hash.
+    pub hash: Hash,
+}
+
+/// The answer to a hit on several parts, and what the limits of each say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub struct Together<const N: usize> {
+    /// Yes or no, and why.
+    pub answer: Answer,
+    /// In the order of the parts; see [`Outcome::views`].
+    pub views: [Views; N],
+    /// The slot that is held in each part that has a concurrent limit.
+    pub permits: [Option<Permit>; N],
+}
+
+/// Spends `cost` in every part or in none: for limits that are keyed differently.
+///
+/// ```
+/// use std::time::Duration;
+/// use tidegate_core::{Answer, Clock, Engine, Limit, Limits, Options, Part, hit_together};
+///
+/// let limits = |max| Limits::new(&[Limit::bucket(max, Duration::from_secs(60))]).unwrap();
+/// let each = Engine::new(limits(2), Options::default()).unwrap();
+/// let all = Engine::new(limits(3), Options::default()).unwrap();
+/// let hit = |who: &[u8]| {
+///     let parts = [Part { engine: &each, hash: each.hash(who) }, Part { engine: &all, hash: all.hash(b"") }];
+///     hit_together(&parts, 1, &Clock::System).answer
+/// };
+/// assert_eq!([hit(b"a"), hit(b"a"), hit(b"b")], [Answer::Allowed; 3]);
+/// assert_eq!(hit(b"b"), Answer::Denied);
+/// assert_eq!(each.peek(b"b", 0).views[0].remaining, 1); // a refusal took nothing
+/// ```
+pub fn hit_together<const N: usize>(
+    parts: &[Part<'_>; N],
+    cost: u64,
+    clock: &Clock,
+) -> Together<N> {
+    parts.iter().for_each(|part| part.engine.table.prefetch(part.hash));
+    let together = take_together(parts, cost, &mut Time::read(clock));
+    parts.iter().for_each(|part| part.engine.count(together.answer));
+    together
+}
+
+/// One attempt at all parts.
+enum Attempt<const N: usize> {
+    Done(Together<N>),
+    /// Refused, by limits that say this.
+    Refused([Views; N]),
+    /// Somebody else was quicker.
+    Lost,
+}
+
+fn take_together<const N: usize>(
+    parts: &[Part<'_>; N],
+    cost: u64,
+    time: &mut Time<'_>,
+) -> Together<N> {
+    let new = |answer| Together {
+        answer,
+        views: look_together(parts, cost, time.now()),
+        permits: [None; N],
+    };
+    if cost == 0 || parts.iter().any(|part| cost > part.engine.limits.smallest()) {
+        let answers = || parts.iter().map(|part| part.engine.limits.possible(cost));
+        return new(answers()
+            .find(|a| *a == Answer::Denied)
+            .unwrap_or_else(|| answers().find(|a| *a == Answer::Cost).unwrap_or(Answer::Allowed)));
+    }
+    // A lone cell can't be met half-taken, so its refusal needs no second look.
+    let mut doubted = N == 1 && parts.iter().all(|part| part.engine.limits.placed.len() == 1);
+    for _ in 0..ATTEMPTS {
+        match attempt(parts, cost, time) {
+            Attempt::Done(together) => return together,
+            Attempt::Refused(views) if doubted => {
+                return Together { answer: Answer::Denied, views, permits: [None; N] };
+            }
+            Attempt::Refused(_) => {
+                doubted = true;
+                std::hint::spin_loop();
+            }
+            Attempt::Lost => {}
+        }
+    }
+    // Others took and gave back all the while. A denial needs a wait: the shortest there is.
+    let mut views = look_together(parts, cost, time.now());
+    if views.iter().all(Views::fits) && N > 0 {
+        views[0].set_wait(1);
+    }
+    Together { answer: Answer::Denied, views, permits: [None; N] }
+}
+
+fn look_together<const N: usize>(parts: &[Part<'_>; N], cost: u64, now: u64) -> [Views; N] {
+    std::array::from_fn(|i| parts[i].engine.look(parts[i].hash, cost, now))
+}
+
+fn attempt<const N: usize>(parts: &[Part<'_>; N], cost: u64, time: &mut Time<'_>) -> Attempt<N> {
+    let mut rows = [const { None }; N];
+    let mut views = [Views::default(); N];
+    for (i, part) in parts.iter().enumerate() {
+        match part.engine.row(part.hash, time.now()) {
+            Ok(row) => rows[i] = Some(row),
+            Err(Answer::Uncounted) => views[i] = part.engine.limits.views_of_new(cost),
+            Err(answer) => {
+                let views = look_together(parts, cost, time.now());
+                return Attempt::Done(Together { answer, views, permits: [None; N] });
+            }
+        }
+    }
+    for (i, part) in parts.iter().enumerate() {
+        let Some(row) = &rows[i] else { continue };
+        match part.engine.limits.look(row, cost, time.now()) {
+            Ok(seen) => views[i] = seen,
+            Err(Moved) => return Attempt::Lost,
+        }
+    }
+    if !views.iter().all(Views::fits) {
+        return Attempt::Refused(views);
+    }
+    take_rows(parts, &rows, views, cost, time)
+}
+
+fn take_rows<const N: usize>(
+    parts: &[Part<'_>; N],
+    rows: &[Option<Row<'_>>; N],
+    mut views: [Views; N],
+    cost: u64,
+    time: &mut Time<'_>,
+) -> Attempt<N> {
+    let mut taken: [Taken; N] = std::array::from_fn(|_| Taken::default());
+    for i in 0..N {
+        let Some(row) = &rows[i] else { continue };
+        match parts[i].engine.limits.take(row, cost, time) {
+            Ok(Some(mine)) => taken[i] = mine,
+            Ok(None) | Err(Moved) => {
+                for (back, row) in rows.iter().enumerate().take(i) {
+                    let Some(row) = row else { continue };
+                    parts[back].engine.limits.give_back(row, &taken[back], cost, time.now());
+                }
+                return Attempt::Lost;
+            }
+        }
+    }
+    for (i, row) in rows.iter().enumerate() {
+        let Some(row) = row else { continue };
+        // A row that moved on since is idle again: the key is as new.
+        let limits = &parts[i].engine.limits;
+        views[i] = limits.look(row, 0, time.now()).unwrap_or_else(|Moved| limits.views_of_new(0));
+    }
+    let counted = rows.iter().any(Option::is_some);
+    let answer = if counted { Answer::Allowed } else { Answer::Uncounted };
+    Attempt::Done(Together { answer, views, permits: taken.map(|t| t.permit) })
+}

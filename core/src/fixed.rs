@@ -1,0 +1,145 @@
+//! A count that starts at a key's first hit and is forgotten `per` later.
+//!
+//! Two words: the *span* (epoch 16 | start 48) and the *count* (epoch 16 | units 48). A count belongs
+//! to the span of its own epoch and is nothing in any other, so a new span is opened by one swap of
+//! the first word and counted in by one of the second; who dies between them has spent nothing.
+//! The count is loaded before the span: an epoch that a count names was opened before.
+
+use crate::clock::Time;
+use crate::row::{Moved, Row};
+use crate::stamp;
+
+pub(crate) const WORDS: usize = 2;
+const UNITS: u64 = stamp::MASK;
+
+/// The numbers of a fixed limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Fixed {
+    pub(crate) max: u64,
+    pub(crate) per_us: u64,
+}
+
+/// An epoch and a payload: the start of a span (0: none) or its units.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Tagged(u64);
+
+impl Tagged {
+    fn new(epoch: u64, payload: u64) -> Tagged {
+        Tagged((epoch << stamp::BITS) | (payload & stamp::MASK))
+    }
+    fn epoch(self) -> u64 {
+        self.0 >> stamp::BITS
+    }
+    fn payload(self) -> u64 {
+        self.0 & stamp::MASK
+    }
+}
+
+/// What a key has spent, and in which span.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Spent {
+    span: Tagged,
+    count: Tagged,
+    /// Units in the span; 0 if none is open.
+    pub(crate) used: u64,
+    open: bool,
+}
+
+impl Fixed {
+    /// The state at `now`.
+    pub(crate) fn read(&self, row: &Row<'_>, at: usize, now: u64) -> Spent {
+        let count = Tagged(row.load(at + 1));
+        let span = Tagged(row.load(at));
+        let running = span.payload() != 0 && stamp::age(span.payload(), now) < self.per_us as i64;
+        let counted = span.epoch() == count.epoch();
+        // A span whose units were all given back is over: the key is as new.
+        let open = running && !(counted && count.payload() == 0);
+        let used = if open && counted { count.payload() } else { 0 };
+        Spent { span, count, used, open }
+    }
+
+    /// Takes `cost` if it fits, or, if `always`, in any case.
+    pub(crate) fn take(
+        &self,
+        row: &Row<'_>,
+        at: usize,
+        cost: u64,
+        always: bool,
+        time: &mut Time<'_>,
+    ) -> Result<bool, Moved> {
+        loop {
+            let spent = self.read(row, at, time.now());
+            row.check()?;
+            if spent.open && stamp::is_ahead(spent.span.payload(), time.now()) {
+                self.mend(row, at, spent.span, time);
+                continue;
+            }
+            if !always && spent.used + cost > self.max {
+                return Ok(false);
+            }
+            if !spent.open {
+                let opened = Tagged::new(spent.span.epoch() + 1, stamp::of(time.now()).max(1));
+                let _ = row.replace(at, spent.span.0, opened.0);
+                continue;
+            }
+            let units = (spent.used + cost).min(UNITS);
+            let counted = Tagged::new(spent.span.epoch(), units);
+            if row.replace(at + 1, spent.count.0, counted.0).is_ok() {
+                return Ok(true);
+            }
+        }
+    }
+
+    /// Brings a start that lies in the future back to now, if the clock really went back.
+    #[cold]
+    fn mend(&self, row: &Row<'_>, at: usize, span: Tagged, time: &mut Time<'_>) {
+        if !time.doubt() {
+            let mended = Tagged::new(span.epoch(), stamp::of(time.now()).max(1));
+            let _ = row.replace(at, span.0, mended.0);
+        }
+    }
+
+    /// Gives `cost` back to the span that is open.
+    pub(crate) fn refund(
+        &self,
+        row: &Row<'_>,
+        at: usize,
+        cost: u64,
+        now: u64,
+    ) -> Result<(), Moved> {
+        loop {
+            let spent = self.read(row, at, now);
+            row.check()?;
+            let counted = Tagged::new(spent.span.epoch(), spent.used.saturating_sub(cost));
+            if spent.used == 0 || row.replace(at + 1, spent.count.0, counted.0).is_ok() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Nanoseconds until the span is over: 0 if none is open.
+    pub(crate) fn until_over(&self, spent: &Spent, now: u64) -> u64 {
+        if !spent.open {
+            return 0;
+        }
+        stamp::until_age(spent.span.payload(), self.per_us, now).min(self.per_us * stamp::MICRO)
+    }
+
+    pub(crate) fn is_idle(&self, row: &Row<'_>, at: usize, now: u64) -> bool {
+        !self.read(row, at, now).open
+    }
+
+    /// Closes the span for good: of an idle key, or (`None`) of any.
+    pub(crate) fn freshen(&self, row: &Row<'_>, at: usize, idle_at: Option<u64>) -> bool {
+        loop {
+            let span = Tagged(row.load(at));
+            if idle_at.is_some_and(|now| !self.is_idle(row, at, now)) {
+                return false;
+            }
+            let closed = Tagged::new(span.epoch() + 1, 0);
+            if row.replace(at, span.0, closed.0).is_ok() {
+                return true;
+            }
+        }
+    }
+}

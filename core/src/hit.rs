@@ -1,0 +1,319 @@
+//! Several limits in one row: looked at together, taken all or nothing.
+//!
+//! First all limits are looked at, so that a denial writes nothing. Then they are taken one by one
+//! in the order of [`Limits`]; if a later one refuses after all, because somebody else was quicker,
+//! what was taken is given back. Between the two a concurrent hit may be refused that would have
+//! passed, but none is let through that should not. A process that dies in between has spent
+//! what it took.
+
+use crate::clock::Time;
+use crate::limit::{Cell, Limits, MOST_LIMITS, Placed};
+use crate::permit::Permit;
+use crate::row::{Moved, Row};
+use crate::window::{Entry, Ring};
+use crate::word::{Bucket, MILLI, Word};
+use crate::{NEVER, bucket};
+
+/// What one limit says: how much is left, and when there is more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct View {
+    /// A bucket's size, else `max`.
+    pub limit: u64,
+    /// Whole units that are gone. More than `limit` if more was recorded than allowed.
+    pub used: u64,
+    /// Whole units that are left.
+    pub remaining: u64,
+    /// Nanoseconds until the cost asked about fits: 0 if it does, [`NEVER`] if it can't.
+    pub wait: u64,
+    /// Nanoseconds until the whole quota is there again.
+    pub reset: u64,
+}
+
+/// What the limits of a row say, in the order in which they were stated.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Views {
+    views: [View; MOST_LIMITS],
+    len: u8,
+}
+
+impl Views {
+    pub(crate) fn one(view: View) -> Views {
+        let mut views = Views { len: 1, ..Views::default() };
+        views.views[0] = view;
+        views
+    }
+
+    pub(crate) fn collect(each: impl ExactSizeIterator<Item = View>) -> Views {
+        let mut views = Views { len: each.len() as u8, ..Views::default() };
+        views.views.iter_mut().zip(each).for_each(|(slot, view)| *slot = view);
+        views
+    }
+
+    pub(crate) fn set_wait(&mut self, wait: u64) {
+        self.views[0].wait = wait;
+    }
+
+    /// Whether the cost fits every limit now.
+    pub fn fits(&self) -> bool {
+        self.iter().all(|view| view.wait == 0)
+    }
+
+    /// The longest wait of the limits: 0 if the cost fits.
+    pub fn wait(&self) -> u64 {
+        self.iter().map(|view| view.wait).max().unwrap_or(0)
+    }
+}
+
+impl std::ops::Deref for Views {
+    type Target = [View];
+    fn deref(&self) -> &[View] {
+        &self.views[..usize::from(self.len)]
+    }
+}
+
+/// What was taken from one row, for giving exactly that back.
+#[derive(Default)]
+pub(crate) struct Taken {
+    cells: usize,
+    entry: Option<Entry>,
+    pub(crate) permit: Option<Permit>,
+}
+
+pub(crate) fn bucket_view(bucket: &Bucket, word: Word, cost: u64, now: u64) -> View {
+    let remaining = bucket.milli(word, now) / MILLI;
+    View {
+        limit: bucket.burst(),
+        used: bucket.burst() - remaining,
+        remaining,
+        wait: if cost > bucket.burst() { NEVER } else { bucket.wait(word, MILLI * cost, now) },
+        reset: bucket.until_full(word, now),
+    }
+}
+
+impl Limits {
+    /// What each limit would say to `cost` now, writing nothing.
+    pub(crate) fn look(&self, row: &Row<'_>, cost: u64, now: u64) -> Result<Views, Moved> {
+        let mut views = Views { len: self.len() as u8, ..Views::default() };
+        for placed in &self.placed {
+            self.look_at(placed, row, cost, now, &mut views.views);
+        }
+        for (view, stated) in views.views.iter_mut().zip(&self.stated) {
+            if stated.max == 0 {
+                *view = View { wait: NEVER, reset: view.reset, ..View::default() };
+            }
+        }
+        row.check()?;
+        Ok(views)
+    }
+
+    fn look_at(&self, placed: &Placed, row: &Row<'_>, cost: u64, now: u64, views: &mut [View]) {
+        let (at, index) = (placed.at, placed.index);
+        let of = |max: u64, used: u64, wait: u64, reset: u64| {
+            let wait = if cost > max { NEVER } else { wait };
+            View { limit: max, used, remaining: max.saturating_sub(used), wait, reset }
+        };
+        match &placed.cell {
+            Cell::Bucket(bucket) => {
+                views[index] = bucket_view(bucket, Word(row.load(at)), cost, now);
+            }
+            Cell::Counter(counter) => {
+                let cells = counter.read(row, at, now);
+                let wait = if cost > counter.max { NEVER } else { counter.wait(&cells, cost) };
+                let (used, reset) = (counter.used(&cells), counter.until_clear(&cells));
+                views[index] = of(counter.max, used, wait, reset);
+            }
+            Cell::Fixed(fixed) => {
+                let spent = fixed.read(row, at, now);
+                let reset = fixed.until_over(&spent, now);
+                let wait = if spent.used + cost > fixed.max { reset } else { 0 };
+                views[index] = of(fixed.max, spent.used, wait, reset);
+            }
+            Cell::Permits(permits) => {
+                let held = permits.held(row, at, now);
+                let wait = match cost {
+                    0 => 0,
+                    _ => permits.until_held(row, at, permits.max - 1, now),
+                };
+                let reset = permits.until_held(row, at, 0, now);
+                let remaining = permits.max.saturating_sub(held);
+                views[index] = View { limit: permits.max, used: held, remaining, wait, reset };
+            }
+            Cell::Ring { slots, windows } => {
+                let ring = Ring::new(row, at, *slots);
+                for window in windows {
+                    let (used, wait, reset) = ring.view(window, cost, now);
+                    views[window.index] = of(window.max, used, wait, reset);
+                }
+            }
+        }
+    }
+
+    /// Takes `cost` from every limit or from none. Callers have looked first.
+    pub(crate) fn take(
+        &self,
+        row: &Row<'_>,
+        cost: u64,
+        time: &mut Time<'_>,
+    ) -> Result<Option<Taken>, Moved> {
+        let mut taken = Taken::default();
+        for placed in &self.placed {
+            match self.take_from(placed, row, cost, time, &mut taken) {
+                Ok(true) => taken.cells += 1,
+                Ok(false) => {
+                    self.give_back(row, &taken, cost, time.now());
+                    return Ok(None);
+                }
+                Err(Moved) => {
+                    self.give_back(row, &taken, cost, time.now());
+                    return Err(Moved);
+                }
+            }
+        }
+        Ok(Some(taken))
+    }
+
+    fn take_from(
+        &self,
+        placed: &Placed,
+        row: &Row<'_>,
+        cost: u64,
+        time: &mut Time<'_>,
+        taken: &mut Taken,
+    ) -> Result<bool, Moved> {
+        let at = placed.at;
+        Ok(match &placed.cell {
+            Cell::Bucket(bucket) => {
+                let take = bucket::take(row, at, bucket, MILLI * cost, time)?;
+                matches!(take, bucket::Take::Granted(_))
+            }
+            Cell::Counter(counter) => counter.take(row, at, cost, false, time)?,
+            Cell::Fixed(fixed) => fixed.take(row, at, cost, false, time)?,
+            Cell::Permits(permits) => {
+                taken.permit = permits.take(row, at, time)?;
+                taken.permit.is_some()
+            }
+            Cell::Ring { slots, windows } => {
+                taken.entry = Ring::new(row, at, *slots).take(windows, cost, time)?;
+                taken.entry.is_some()
+            }
+        })
+    }
+
+    /// Undoes a `take`. A row that has moved on meanwhile was idle: nothing is owed to it.
+    pub(crate) fn give_back(&self, row: &Row<'_>, taken: &Taken, cost: u64, now: u64) {
+        for placed in &self.placed[..taken.cells] {
+            let at = placed.at;
+            let _ = match &placed.cell {
+                Cell::Bucket(bucket) => bucket::refund(row, at, bucket, MILLI * cost, now),
+                Cell::Counter(counter) => counter.refund(row, at, cost, now),
+                Cell::Fixed(fixed) => fixed.refund(row, at, cost, now),
+                Cell::Permits(_) => {
+                    if let Some(permit) = taken.permit {
+                        crate::permit::Permits::release(row, at, permit);
+                    }
+                    Ok(())
+                }
+                Cell::Ring { slots, .. } => {
+                    if let Some(entry) = taken.entry {
+                        Ring::new(row, at, *slots).undo(entry);
+                    }
+                    Ok(())
+                }
+            };
+        }
+    }
+
+    /// Spends without asking. Permits are not spent but held, so they are left alone.
+    pub(crate) fn record(
+        &self,
+        row: &Row<'_>,
+        cost: u64,
+        time: &mut Time<'_>,
+    ) -> Result<(), Moved> {
+        for placed in &self.placed {
+            let at = placed.at;
+            match &placed.cell {
+                Cell::Bucket(bucket) => {
+                    let milli = MILLI * cost.min(bucket.burst());
+                    bucket::record(row, at, bucket, milli, time)?;
+                }
+                Cell::Counter(counter) => drop(counter.take(row, at, cost, true, time)?),
+                Cell::Fixed(fixed) => drop(fixed.take(row, at, cost, true, time)?),
+                Cell::Permits(_) => {}
+                Cell::Ring { slots, windows } => {
+                    Ring::new(row, at, *slots).record(windows, cost, time)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives `cost` back to every limit.
+    pub(crate) fn refund(&self, row: &Row<'_>, cost: u64, now: u64) -> Result<(), Moved> {
+        for placed in &self.placed {
+            let at = placed.at;
+            match &placed.cell {
+                Cell::Bucket(bucket) => {
+                    let milli = MILLI * cost.min(bucket.burst());
+                    bucket::refund(row, at, bucket, milli, now)?;
+                }
+                Cell::Counter(counter) => counter.refund(row, at, cost, now)?,
+                Cell::Fixed(fixed) => fixed.refund(row, at, cost, now)?,
+                Cell::Permits(_) => {}
+                Cell::Ring { slots, windows } => {
+                    Ring::new(row, at, *slots).refund(windows, cost, now)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the row gives its key the same rights as a new one.
+    pub(crate) fn is_idle(&self, row: &Row<'_>, now: u64) -> bool {
+        self.placed.iter().all(|placed| match &placed.cell {
+            Cell::Bucket(bucket) => bucket.is_idle(Word(row.load(placed.at)), now),
+            Cell::Counter(counter) => counter.is_idle(row, placed.at, now),
+            Cell::Fixed(fixed) => fixed.is_idle(row, placed.at, now),
+            Cell::Permits(permits) => permits.held(row, placed.at, now) == 0,
+            Cell::Ring { slots, windows } => {
+                Ring::new(row, placed.at, *slots).is_idle(windows, now)
+            }
+        })
+    }
+
+    /// Makes every state word fresh, in a way that fails any hit that is under way. With `idle`
+    /// only what is idle, and false as soon as something is not.
+    pub(crate) fn freshen(&self, row: &Row<'_>, incarnation: u64, idle: bool, now: u64) -> bool {
+        let idle_at = idle.then_some(now);
+        self.placed.iter().all(|placed| {
+            let at = placed.at;
+            match &placed.cell {
+                Cell::Bucket(bucket) => freshen_bucket(row, at, bucket, incarnation, idle_at),
+                Cell::Counter(counter) => counter.freshen(row, at, incarnation, idle_at),
+                Cell::Fixed(fixed) => fixed.freshen(row, at, idle_at),
+                Cell::Permits(permits) => permits.freshen(row, at, idle_at),
+                Cell::Ring { slots, windows } => {
+                    Ring::new(row, at, *slots).freshen(windows, idle, now)
+                }
+            }
+        })
+    }
+}
+
+fn freshen_bucket(
+    row: &Row<'_>,
+    at: usize,
+    bucket: &Bucket,
+    incarnation: u64,
+    idle_at: Option<u64>,
+) -> bool {
+    loop {
+        let seen = row.load(at);
+        if idle_at.is_some_and(|now| !bucket.is_idle(Word(seen), now)) {
+            return false;
+        }
+        if row.replace(at, seen, Word::fresh(incarnation).0).is_ok() {
+            return true;
+        }
+    }
+}

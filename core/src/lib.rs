@@ -1,0 +1,63 @@
+//! The engine of Tidegate: a fixed-capacity table of atomic words that says who may spend what.
+//!
+//! One key's token bucket is one `u64`, changed by compare-and-swap; exact windows are a ring of
+//! stamps; all limits of a key share a row and are taken all or nothing. No locks, no background
+//! thread, no memory that grows with the keys seen. ARCHITECTURE.md explains the words, the ring
+//! and the row protocol, and why they are safe.
+//!
+//! ```
+//! use std::time::Duration;
+//! use tidegate_core::{Answer, Clock, Engine, Limit, Limits, Options};
+//!
+//! let limits = Limits::new(&[
+//!     Limit::window(5, Duration::from_secs(10)),
+//!     Limit::window(20, Duration::from_secs(60)),
+//! ]).unwrap();
+//! let (clock, hand) = Clock::manual(0);
+//! let engine = Engine::new(limits, Options { clock, ..Options::default() }).unwrap();
+//!
+//! assert!((0..5).all(|_| engine.allow(b"alice")));
+//! let sixth = engine.hit(b"alice", 1);
+//! assert_eq!(sixth.answer, Answer::Denied);
+//! assert_eq!(sixth.views[0].wait, 10_000_000_000); // the first limit refuses, for ten seconds
+//! hand.advance(Duration::from_secs(10));
+//! assert!(engine.allow(b"alice"));
+//! ```
+
+mod bucket;
+mod clock;
+mod counter;
+mod counters;
+mod engine;
+mod fixed;
+mod hit;
+mod limit;
+mod memory;
+mod penalty;
+mod permit;
+mod rate;
+mod row;
+mod stamp;
+mod sync;
+mod table;
+mod window;
+mod word;
+
+#[cfg(test)]
+mod tests;
+
+pub use clock::{Clock, ManualClock};
+pub use counters::Count;
+pub use engine::{
+    Answer, Engine, OnFull, Options, OutOfMemory, Outcome, Part, Together, hit_together,
+};
+pub use hit::{View, Views};
+pub use limit::{
+    Algorithm, Error, LONGEST, Limit, Limits, MOST, MOST_EXACT, MOST_LIMITS, SHORTEST,
+};
+pub use penalty::{Alert, Penalty};
+pub use permit::Permit;
+pub use table::Hash;
+
+/// A wait that never ends: the cost can't pass however long one waits.
+pub const NEVER: u64 = u64::MAX;

@@ -1,0 +1,143 @@
+//! The words of a table: zeroed, aligned to cache lines, never moved.
+//!
+//! All `unsafe` for raw memory is here. Tables see a slice of atomics and nothing else, so rows may
+//! as well lie in bytes that other processes map.
+
+use crate::sync::AtomicU64;
+
+/// Bytes of a cache line on the processors we know; two lines are fetched together on some, which
+/// costs a table nothing.
+pub(crate) const LINE_BYTES: usize = 64;
+/// Words of a cache line.
+pub(crate) const LINE_WORDS: usize = LINE_BYTES / 8;
+
+#[cfg(not(all(test, loom)))]
+pub(crate) use heap::Words;
+
+#[cfg(not(all(test, loom)))]
+mod heap {
+    use super::{AtomicU64, LINE_BYTES};
+    use std::ptr::NonNull;
+
+    /// Tables above this ask for huge pages: with small ones the first miss of a hit is the TLB's.
+    #[cfg(target_os = "linux")]
+    const HUGE: usize = 2 << 20;
+
+    /// A fixed run of zeroed words, touched lazily.
+    #[derive(Debug)]
+    pub(crate) struct Words {
+        start: NonNull<AtomicU64>,
+        len: usize,
+        /// What was mapped or allocated, which may begin before `start`.
+        base: NonNull<u8>,
+        bytes: usize,
+    }
+
+    // SAFETY: the words are atomics; the pointer is owned, and freed once, on drop.
+    unsafe impl Send for Words {}
+    // SAFETY: as above; shared access goes through atomics only.
+    unsafe impl Sync for Words {}
+
+    impl Words {
+        /// `len` zeroed words, or `None` if there is no memory for them.
+        pub(crate) fn zeroed(len: usize) -> Option<Words> {
+            let bytes = len.checked_mul(8)?.max(LINE_BYTES);
+            let (base, start, bytes) = allocate(bytes)?;
+            Some(Words { start: start.cast(), len, base, bytes })
+        }
+
+        #[inline]
+        pub(crate) fn prefetch(&self, index: usize) {
+            debug_assert!(index < self.len);
+            #[cfg(target_arch = "x86_64")]
+            {
+                use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+                let address = self.start.as_ptr().wrapping_add(index).cast();
+                // SAFETY: a prefetch reads nothing and faults nowhere.
+                unsafe { _mm_prefetch(address, _MM_HINT_T0) };
+            }
+        }
+    }
+
+    impl std::ops::Deref for Words {
+        type Target = [AtomicU64];
+
+        #[inline]
+        fn deref(&self) -> &[AtomicU64] {
+            // SAFETY: `start` is aligned, valid for `len` zero-initialised words until drop, and
+            // nobody has a non-atomic view of them.
+            unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
+        }
+    }
+
+    impl Drop for Words {
+        fn drop(&mut self) {
+            release(self.base, self.bytes);
+        }
+    }
+
+    /// Zero pages straight from the kernel: `alloc_zeroed` with an alignment would touch them all.
+    #[cfg(target_os = "linux")]
+    fn allocate(bytes: usize) -> Option<(NonNull<u8>, NonNull<u8>, usize)> {
+        use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
+        let huge = bytes >= 2 * HUGE;
+        let total = if huge { bytes.checked_add(HUGE)? } else { bytes };
+        let (rights, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE);
+        // SAFETY: a new anonymous mapping, at an address of the kernel's choice.
+        let base = unsafe { mmap_anonymous(std::ptr::null_mut(), total, rights, flags) }.ok()?;
+        let skip = if huge { base.cast::<u8>().align_offset(HUGE) } else { 0 };
+        let start = base.cast::<u8>().wrapping_add(skip);
+        if huge {
+            // SAFETY: the range lies in the mapping made above; a refusal changes nothing.
+            let _ = unsafe { madvise(start.cast(), bytes, Advice::LinuxHugepage) };
+        }
+        Some((NonNull::new(base.cast())?, NonNull::new(start)?, total))
+    }
+
+    #[cfg(target_os = "linux")]
+    fn release(base: NonNull<u8>, bytes: usize) {
+        // SAFETY: exactly what `allocate` mapped; `Words` is being dropped, so no borrow is left.
+        let _ = unsafe { rustix::mm::munmap(base.as_ptr().cast(), bytes) };
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn layout(bytes: usize) -> Option<std::alloc::Layout> {
+        std::alloc::Layout::from_size_align(bytes, LINE_BYTES).ok()
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn allocate(bytes: usize) -> Option<(NonNull<u8>, NonNull<u8>, usize)> {
+        // SAFETY: `bytes` is at least a line, so the layout is not empty.
+        let start = NonNull::new(unsafe { std::alloc::alloc_zeroed(layout(bytes)?) })?;
+        Some((start, start, bytes))
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn release(base: NonNull<u8>, bytes: usize) {
+        if let Some(layout) = layout(bytes) {
+            // SAFETY: the pointer and layout are those of `allocate`.
+            unsafe { std::alloc::dealloc(base.as_ptr(), layout) };
+        }
+    }
+}
+
+/// A modelled atomic is a ticket and not the value, so models run on a boxed slice.
+#[cfg(all(test, loom))]
+#[derive(Debug)]
+pub(crate) struct Words(Box<[AtomicU64]>);
+
+#[cfg(all(test, loom))]
+impl Words {
+    pub(crate) fn zeroed(len: usize) -> Option<Words> {
+        Some(Words((0..len).map(|_| AtomicU64::new(0)).collect()))
+    }
+    pub(crate) fn prefetch(&self, _index: usize) {}
+}
+
+#[cfg(all(test, loom))]
+impl std::ops::Deref for Words {
+    type Target = [AtomicU64];
+    fn deref(&self) -> &[AtomicU64] {
+        &self.0
+    }
+}

@@ -1,0 +1,446 @@
+//! The table: a fixed number of rows, found by hash, never moved, never locked.
+//!
+//! **Place.** A key's hash names a home line and a fingerprint. Its row is one of the [`SPAN`] rows
+//! from the home line on (round the end). A look-up stops early only at a row that was never used:
+//! rows don't become never-used again, so no key lies behind one.
+//!
+//! **One row for each key.** Two threads that insert one new key must not end up with two rows
+//! (after Purcell and Harris, "Non-blocking hashtables with open addressing"). A free row is
+//! claimed as *pending*; then, behind a SeqCst fence, the claimant looks through the span again.
+//! A live row of the same key wins, and of two pending ones the earlier in the span; the loser is
+//! withdrawn. Suppose rows a < b of one key both went live. Who settled b did not see a claimed, so
+//! a was claimed after that look; who settled a, later still, saw b claimed or live and would have
+//! withdrawn one of them: a contradiction.
+//!
+//! **Giving way.** When no row of the span is free, an idle one is taken over: sealed, made fresh word
+//! by word (each only if still idle), handed to the new key as *pending*, and settled like any claim.
+//! A live key's row is never taken.
+
+use crate::limit::Limits;
+use crate::memory::{LINE_WORDS, Words};
+use crate::row::{KeyWord, Row, State, step};
+use crate::sync::{AtomicU64, Ordering, fence};
+
+/// How many rows a key may lie in. At two thirds full the longest way seen in 200 tables of a
+/// million keys was 156 rows.
+pub(crate) const SPAN: usize = 256;
+/// Rows that keys share when the table is full.
+const OVERFLOW_ROWS: usize = 8;
+/// Lost races after which a new key is answered as if the table were full.
+const ROUNDS: usize = 64;
+
+/// A key's hash: its home and its fingerprint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hash(pub(crate) u64);
+
+impl Hash {
+    #[inline]
+    fn print(self) -> u64 {
+        KeyWord::print_of(self.0)
+    }
+}
+
+/// Where words of row i are: the key's at `keys.0 + i·keys.1`, the state's at `states.0 + i·states.1`.
+///
+/// Rows of up to eight words lie whole in a cache line. Wider ones keep their key words apart, eight
+/// to a line, so that probing does not touch a line for each row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Layout {
+    rows: usize,
+    keys: usize,
+    states: (usize, usize),
+    width: usize,
+}
+
+impl Layout {
+    fn new(rows: usize, row_words: usize) -> Layout {
+        let width = row_words - 1;
+        if row_words <= LINE_WORDS {
+            let keys = row_words.next_power_of_two();
+            let per_line = LINE_WORDS / keys;
+            let rows = rows.next_multiple_of(per_line);
+            return Layout { rows, keys, states: (1, keys), width };
+        }
+        let rows = rows.next_multiple_of(LINE_WORDS);
+        Layout { rows, keys: 1, states: (rows, width), width }
+    }
+
+    fn words(&self) -> usize {
+        match self.keys {
+            1 => self.rows * (1 + self.width),
+            keys => self.rows * keys,
+        }
+    }
+
+    /// Rows whose key words share a cache line.
+    #[inline]
+    fn per_line(&self) -> usize {
+        LINE_WORDS / self.keys
+    }
+}
+
+/// What a look through a span found.
+enum Look {
+    Live(usize, KeyWord),
+    Sealed(usize, KeyWord),
+    Pending(usize, KeyWord),
+    /// Not there; the first row that could be claimed as it is.
+    Missing(Option<(usize, KeyWord)>),
+}
+
+/// Every place that the key may take holds a live key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Full;
+
+/// How a key came by its row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    Known,
+    New,
+    /// By taking over an idle key's.
+    TakenOver,
+}
+
+/// Rows of one shape.
+#[derive(Debug)]
+pub(crate) struct Table {
+    words: Words,
+    layout: Layout,
+    lines: u64,
+    span: usize,
+    overflow: Words,
+    overflow_width: usize,
+}
+
+impl Table {
+    /// A table with room for `capacity` live keys, or `None` without memory.
+    pub(crate) fn new(capacity: usize, limits: &Limits) -> Option<Table> {
+        let rows = capacity.max(1).checked_mul(3)?.div_ceil(2);
+        Table::with_rows(rows, limits)
+    }
+
+    pub(crate) fn with_rows(rows: usize, limits: &Limits) -> Option<Table> {
+        let layout = Layout::new(rows, limits.row_words());
+        let overflow = Words::zeroed(OVERFLOW_ROWS * limits.row_words())?;
+        let table = Table {
+            words: Words::zeroed(layout.words())?,
+            layout,
+            lines: (layout.rows / layout.per_line()) as u64,
+            span: SPAN.min(layout.rows),
+            overflow,
+            overflow_width: limits.row_words(),
+        };
+        for row in 0..OVERFLOW_ROWS {
+            let shared = KeyWord::new(State::Live, 0, 1);
+            // ORDERING: Relaxed; nobody else has the table yet.
+            table.overflow[row * table.overflow_width].store(shared.0, Ordering::Relaxed);
+        }
+        Some(table)
+    }
+
+    /// Bytes for rows; the few that are shared when it is full come on top.
+    pub(crate) fn row_bytes(&self) -> usize {
+        self.words.len() * 8
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.row_bytes() + self.overflow.len() * 8
+    }
+
+    pub(crate) fn rows(&self) -> usize {
+        self.layout.rows
+    }
+
+    #[inline]
+    fn home(&self, hash: Hash) -> usize {
+        let line = (u128::from(hash.0) * u128::from(self.lines)) >> 64;
+        line as usize * self.layout.per_line()
+    }
+
+    /// The row that comes `distance` after the home.
+    #[inline]
+    fn place(&self, home: usize, distance: usize) -> usize {
+        let place = home + distance;
+        if place < self.layout.rows { place } else { place - self.layout.rows }
+    }
+
+    #[inline]
+    fn key(&self, place: usize) -> &AtomicU64 {
+        &self.words[place * self.layout.keys]
+    }
+
+    #[inline]
+    fn load_key(&self, place: usize) -> KeyWord {
+        // ORDERING: Acquire, with the Release in `step`: who sees a row live sees its fresh words.
+        KeyWord(self.key(place).load(Ordering::Acquire))
+    }
+
+    #[inline]
+    fn row(&self, place: usize, seen: KeyWord) -> Row<'_> {
+        let start = self.layout.states.0 + place * self.layout.states.1;
+        let words = &self.words[start..start + self.layout.width];
+        Row { key: self.key(place), seen, words }
+    }
+
+    /// Brings the key's home line near, so that the clock can be read meanwhile.
+    #[inline]
+    pub(crate) fn prefetch(&self, hash: Hash) {
+        self.words.prefetch(self.home(hash) * self.layout.keys);
+    }
+
+    /// The row that `hash` shares with others when the table is full.
+    pub(crate) fn overflow(&self, hash: Hash) -> Row<'_> {
+        let start = (hash.0 >> 32) as usize % OVERFLOW_ROWS * self.overflow_width;
+        let key = &self.overflow[start];
+        // ORDERING: Relaxed; the word never changes.
+        let seen = KeyWord(key.load(Ordering::Relaxed));
+        Row { key, seen, words: &self.overflow[start + 1..start + self.overflow_width] }
+    }
+
+    /// The key's row, if it has one.
+    #[inline]
+    pub(crate) fn find(&self, hash: Hash) -> Option<Row<'_>> {
+        loop {
+            match self.look(hash) {
+                Look::Live(place, seen) => return Some(self.row(place, seen)),
+                Look::Sealed(place, seen) => self.reopen(place, seen),
+                Look::Pending(..) | Look::Missing(_) => return None,
+            }
+        }
+    }
+
+    /// The key's row, or a new one.
+    #[inline]
+    pub(crate) fn find_or_insert(
+        &self,
+        hash: Hash,
+        limits: &Limits,
+        now: u64,
+    ) -> Result<(Row<'_>, Found), Full> {
+        match self.look(hash) {
+            Look::Live(place, seen) => Ok((self.row(place, seen), Found::Known)),
+            look => self.insert(hash, look, limits, now),
+        }
+    }
+
+    #[inline]
+    fn look(&self, hash: Hash) -> Look {
+        let (home, print) = (self.home(hash), hash.print());
+        let first = self.load_key(home);
+        if first.is_live(print) {
+            return Look::Live(home, first);
+        }
+        self.look_on(home, print)
+    }
+
+    fn look_on(&self, home: usize, print: u64) -> Look {
+        let (mut pending, mut free) = (None, None);
+        for distance in 0..self.span {
+            let place = self.place(home, distance);
+            let word = self.load_key(place);
+            if word.is_live(print) {
+                return Look::Live(place, word);
+            }
+            if word == KeyWord::NEVER_USED {
+                free = free.or(Some((place, word)));
+                break;
+            }
+            match word.state() {
+                State::Sealed if word.print() == print => return Look::Sealed(place, word),
+                State::Pending if word.print() == print => {
+                    pending = pending.or(Some((place, word)))
+                }
+                State::Free => free = free.or(Some((place, word))),
+                _ => {}
+            }
+        }
+        match pending {
+            Some((place, word)) => Look::Pending(place, word),
+            None => Look::Missing(free),
+        }
+    }
+
+    /// Undoes a seal. Whoever had sealed the row finds its last step failing.
+    #[cold]
+    fn reopen(&self, place: usize, sealed: KeyWord) {
+        let _ = step(self.key(place), sealed, sealed.then(State::Live));
+    }
+
+    #[cold]
+    fn insert(
+        &self,
+        hash: Hash,
+        mut look: Look,
+        limits: &Limits,
+        now: u64,
+    ) -> Result<(Row<'_>, Found), Full> {
+        for _ in 0..ROUNDS {
+            let mut found = Found::New;
+            let claimed = match look {
+                Look::Live(place, seen) => return Ok((self.row(place, seen), Found::Known)),
+                Look::Sealed(place, seen) => {
+                    self.reopen(place, seen);
+                    None
+                }
+                Look::Pending(place, seen) => Some((place, seen)),
+                Look::Missing(Some((place, seen))) => self.claim(place, seen, hash),
+                Look::Missing(None) => {
+                    found = Found::TakenOver;
+                    Some(self.take_over(hash, limits, now)?)
+                }
+            };
+            if let Some((place, pending)) = claimed {
+                if let Some(live) = self.settle(hash, place, pending) {
+                    return Ok((self.row(place, live), found));
+                }
+            }
+            look = self.look(hash);
+        }
+        Err(Full)
+    }
+
+    /// Claims a row that is nobody's.
+    fn claim(&self, place: usize, seen: KeyWord, hash: Hash) -> Option<(usize, KeyWord)> {
+        let pending = seen.then_for(State::Pending, hash.print());
+        Some((place, step(self.key(place), seen, pending).ok()?))
+    }
+
+    /// Makes a pending row live if it is the key's only one. `None`: look again.
+    ///
+    /// Anybody may do this for anybody's claim.
+    fn settle(&self, hash: Hash, place: usize, pending: KeyWord) -> Option<KeyWord> {
+        let home = self.home(hash);
+        let mut distance = 0;
+        // ORDERING: SeqCst. Of two claimants of one key, whose claims lie in different rows, at
+        // least one sees the other's: both claim, then fence, then look.
+        fence(Ordering::SeqCst);
+        while distance < self.span {
+            let other = self.place(home, distance);
+            distance += 1;
+            let word = self.load_key(other);
+            if word == KeyWord::NEVER_USED {
+                break;
+            }
+            if other == place || word.print() != hash.print() {
+                continue;
+            }
+            let before = self.distance(home, other) < self.distance(home, place);
+            match word.state() {
+                State::Free => {}
+                State::Pending if !before => {
+                    if step(self.key(other), word, word.then(State::Free)).is_err() {
+                        // It went live, or away: look at this row again.
+                        distance -= 1;
+                    }
+                }
+                State::Pending | State::Live | State::Sealed => {
+                    let _ = step(self.key(place), pending, pending.then(State::Free));
+                    return None;
+                }
+            }
+        }
+        step(self.key(place), pending, pending.then(State::Live)).ok()
+    }
+
+    fn distance(&self, home: usize, place: usize) -> usize {
+        if place >= home { place - home } else { place + self.layout.rows - home }
+    }
+
+    /// Takes an idle row of the span for `hash`, pending.
+    fn take_over(&self, hash: Hash, limits: &Limits, now: u64) -> Result<(usize, KeyWord), Full> {
+        let home = self.home(hash);
+        for distance in 0..self.span {
+            let place = self.place(home, distance);
+            let word = self.load_key(place);
+            let claimed = match word.state() {
+                State::Live => self.seal_idle(place, word, limits, now).and_then(|sealed| {
+                    let pending = sealed.then_for(State::Pending, hash.print());
+                    step(self.key(place), sealed, pending).ok()
+                }),
+                // Somebody began to take it over and is slow or dead.
+                State::Sealed => {
+                    self.reopen(place, word);
+                    None
+                }
+                // Somebody claimed it and is slow or dead; the claim is void.
+                State::Pending => {
+                    step(self.key(place), word, word.then_for(State::Pending, hash.print())).ok()
+                }
+                State::Free => self.claim(place, word, hash).map(|(_, pending)| pending),
+            };
+            if let Some(pending) = claimed {
+                return Ok((place, pending));
+            }
+        }
+        Err(Full)
+    }
+
+    /// Seals a live row and makes it fresh, if it is idle and stays so.
+    fn seal_idle(&self, place: usize, live: KeyWord, limits: &Limits, now: u64) -> Option<KeyWord> {
+        if !limits.is_idle(&self.row(place, live), now) {
+            return None;
+        }
+        let sealed = step(self.key(place), live, live.then(State::Sealed)).ok()?;
+        if !limits.freshen(&self.row(place, sealed), sealed.sequence(), true, now) {
+            self.reopen(place, sealed);
+            return None;
+        }
+        Some(sealed)
+    }
+
+    /// Frees every idle row, and says how many.
+    pub(crate) fn prune(&self, limits: &Limits, now: u64) -> usize {
+        let free = |place: &usize| {
+            let word = self.load_key(*place);
+            if word.state() != State::Live {
+                return false;
+            }
+            let sealed = self.seal_idle(*place, word, limits, now);
+            sealed.is_some_and(|s| step(self.key(*place), s, s.then(State::Free)).is_ok())
+        };
+        (0..self.layout.rows).filter(free).count()
+    }
+
+    /// Forgets a key. A hit that comes in between makes it start over, a bounded number of times.
+    pub(crate) fn reset(&self, hash: Hash, limits: &Limits, now: u64) {
+        for _ in 0..ROUNDS {
+            let Some(row) = self.find(hash) else { return };
+            if self.clear(&row, State::Live, limits, now) {
+                return;
+            }
+        }
+    }
+
+    /// Forgets all keys.
+    pub(crate) fn reset_all(&self, limits: &Limits, now: u64) {
+        for place in 0..self.layout.rows {
+            for _ in 0..ROUNDS {
+                let word = self.load_key(place);
+                let row = self.row(place, word);
+                if word.state() != State::Live || self.clear(&row, State::Free, limits, now) {
+                    break;
+                }
+            }
+        }
+        for shared in 0..OVERFLOW_ROWS {
+            let row = self.overflow(Hash((shared as u64) << 32));
+            limits.freshen(&row, now, false, now);
+        }
+    }
+
+    fn clear(&self, row: &Row<'_>, then: State, limits: &Limits, now: u64) -> bool {
+        let Ok(sealed) = step(row.key, row.seen, row.seen.then(State::Sealed)) else {
+            return false;
+        };
+        let row = Row { seen: sealed, ..*row };
+        limits.freshen(&row, sealed.sequence(), false, now);
+        step(row.key, sealed, sealed.then(then)).is_ok()
+    }
+
+    /// Rows in use.
+    pub(crate) fn len(&self) -> usize {
+        let used =
+            |place: &usize| matches!(self.load_key(*place).state(), State::Live | State::Sealed);
+        (0..self.layout.rows).filter(used).count()
+    }
+}

@@ -1,0 +1,413 @@
+//! Exact sliding windows over one log: a ring of stamped entries, taken one by one without a lock.
+//!
+//! Words of a ring: `head`, `base`, `mixed`, then N slots.
+//!
+//! ```text
+//!  63..61    60 … 48     47 … 0
+//! ┌───────┬───────────┬───────────┐
+//! │  lap  │  weight   │   stamp   │     0: never used        weight 0: void
+//! └───────┴───────────┴───────────┘
+//! ```
+//!
+//! * A *position* counts admissions for ever; position p lies in slot p mod N and carries the lap
+//!   ⌊p/N⌋ + 1. `head` is a hint at the next position and never ahead of it: it is moved on, by
+//!   anybody, only from p to p + 1 and only after slot p was seen to carry p's lap.
+//! * **Admission** is the swap of slot `head` from the entry of one lap ago to the new one, whatever
+//!   its cost (the entry's weight). There is one such slot at any time, so a hit that looked at the
+//!   log and then wins its swap knows that nothing was admitted in between. A process that dies
+//!   has admitted nothing, or all of it.
+//! * **Looking** is O(1) while the log is *plain*: all weights 1, stamps in order. At most `max` units
+//!   fit into a window exactly when entry `head + cost − 1 − max` is older than `per`. The n newest
+//!   entries decide about any window of up to n, so one ring serves several windows (5/10 s, 20/min,
+//!   200/h in 200 slots) and a `max` that changes at run time.
+//! * **Giving back** lowers the weight of the newest entry in place, to 0 if need be. That takes
+//!   units out only, so it can't make a hit that is under way wrong.
+//! * A log with other weights or voids is *mixed*: it is counted slot by slot. Voids make live entries
+//!   come up for overwriting too early; such an entry is *carried*, that is moved to position `head` with its old stamp by
+//!   the same swap as an admission. `mixed` is the position from which the log is plain again; it
+//!   is raised before the entry that makes it necessary is written.
+//! * **Clearing** writes an expired entry at `head`, which makes every hit under way start over, then
+//!   raises `base`; entries before `base` don't count.
+//! * A slot is 3 bits of lap behind being unique: a thread would have to sleep through exactly 8·k laps
+//!   and find the very microsecond repeated to mistake an entry for the one it saw.
+
+use crate::clock::Time;
+use crate::row::{Moved, Row};
+use crate::stamp;
+use crate::sync::Ordering;
+
+/// Words of a ring before its slots.
+pub(crate) const HEADER_WORDS: usize = 3;
+const HEAD: usize = 0;
+const BASE: usize = 1;
+const MIXED: usize = 2;
+
+const WEIGHT_BITS: u32 = 13;
+const WEIGHT_MASK: u64 = (1 << WEIGHT_BITS) - 1;
+const LAP_SHIFT: u32 = stamp::BITS + WEIGHT_BITS;
+
+/// The numbers of one window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Window {
+    pub(crate) max: u64,
+    pub(crate) per_us: u64,
+    /// Which of the rule's limits this is.
+    pub(crate) index: usize,
+}
+
+/// An entry of the log.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Slot(u64);
+
+impl Slot {
+    fn new(lap: u64, weight: u64, stamp: u64) -> Slot {
+        Slot(lap << LAP_SHIFT | weight.min(WEIGHT_MASK) << stamp::BITS | (stamp & stamp::MASK))
+    }
+    fn lap(self) -> u64 {
+        self.0 >> LAP_SHIFT
+    }
+    fn weight(self) -> u64 {
+        (self.0 >> stamp::BITS) & WEIGHT_MASK
+    }
+    fn stamp(self) -> u64 {
+        self.0 & stamp::MASK
+    }
+    fn with_weight(self, weight: u64) -> Slot {
+        Slot::new(self.lap(), weight, self.stamp())
+    }
+    /// Counts in a window of `per` that ends `now`.
+    fn is_within(self, per_us: u64, now: u64) -> bool {
+        self.weight() != 0 && stamp::age(self.stamp(), now) < per_us as i64
+    }
+}
+
+impl std::fmt::Debug for Slot {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Slot(lap {}, {} at {} us)", self.lap(), self.weight(), self.stamp())
+    }
+}
+
+/// The place of the next admission, and the entry of one lap ago that it would replace.
+#[derive(Clone, Copy, Debug)]
+struct Tip {
+    position: u64,
+    seen: Slot,
+}
+
+/// An entry that was just admitted, for taking exactly that one back.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entry {
+    at: usize,
+    slot: Slot,
+}
+
+/// The ring of one row.
+pub(crate) struct Ring<'r> {
+    row: &'r Row<'r>,
+    at: usize,
+    len: u64,
+}
+
+impl<'r> Ring<'r> {
+    pub(crate) fn new(row: &'r Row<'r>, at: usize, slots: usize) -> Ring<'r> {
+        Ring { row, at, len: slots as u64 }
+    }
+
+    fn lap(&self, position: u64) -> u64 {
+        (position / self.len + 1) & 7
+    }
+    fn place(&self, position: u64) -> usize {
+        self.at + HEADER_WORDS + (position % self.len) as usize
+    }
+    fn slot(&self, position: u64) -> Slot {
+        Slot(self.row.load(self.place(position)))
+    }
+    fn header(&self, which: usize) -> u64 {
+        self.row.load(self.at + which)
+    }
+
+    /// Raises `base` or `mixed`; they never sink.
+    fn raise(&self, which: usize, to: u64) {
+        // ORDERING: Release, so that who sees the entry written next sees the mark before it.
+        self.row.words[self.at + which].fetch_max(to, Ordering::Release);
+    }
+
+    /// The next position, helping `head` there.
+    fn tip(&self) -> Tip {
+        loop {
+            let position = self.header(HEAD);
+            let seen = self.slot(position);
+            // A head that stood still across the load of the slot is not laps behind it.
+            if self.header(HEAD) != position {
+                continue;
+            }
+            if seen.0 == 0 || seen.lap() != self.lap(position) {
+                return Tip { position, seen };
+            }
+            self.advance(position);
+        }
+    }
+
+    /// Moves `head` past a position that was seen taken.
+    fn advance(&self, position: u64) {
+        let _ = self.row.replace(self.at + HEAD, position, position + 1);
+    }
+
+    /// Swaps the slot at the tip: the only way that units come in.
+    fn put(&self, tip: Tip, weight: u64, stamp: u64) -> Option<Entry> {
+        let (at, slot) =
+            (self.place(tip.position), Slot::new(self.lap(tip.position), weight, stamp));
+        self.row.replace(at, tip.seen.0, slot.0).ok()?;
+        self.advance(tip.position);
+        Some(Entry { at, slot })
+    }
+
+    /// The oldest position that still counts.
+    fn bottom(&self, position: u64) -> u64 {
+        self.header(BASE).max(position.saturating_sub(self.len))
+    }
+
+    fn is_plain(&self, position: u64) -> bool {
+        position >= self.header(MIXED)
+    }
+
+    /// The live entries at and below the tip, newest position first.
+    fn entries(&self, position: u64) -> impl Iterator<Item = (u64, Slot)> + '_ {
+        (self.bottom(position)..position).rev().map(|p| (p, self.slot(p)))
+    }
+
+    /// Units in the window of `per` that ends `now`.
+    fn used(&self, position: u64, per_us: u64, now: u64) -> u64 {
+        let bottom = self.bottom(position);
+        if !self.is_plain(position) {
+            let within = |(_, slot): &(u64, Slot)| slot.is_within(per_us, now);
+            return self.entries(position).filter(within).map(|(_, s)| s.weight()).sum();
+        }
+        // Stamps are in order: find the newest entry that has left the window.
+        let newer = stamp::first_time(position - bottom, |back| {
+            stamp::age(self.slot(position - 1 - back).stamp(), now) >= per_us as i64
+        });
+        newer.min(position - bottom)
+    }
+
+    /// Nanoseconds until `cost` more fit into the window: 0 if they do.
+    fn wait(&self, position: u64, window: &Window, cost: u64, now: u64) -> u64 {
+        let Some(rest) = window.max.checked_sub(cost) else {
+            return crate::NEVER;
+        };
+        if self.is_plain(position) {
+            // The entry that must have left: the one after the `rest` newest.
+            let blocked = position - self.bottom(position) > rest;
+            let oldest = || self.slot(position - 1 - rest).stamp();
+            return if blocked { stamp::until_age(oldest(), window.per_us, now) } else { 0 };
+        }
+        let used_in = |micros: u64| self.used(position, window.per_us.saturating_sub(micros), now);
+        if self.used(position, window.per_us, now) <= rest {
+            return 0;
+        }
+        let micros = stamp::first_time(window.per_us + 1, |t| used_in(t) <= rest);
+        micros * stamp::MICRO - now % stamp::MICRO
+    }
+
+    fn fits(&self, position: u64, windows: &[Window], cost: u64, now: u64) -> bool {
+        let mixed = !self.is_plain(position);
+        windows.iter().all(|w| match mixed {
+            true => self.used(position, w.per_us, now) + cost <= w.max,
+            false => self.wait(position, w, cost, now) == 0,
+        })
+    }
+
+    /// Admits `cost` if every window has room.
+    pub(crate) fn take(
+        &self,
+        windows: &[Window],
+        cost: u64,
+        time: &mut Time<'_>,
+    ) -> Result<Option<Entry>, Moved> {
+        self.admit(windows, cost, time, |tip, now| self.fits(tip.position, windows, cost, now))
+    }
+
+    /// Logs `cost` without asking. A full ring forgets its oldest entry, which no window needs.
+    pub(crate) fn record(
+        &self,
+        windows: &[Window],
+        cost: u64,
+        time: &mut Time<'_>,
+    ) -> Result<(), Moved> {
+        self.admit(windows, cost, time, |_, _| true).map(drop)
+    }
+
+    fn admit(
+        &self,
+        windows: &[Window],
+        cost: u64,
+        time: &mut Time<'_>,
+        may: impl Fn(Tip, u64) -> bool,
+    ) -> Result<Option<Entry>, Moved> {
+        loop {
+            let tip = self.tip();
+            self.row.check()?;
+            let newest = self.newest(tip.position);
+            if newest.is_some_and(|s| stamp::is_ahead(s, time.now())) {
+                self.mend(tip.position, time);
+                continue;
+            }
+            if !may(tip, time.now()) {
+                return Ok(None);
+            }
+            if self.must_carry(tip, windows, time.now()) {
+                self.carry(tip, windows, time.now());
+                continue;
+            }
+            if cost != 1 {
+                self.raise(MIXED, tip.position + self.len + 1);
+            }
+            let here = stamp::of(time.now());
+            let stamp = newest.map_or(here, |newest| later(newest, here));
+            if let Some(entry) = self.put(tip, cost, stamp) {
+                return Ok(Some(entry));
+            }
+        }
+    }
+
+    /// The latest stamp in the log.
+    fn newest(&self, position: u64) -> Option<u64> {
+        if self.is_plain(position) {
+            let any = position > self.bottom(position);
+            return any.then(|| self.slot(position - 1).stamp());
+        }
+        self.entries(position).map(|(_, slot)| slot.stamp()).reduce(later)
+    }
+
+    /// Whether the entry that the tip would overwrite may still count. In a plain log it never does.
+    fn must_carry(&self, tip: Tip, windows: &[Window], now: u64) -> bool {
+        if self.is_plain(tip.position) {
+            return false;
+        }
+        let keep = longest(windows);
+        let overwritten = tip.position.checked_sub(self.len);
+        let counts = overwritten.is_some_and(|p| p >= self.header(BASE));
+        if !counts || !tip.seen.is_within(keep, now) {
+            return false;
+        }
+        // With every slot live (which only `record` brings about) the oldest has to go.
+        let full = self.entries(tip.position).all(|(_, slot)| slot.is_within(keep, now));
+        let oldest = || self.entries(tip.position).map(|(_, s)| s.stamp()).reduce(earlier);
+        !(full && oldest() == Some(tip.seen.stamp()))
+    }
+
+    /// Moves live entries from the tip's way to its place, until one may be overwritten.
+    fn carry(&self, mut tip: Tip, windows: &[Window], now: u64) {
+        for _ in 0..self.len {
+            self.raise(MIXED, tip.position + self.len + 1);
+            if self.put(tip, tip.seen.weight(), tip.seen.stamp()).is_none() {
+                return;
+            }
+            tip = self.tip();
+            if !self.must_carry(tip, windows, now) {
+                return;
+            }
+        }
+    }
+
+    /// Stamps ahead of the clock: read it again; if it went back, bring them with it.
+    #[cold]
+    fn mend(&self, position: u64, time: &mut Time<'_>) {
+        if time.doubt() {
+            return;
+        }
+        let now = time.now();
+        for (p, slot) in self.entries(position) {
+            if stamp::is_ahead(slot.stamp(), now) {
+                let mended = Slot::new(slot.lap(), slot.weight(), stamp::of(now));
+                let _ = self.row.replace(self.place(p), slot.0, mended.0);
+            }
+        }
+    }
+
+    /// Takes an entry back that no other limit agreed to. If it was carried since, it stays spent.
+    pub(crate) fn undo(&self, entry: Entry) {
+        self.raise(MIXED, self.header(HEAD) + self.len + 1);
+        let _ = self.row.replace(entry.at, entry.slot.0, entry.slot.with_weight(0).0);
+    }
+
+    /// Gives `cost` units back, the newest first.
+    pub(crate) fn refund(&self, windows: &[Window], cost: u64, now: u64) -> Result<(), Moved> {
+        let keep = longest(windows);
+        let mut left = cost;
+        while left > 0 {
+            let tip = self.tip();
+            self.row.check()?;
+            let newest = self
+                .entries(tip.position)
+                .filter(|(_, slot)| slot.is_within(keep, now))
+                .reduce(|a, b| if later(a.1.stamp(), b.1.stamp()) == a.1.stamp() { a } else { b });
+            let Some((position, slot)) = newest else {
+                return Ok(());
+            };
+            self.raise(MIXED, tip.position + self.len + 1);
+            let back = slot.weight().min(left);
+            let lower = slot.with_weight(slot.weight() - back);
+            if self.row.replace(self.place(position), slot.0, lower.0).is_ok() {
+                left -= back;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether nothing counts any more.
+    pub(crate) fn is_idle(&self, windows: &[Window], now: u64) -> bool {
+        self.is_idle_at(self.tip().position, windows, now)
+    }
+
+    fn is_idle_at(&self, position: u64, windows: &[Window], now: u64) -> bool {
+        let keep = longest(windows);
+        if !self.is_plain(position) {
+            return !self.entries(position).any(|(_, slot)| slot.is_within(keep, now));
+        }
+        self.newest(position).is_none_or(|s| stamp::age(s, now) >= keep as i64)
+    }
+
+    /// Empties the log: an idle one, or (`None`) any.
+    pub(crate) fn freshen(&self, windows: &[Window], idle: bool, now: u64) -> bool {
+        loop {
+            let tip = self.tip();
+            if idle && !self.is_idle_at(tip.position, windows, now) {
+                return false;
+            }
+            let expired = (now / stamp::MICRO).wrapping_sub(longest(windows));
+            if self.put(tip, 1, expired).is_some() {
+                self.raise(BASE, tip.position + 1);
+                return true;
+            }
+        }
+    }
+
+    /// What a window holds, how long `cost` has to wait, and when it is empty.
+    pub(crate) fn view(&self, window: &Window, cost: u64, now: u64) -> (u64, u64, u64) {
+        let position = self.tip().position;
+        let used = self.used(position, window.per_us, now);
+        let wait = self.wait(position, window, cost, now);
+        let counting = |(_, slot): &(u64, Slot)| slot.weight() != 0;
+        let last = match self.is_plain(position) {
+            true => self.newest(position),
+            false => self.entries(position).filter(counting).map(|(_, s)| s.stamp()).reduce(later),
+        };
+        let reset = last.map_or(0, |s| stamp::until_age(s, window.per_us, now));
+        (used, wait, reset)
+    }
+}
+
+fn longest(windows: &[Window]) -> u64 {
+    windows.iter().map(|w| w.per_us).max().unwrap_or(0)
+}
+
+/// The later of two stamps, modulo their wrap.
+fn later(a: u64, b: u64) -> u64 {
+    let ahead = a.wrapping_sub(b) & stamp::MASK;
+    if ahead <= stamp::MASK / 2 { a } else { b }
+}
+
+fn earlier(a: u64, b: u64) -> u64 {
+    if later(a, b) == a { b } else { a }
+}

@@ -1,0 +1,620 @@
+//! One key's token bucket, in one word.
+//!
+//! ```text
+//!  63   62..60   59..56     55 … b        b−1 … 0
+//! ┌────┬────────┬────────┬─────────────┬──────────────┐
+//! │ Z  │ class  │  tick  │   stamp     │ milli-tokens │
+//! └────┴────────┴────────┴─────────────┴──────────────┘
+//! ```
+//!
+//! Tokens and time change together or not at all, so the word is the whole truth about the key:
+//! nobody locks, and a reader may act on a copy. The word names its own scale (`class` says how
+//! many bits `b` the tokens have, a tick is 10^tick ns), so it stays readable when the limits
+//! change under it, in another process too.
+//!
+//! **One straight line.** Tokens T at the stamp, and the rate, are a line; what is there now is read
+//! off it, to either side of the stamp. A charge lowers the line and leaves the stamp, so nothing is
+//! rounded and nothing drifts. Only when T would go below 0 is the stamp moved, by a *period*: a
+//! number of ticks that refills a whole number of thousandths, so that no fraction is lost; it may
+//! come to lie ahead of the clock by less than one period.
+//!
+//! ```text
+//! content(now) = min(C, T + k(now − stamp))                 k(x) = ⌊x·n/d⌋
+//! charge:      T' = T − 1000·cost                           if that is not below 0
+//! move:        T' = T − 1000·cost + k(m·period)             at stamp + m·period
+//! from full:   T' = C − 1000·cost + k(next − now)           at next = ⌈now⌉tick
+//! ```
+//!
+//! Ticks are powers of ten, so a limiter that is driven by whole milliseconds, as tests are, starts
+//! its lines exactly. Between ticks a line that starts from full loses less than 1/1000 token, once.
+//! (Where no period is short enough, the move rounds down too: 1/1000 token for each.)
+//!
+//! **Z** says that the line started from a whole number of tokens between two ticks. Read before its
+//! stamp, such a line is rounded so that its own starting point comes out exactly: otherwise the
+//! last token of a fresh bucket would be missing for the rest of the tick. While a tick refills less
+//! than one token this decides no hit differently than exact arithmetic would (the part of a token
+//! refilled within the tick can't complete one); for faster limits it may let a token through 1/1000
+//! of its time early. All other readings round down.
+//!
+//! **Wrap.** Stamps are counted modulo 2^(56−b) ticks. One that lies ahead by more than a period, but
+//! less than a quarter of that horizon, is *in the future*: a racing clock, a clock fault, or a word
+//! that slept for most of a horizon. It is read as just written, which can only delay a refill.
+
+use crate::rate::Rate;
+
+/// Thousandths in a token.
+pub(crate) const MILLI: u64 = 1000;
+
+/// Token bits of each class; class 0 is not a bucket's (see [`Word::fresh`]).
+const TOKEN_BITS: [u32; 8] = [0, 11, 16, 21, 26, 31, 36, 40];
+const PAYLOAD_BITS: u32 = 56;
+const INTEGRAL: u64 = 1 << 63;
+const SCALE_MASK: u64 = 0x7f << PAYLOAD_BITS;
+const DAY: u128 = 86_400 * 1_000_000_000;
+/// What a stamp should be able to tell apart: nine years.
+const GOOD_HORIZON: u128 = 9 * 366 * DAY;
+/// What it may make do with for the sake of ticks of a millisecond or less.
+const FAIR_HORIZON: u128 = 180 * DAY;
+const MILLISECOND: u8 = 6;
+
+/// How a word splits its bits, as written in its own top byte.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Scale {
+    class: u8,
+    tick: u8,
+}
+
+impl Scale {
+    #[inline]
+    fn token_bits(self) -> u32 {
+        TOKEN_BITS[usize::from(self.class & 7)]
+    }
+    #[inline]
+    fn stamp_mask(self) -> u64 {
+        (1 << (PAYLOAD_BITS - self.token_bits())) - 1
+    }
+    fn tick_nanos(self) -> u64 {
+        10u64.pow(u32::from(self.tick))
+    }
+    #[inline]
+    fn header(self) -> u64 {
+        (u64::from(self.class) << 60) | (u64::from(self.tick) << 56)
+    }
+    fn horizon(self) -> u128 {
+        (u128::from(self.stamp_mask()) + 1) * u128::from(self.tick_nanos())
+    }
+
+    /// The finest tick that still tells nine years apart, or a millisecond if that is enough for
+    /// half a year; never one that refills more than 1/16 of the bucket. `None` where a slow refill
+    /// can't be told from a wrapped stamp.
+    fn fit(full: u64, fill: u128) -> Option<Scale> {
+        let class = (1u8..8).find(|&c| full + full / 16 < 1 << TOKEN_BITS[usize::from(c)])?;
+        let at = |tick| Scale { class, tick };
+        let enough = |t: u8, horizon: u128| at(t).horizon() >= horizon.max(16 * fill);
+        let long = (0u8..16).find(|&t| enough(t, GOOD_HORIZON));
+        let fair = enough(MILLISECOND, FAIR_HORIZON).then_some(MILLISECOND);
+        let wanted = long.into_iter().chain(fair).min().unwrap_or(15);
+        let fine = (0u8..16).rev().find(|&t| 16 * u128::from(at(t).tick_nanos()) <= fill);
+        let scale = at(wanted.min(fine.unwrap_or(0)));
+        (fill <= scale.horizon() / 4).then_some(scale)
+    }
+}
+
+/// Division by the length of a tick.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Tick {
+    nanos: u64,
+    /// ⌈2^(64+shift) / nanos⌉, exact for every time below 2^63.
+    magic: u64,
+    shift: u32,
+}
+
+impl Tick {
+    fn new(nanos: u64) -> Tick {
+        let shift = 63 - nanos.leading_zeros();
+        let magic = (1u128 << (63 + shift)).div_ceil(u128::from(nanos)) as u64;
+        Tick { nanos, magic, shift }
+    }
+
+    #[inline]
+    fn divide(&self, now: u64) -> u64 {
+        if now >> 63 != 0 {
+            return now / self.nanos;
+        }
+        ((u128::from(now) * u128::from(self.magic)) >> 63 >> self.shift) as u64
+    }
+
+    #[inline]
+    fn moment(&self, now: u64) -> Moment {
+        let whole = self.divide(now);
+        let over = now - whole * self.nanos;
+        match over {
+            0 => Moment { next: whole, sub: 0 },
+            _ => Moment { next: whole + 1, sub: self.nanos - over },
+        }
+    }
+}
+
+/// A moment seen through a tick: the next tick and how far off it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Moment {
+    next: u64,
+    sub: u64,
+}
+
+/// A bucket word. Zero was never used; [`Word::fresh`] is full and nobody's yet.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Word(pub(crate) u64);
+
+impl Word {
+    /// A full bucket that no hit has touched. The incarnation keeps a thread that slept since the
+    /// row's earlier life from taking this for the word that it saw then.
+    pub(crate) fn fresh(incarnation: u64) -> Word {
+        Word(((incarnation << 1) | 1) & ((1 << PAYLOAD_BITS) - 1))
+    }
+
+    #[inline]
+    pub(crate) fn is_fresh(self) -> bool {
+        self.0 & (7 << 60) == 0
+    }
+
+    fn pack(scale: Scale, integral: bool, tick: u64, milli: u64) -> Word {
+        debug_assert!(milli < 1 << scale.token_bits());
+        let stamp = (tick & scale.stamp_mask()) << scale.token_bits();
+        let integral = if integral { INTEGRAL } else { 0 };
+        Word(integral | scale.header() | stamp | milli)
+    }
+
+    fn scale(self) -> Scale {
+        Scale { class: (self.0 >> 60) as u8 & 7, tick: (self.0 >> 56) as u8 & 15 }
+    }
+    fn is_integral(self) -> bool {
+        self.0 & INTEGRAL != 0
+    }
+    fn stamp(self, scale: Scale) -> u64 {
+        (self.0 >> scale.token_bits()) & scale.stamp_mask()
+    }
+    fn milli(self, scale: Scale) -> u64 {
+        self.0 & ((1 << scale.token_bits()) - 1)
+    }
+}
+
+impl std::fmt::Debug for Word {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.is_fresh() {
+            return write!(f, "Fresh({})", self.0 >> 1);
+        }
+        let scale = self.scale();
+        f.debug_struct("Word")
+            .field("milli", &self.milli(scale))
+            .field("stamp", &self.stamp(scale))
+            .field("tick_ns", &scale.tick_nanos())
+            .field("integral", &self.is_integral())
+            .finish()
+    }
+}
+
+/// What a word holds at a moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Held {
+    Full,
+    Part(Line),
+    /// The stamp lies ahead of the clock by more than it may.
+    Future {
+        anchor: u64,
+        integral: bool,
+    },
+}
+
+/// A line that is below full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Line {
+    /// Thousandths now.
+    milli: u64,
+    /// Thousandths at the stamp.
+    anchor: u64,
+    /// Nanoseconds from the stamp to now; negative before it.
+    since: i64,
+    integral: bool,
+}
+
+/// What became of a charge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub(crate) enum Charge {
+    Granted(Word),
+    Denied,
+    /// The stamp lies ahead of `now`: read the clock again, and if that does not help, mend.
+    Future,
+}
+
+/// The numbers of a bucket limit, ready for the hit path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Bucket {
+    full: u64,
+    rate: Rate,
+    /// Nanoseconds from empty to full.
+    fill: u64,
+    /// A stamp at least this many ticks behind the next one is that of a full bucket.
+    full_lag: u64,
+    scale: Scale,
+    tick: Tick,
+    /// Ticks that refill a whole number of thousandths; 1 if there is no such short number.
+    period: u64,
+    /// What a period refills, rounded up.
+    gain: u64,
+}
+
+impl Bucket {
+    /// `max` tokens each `per` nanoseconds into a bucket of `burst`; `None` where a word can't
+    /// keep that exactly enough.
+    pub(crate) fn new(max: u64, per: u64, burst: u64) -> Option<Bucket> {
+        let full = MILLI * burst;
+        let fill = (u128::from(full) * u128::from(per)).div_ceil(u128::from(MILLI * max));
+        let scale = Scale::fit(full, fill)?;
+        let fill = u64::try_from(fill).ok().filter(|&f| f < 1 << 61)?;
+        let tick = Tick::new(scale.tick_nanos());
+        let rate = Rate::new(MILLI * max, per, fill + 2 * tick.nanos);
+        let exact = rate.period(tick.nanos);
+        let short = u128::from(exact) * u128::from(tick.nanos) * 16 <= u128::from(fill);
+        let period = if short { exact } else { 1 };
+        let gain = rate.ceil(period * tick.nanos);
+        let full_lag = fill.div_ceil(tick.nanos) + 1;
+        Some(Bucket { full, rate, fill, full_lag, scale, tick, period, gain })
+    }
+
+    /// The bucket's size in tokens.
+    pub(crate) fn burst(&self) -> u64 {
+        self.full / MILLI
+    }
+
+    /// How far ahead of the clock a stamp may lie: a clock that steps back by less is no fault.
+    pub(crate) fn tick_nanos(&self) -> u64 {
+        self.period * self.tick.nanos
+    }
+
+    #[inline]
+    fn is_ours(&self, word: Word) -> bool {
+        word.0 & SCALE_MASK == self.scale.header()
+    }
+
+    #[inline]
+    fn held(&self, word: Word, now: u64) -> Held {
+        if word.is_fresh() {
+            return Held::Full;
+        }
+        // A word of another scale was written under other limits; ours is the usual case.
+        if self.is_ours(word) {
+            self.held_in(self.scale, &self.tick, self.full_lag, word, now)
+        } else {
+            self.held_elsewhere(word, now)
+        }
+    }
+
+    #[cold]
+    fn held_elsewhere(&self, word: Word, now: u64) -> Held {
+        let scale = word.scale();
+        let tick = Tick::new(scale.tick_nanos());
+        self.held_in(scale, &tick, self.fill.div_ceil(tick.nanos) + 1, word, now)
+    }
+
+    #[inline]
+    fn held_in(&self, scale: Scale, tick: &Tick, full_lag: u64, word: Word, now: u64) -> Held {
+        let moment = tick.moment(now);
+        let (anchor, integral) = (word.milli(scale), word.is_integral());
+        let lag = moment.next.wrapping_sub(word.stamp(scale)) & scale.stamp_mask();
+        if lag >= full_lag {
+            let ahead = (scale.stamp_mask() - lag) + 1;
+            return match ahead <= self.period {
+                true => self.read(anchor, -((ahead * tick.nanos + moment.sub) as i64), integral),
+                false if ahead <= scale.stamp_mask() / 4 => Held::Future { anchor, integral },
+                false => Held::Full,
+            };
+        }
+        self.read(anchor, (lag * tick.nanos) as i64 - moment.sub as i64, integral)
+    }
+
+    #[inline]
+    fn read(&self, anchor: u64, since: i64, integral: bool) -> Held {
+        let milli = if since >= 0 {
+            anchor + self.rate.floor(since as u64)
+        } else {
+            anchor.saturating_sub(self.back(since.unsigned_abs(), integral))
+        };
+        if milli >= self.full {
+            return Held::Full;
+        }
+        Held::Part(Line { milli, anchor, since, integral })
+    }
+
+    /// What the line gains in the last `sub` nanoseconds before its stamp.
+    fn back(&self, sub: u64, integral: bool) -> u64 {
+        if integral { self.rate.floor(sub) } else { self.rate.ceil(sub) }
+    }
+
+    /// A line that has `milli`, a whole number of tokens or not, at `now`.
+    #[inline]
+    fn starting(&self, milli: u64, now: u64, whole: bool) -> Word {
+        let moment = self.tick.moment(now);
+        let anchor = milli + self.rate.floor(moment.sub);
+        Word::pack(self.scale, whole && moment.sub != 0, moment.next, anchor)
+    }
+
+    /// Takes `cost` thousandths if they are there at `now`.
+    #[inline]
+    pub(crate) fn charge(&self, word: Word, cost: u64, now: u64) -> Charge {
+        match self.held(word, now) {
+            Held::Full if cost <= self.full => {
+                Charge::Granted(self.starting(self.full - cost, now, true))
+            }
+            Held::Part(line) if cost <= line.milli => {
+                Charge::Granted(self.lowered(word, line, cost, now))
+            }
+            Held::Future { .. } => Charge::Future,
+            _ => Charge::Denied,
+        }
+    }
+
+    /// The same line, `cost` lower.
+    #[inline]
+    fn lowered(&self, word: Word, line: Line, cost: u64, now: u64) -> Word {
+        if !self.is_ours(word) {
+            return self.starting(line.milli - cost, now, false);
+        }
+        // The tokens are the low bits, so this is T − cost at the same stamp.
+        if line.anchor >= cost { Word(word.0 - cost) } else { self.moved(word, line, cost) }
+    }
+
+    /// The line with its stamp moved on by whole periods, to the last one before now if that has
+    /// enough, else to the next.
+    #[inline]
+    fn moved(&self, word: Word, line: Line, cost: u64) -> Word {
+        let nanos = self.tick.nanos;
+        let periods = line.since.max(0) as u64 / (nanos * self.period);
+        let at = |periods: u64| {
+            let ticks = periods * self.period;
+            (ticks, line.anchor + self.rate.floor(ticks * nanos))
+        };
+        let (ticks, milli) =
+            Some(at(periods)).filter(|p| p.1 >= cost).unwrap_or_else(|| at(periods + 1));
+        let stamp = word.stamp(self.scale).wrapping_add(ticks);
+        Word::pack(self.scale, false, stamp, milli - cost)
+    }
+
+    /// Takes what is there, down to nothing.
+    pub(crate) fn drain(&self, word: Word, cost: u64, now: u64) -> Charge {
+        match self.charge(word, cost, now) {
+            Charge::Denied => Charge::Granted(self.starting(0, now, true)),
+            other => other,
+        }
+    }
+
+    /// Gives `milli` thousandths back, up to full. `None` if it is full already.
+    pub(crate) fn refund(&self, word: Word, milli: u64, now: u64) -> Option<Word> {
+        match self.held(word, now) {
+            Held::Full => None,
+            Held::Part(line) if line.milli + milli >= self.full => {
+                Some(self.starting(self.full, now, true))
+            }
+            Held::Part(line) => {
+                // In place, unless the stamp lies ahead: `mended` relies on those being nearly empty.
+                let simple = self.is_ours(word) && (line.since >= 0 || line.integral);
+                Some(match simple {
+                    true => Word(word.0 + milli),
+                    false => self.starting(line.milli + milli, now, false),
+                })
+            }
+            Held::Future { .. } => self.refund(self.mended(word, now), milli, now),
+        }
+    }
+
+    /// The word with a stamp that lies in the future brought back to `now`; other words as they are.
+    ///
+    /// The tokens at a stamp that was ahead when it was written include what was to be refilled until
+    /// then. That time has not passed on this clock, so it is taken off: a clock fault grants nothing.
+    /// A line that starts from whole tokens has it in the fraction; one that was moved ahead had
+    /// less than a period's gain in all.
+    pub(crate) fn mended(&self, word: Word, now: u64) -> Word {
+        let Held::Future { anchor, integral } = self.held(word, now) else {
+            return word;
+        };
+        let unearned = match integral {
+            true if self.rate.ceil(self.tick.nanos) < MILLI => anchor % MILLI,
+            true => self.rate.ceil(self.tick.nanos),
+            false if anchor < self.gain => anchor,
+            false => 0,
+        };
+        self.starting(anchor.saturating_sub(unearned).min(self.full), now, integral)
+    }
+
+    /// Thousandths at `now`.
+    pub(crate) fn milli(&self, word: Word, now: u64) -> u64 {
+        match self.held(word, now) {
+            Held::Full => self.full,
+            Held::Part(line) => line.milli,
+            Held::Future { .. } => self.milli(self.mended(word, now), now),
+        }
+    }
+
+    /// Nanoseconds from `now` until `goal` thousandths are there: 0 if they are.
+    pub(crate) fn wait(&self, word: Word, goal: u64, now: u64) -> u64 {
+        debug_assert!(goal <= self.full);
+        match self.held(word, now) {
+            Held::Future { .. } => self.wait(self.mended(word, now), goal, now),
+            Held::Part(line) if line.milli < goal => {
+                let at = if goal > line.anchor {
+                    self.rate.time_ceil(goal - line.anchor) as i64
+                } else {
+                    -(self.latest_before(line.anchor - goal, line.integral) as i64)
+                };
+                at.saturating_sub(line.since).max(0) as u64
+            }
+            _ => 0,
+        }
+    }
+
+    /// The most nanoseconds before a stamp at which no more than `spare` is missing: `back` inverted.
+    fn latest_before(&self, spare: u64, integral: bool) -> u64 {
+        match integral {
+            true => self.rate.time_ceil(spare + 1).saturating_sub(1),
+            false => self.rate.time_floor(spare),
+        }
+    }
+
+    /// Nanoseconds until the bucket is full.
+    pub(crate) fn until_full(&self, word: Word, now: u64) -> u64 {
+        self.wait(word, self.full, now)
+    }
+
+    /// Whether the word gives a key the same rights as a fresh one, and may be replaced by one.
+    ///
+    /// The stamp must be strictly before the next tick. Otherwise a charge and a refund within
+    /// this tick could bring the same bits back, and a thread that saw them earlier could not tell.
+    pub(crate) fn is_idle(&self, word: Word, now: u64) -> bool {
+        if word.is_fresh() {
+            return true;
+        }
+        let scale = word.scale();
+        let next = Tick::new(scale.tick_nanos()).moment(now).next;
+        let lag = next.wrapping_sub(word.stamp(scale)) & scale.stamp_mask();
+        let behind = lag != 0 && lag <= scale.stamp_mask() - scale.stamp_mask() / 4;
+        behind && self.held(word, now) == Held::Full
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    #[test]
+    fn fields_neither_overlap_nor_leave_gaps() {
+        for class in 1..8 {
+            for tick in 0..16 {
+                let scale = Scale { class, tick };
+                let stamp = scale.stamp_mask() << scale.token_bits();
+                let tokens = (1u64 << scale.token_bits()) - 1;
+                let parts = [INTEGRAL, SCALE_MASK, stamp, tokens];
+                assert_eq!(parts.iter().fold(0, |a, b| a | b), u64::MAX);
+                assert_eq!(parts.iter().map(|p| p.count_ones()).sum::<u32>(), 64);
+                assert_eq!(scale.header() & !SCALE_MASK, 0);
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_word_reads_back_what_was_packed(
+            class in 1u8..8, tick in 0u8..16, z: bool, stamp: u64, milli: u64,
+        ) {
+            let scale = Scale { class, tick };
+            let milli = milli & ((1 << scale.token_bits()) - 1);
+            let word = Word::pack(scale, z, stamp, milli);
+            prop_assert_eq!(word.scale(), scale);
+            prop_assert_eq!(word.is_integral(), z);
+            prop_assert_eq!(word.stamp(scale), stamp & scale.stamp_mask());
+            prop_assert_eq!(word.milli(scale), milli);
+            prop_assert!(!word.is_fresh());
+        }
+
+        #[test]
+        fn moments_are_the_next_tick(now: u64, tick in 0u8..16) {
+            let tick = Tick::new(10u64.pow(u32::from(tick)));
+            let m = tick.moment(now);
+            let exact = u128::from(m.next) * u128::from(tick.nanos) - u128::from(now);
+            prop_assert_eq!(exact, u128::from(m.sub));
+            prop_assert!(m.sub < tick.nanos);
+        }
+
+        #[test]
+        fn a_fresh_bucket_grants_exactly_its_burst_at_one_instant(
+            max in 1u64..=1_000_000_000, per_ms in 1u64..=86_400_000, parts in 1u64..50, now: u64,
+        ) {
+            let now = now >> 2;
+            let Some(bucket) = Bucket::new(max, per_ms * 1_000_000, max) else { return Ok(()) };
+            let cost = max / parts.min(max);
+            let mut word = Word::fresh(1);
+            let mut left = max;
+            while left >= cost {
+                let Charge::Granted(next) = bucket.charge(word, MILLI * cost, now) else {
+                    panic!("{left} of {max} left, {cost} denied: {word:?}");
+                };
+                (word, left) = (next, left - cost);
+            }
+            prop_assert_eq!(bucket.milli(word, now) / MILLI, left);
+            prop_assert_eq!(bucket.charge(word, MILLI * (left + 1), now), Charge::Denied);
+        }
+    }
+
+    #[test]
+    fn scales_are_as_fine_and_as_long_as_promised() {
+        let minute = Bucket::new(20, 60 * SECOND, 20).unwrap();
+        assert!(minute.scale.horizon() >= GOOD_HORIZON, "{minute:?}");
+        let fast = Bucket::new(5_000, SECOND, 1).unwrap();
+        assert!(fast.tick_nanos() * 16 <= 200_000, "{fast:?}");
+        let tokens = Bucket::new(2_000_000, 60 * SECOND, 2_000_000).unwrap();
+        assert!(tokens.scale.horizon() >= u128::from(SECOND) * 86_400 * 365, "{tokens:?}");
+        let slow = Bucket::new(1, 366 * 86_400 * SECOND, 1_000_000_000);
+        assert!(slow.is_none(), "a fill time of a billion years can't be told from a wrap");
+    }
+
+    #[test]
+    fn whole_milliseconds_lose_nothing() {
+        for (max, per, step) in [(20, 60, 3_000), (1_000, 60, 60), (7, 1, 143), (3, 7, 2_334)] {
+            let bucket = Bucket::new(max, per * SECOND, max).unwrap();
+            let start = 1_234_567 * 1_000_000;
+            let mut word = Word::fresh(0);
+            for i in 0..max {
+                let now = start + i * 1_000_000;
+                let Charge::Granted(next) = bucket.charge(word, MILLI, now) else { panic!("{i}") };
+                word = next;
+            }
+            // What has come back until t is exactly ⌊max·(t − start)/per⌋.
+            let mut granted = 0;
+            for ms in max..20 * step {
+                let due = (max as u128 * ms as u128 / (per as u128 * 1000)) as u64;
+                let now = start + ms * 1_000_000;
+                while let Charge::Granted(next) = bucket.charge(word, MILLI, now) {
+                    (word, granted) = (next, granted + 1);
+                }
+                assert_eq!(granted, due, "{max}/{per}s after {ms} ms");
+            }
+        }
+    }
+
+    #[test]
+    fn a_denial_passes_exactly_when_its_wait_is_over() {
+        for (max, per, burst) in [(20, 60 * SECOND, 20), (7, SECOND, 3), (9_999, SECOND, 1)] {
+            let bucket = Bucket::new(max, per, burst).unwrap();
+            for start in [0, 1, 12_345_678_901, 1 << 44] {
+                let drain = bucket.charge(Word::fresh(0), bucket.full, start);
+                let Charge::Granted(word) = drain else { panic!() };
+                for later in [0, 1, 999, 1 << 20] {
+                    let now = start + later;
+                    let wait = bucket.wait(word, MILLI, now);
+                    let at = |t| matches!(bucket.charge(word, MILLI, t), Charge::Granted(_));
+                    assert!(at(now + wait) && (wait == 0 || !at(now + wait - 1)));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_stamp_in_the_future_is_mended_without_a_gain() {
+        let bucket = Bucket::new(20, 60 * SECOND, 20).unwrap();
+        let Charge::Granted(word) = bucket.charge(Word::fresh(0), 15 * MILLI, 3600 * SECOND) else {
+            panic!()
+        };
+        assert_eq!(bucket.charge(word, MILLI, SECOND), Charge::Future);
+        let mended = bucket.mended(word, SECOND);
+        assert_eq!(bucket.milli(mended, SECOND), 5 * MILLI);
+        assert_eq!(bucket.until_full(mended, SECOND), 45 * SECOND);
+        let Charge::Granted(word) = bucket.charge(Word::fresh(0), 15 * MILLI, 3600 * SECOND + 77)
+        else {
+            panic!()
+        };
+        assert_eq!(bucket.milli(bucket.mended(word, SECOND), SECOND), 5 * MILLI);
+    }
+}
