@@ -319,21 +319,27 @@ impl Engine {
     pub fn record(&self, key: &[u8], cost: u64) -> Views {
         let hash = self.hash(key);
         let mut time = Time::read(&self.clock);
-        while cost > 0 {
-            let Ok(row) = self.row(hash, time.now()) else { break };
+        loop {
+            let row = match self.row(hash, time.now()) {
+                Ok(row) if cost > 0 => row,
+                _ => return self.look(hash, 0, time.now()),
+            };
             if self.limits.record(&row, cost, &mut time).is_ok() {
-                break;
+                return self
+                    .limits
+                    .look(&row, 0, time.now())
+                    .unwrap_or_else(|Moved| self.limits.views_of_new(0));
             }
         }
-        self.look(hash, 0, time.now())
     }
 
     /// Gives `cost` back, never above full.
     pub fn refund(&self, key: &[u8], cost: u64) {
         let hash = self.hash(key);
         let time = Time::read(&self.clock);
+        let mut done = 0;
         while let Some(row) = self.table.find(hash) {
-            if cost == 0 || self.limits.refund(&row, cost, time.now()).is_ok() {
+            if cost == 0 || self.limits.refund(&row, cost, time.now(), &mut done).is_ok() {
                 break;
             }
         }
@@ -617,9 +623,7 @@ fn take_rows<const N: usize>(
     }
     for (i, row) in rows.iter().enumerate() {
         let Some(row) = row else { continue };
-        // A row that moved on since is idle again: the key is as new.
-        let limits = &parts[i].engine.limits;
-        views[i] = limits.look(row, 0, time.now()).unwrap_or_else(|Moved| limits.views_of_new(0));
+        views[i] = parts[i].engine.look_after(row, time.now());
     }
     let counted = rows.iter().any(Option::is_some);
     let answer = if counted { Answer::Allowed } else { Answer::Uncounted };

@@ -244,13 +244,20 @@ impl Limits {
                     Ring::new(row, at, *slots).record(windows, cost, time)?;
                 }
             }
+            *done += 1;
         }
         Ok(())
     }
 
-    /// Gives `cost` back to every limit.
-    pub(crate) fn refund(&self, row: &Row<'_>, cost: u64, now: u64) -> Result<(), Moved> {
-        for placed in &self.placed {
+    /// Gives `cost` back to every limit; `done` as in `record`.
+    pub(crate) fn refund(
+        &self,
+        row: &Row<'_>,
+        cost: u64,
+        now: u64,
+        done: &mut usize,
+    ) -> Result<(), Moved> {
+        for placed in &self.placed[*done..] {
             let at = placed.at;
             match &placed.cell {
                 Cell::Bucket(bucket) => {
@@ -264,6 +271,7 @@ impl Limits {
                     Ring::new(row, at, *slots).refund(windows, cost, now)?;
                 }
             }
+            *done += 1;
         }
         Ok(())
     }

@@ -65,11 +65,11 @@ impl Permits {
             .filter(|&i| Slot(row.load(i)).is_held(now))
             .count() as u64;
         let most = self.max.saturating_sub(beyond) as usize;
-        let mut out = 0;
-        for slot in 0..self.max as usize {
+        // Every slot that is passed over is held, so the slot's number is how many are out below it.
+        for slot in 0..most {
             let mut seen = Slot(row.load(at + slot));
             row.check()?;
-            while out < most && !seen.is_held(now) {
+            while !seen.is_held(now) {
                 let next = seen.next(self.expiry(now));
                 match row.replace(at + slot, seen.0, next.0) {
                     Ok(()) => return Ok(Some(Permit { slot, word: next.0 })),
@@ -77,7 +77,6 @@ impl Permits {
                 }
                 row.check()?;
             }
-            out += 1;
         }
         Ok(None)
     }
@@ -88,7 +87,7 @@ impl Permits {
             let seen = Slot(row.load(i));
             let most = self.lease_us as i64 + 1;
             let late = |now| seen.is_held(now) && -stamp::age(seen.expiry(), now) > most;
-            if late(time.now()) && !(time.doubt() && !late(time.now())) {
+            if late(time.now()) && (!time.doubt() || late(time.now())) {
                 row.check()?;
                 let _ = row.replace(i, seen.0, seen.next(self.expiry(time.now())).0);
             }

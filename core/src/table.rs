@@ -289,10 +289,10 @@ impl Table {
                     Some(self.take_over(hash, limits, now)?)
                 }
             };
-            if let Some((place, pending)) = claimed {
-                if let Some(live) = self.settle(hash, place, pending) {
-                    return Ok((self.row(place, live), found));
-                }
+            if let Some((place, pending)) = claimed
+                && let Some(live) = self.settle(hash, place, pending)
+            {
+                return Ok((self.row(place, live), found));
             }
             look = self.look(hash);
         }
