@@ -319,18 +319,21 @@ impl Engine {
     pub fn record(&self, key: &[u8], cost: u64) -> Views {
         let hash = self.hash(key);
         let mut time = Time::read(&self.clock);
-        loop {
-            let row = match self.row(hash, time.now()) {
-                Ok(row) if cost > 0 => row,
-                _ => return self.look(hash, 0, time.now()),
-            };
-            if self.limits.record(&row, cost, &mut time).is_ok() {
-                return self
-                    .limits
-                    .look(&row, 0, time.now())
-                    .unwrap_or_else(|Moved| self.limits.views_of_new(0));
+        let mut done = 0;
+        if cost == 0 {
+            return self.look(hash, 0, time.now());
+        }
+        while let Ok(row) = self.row(hash, time.now()) {
+            if self.limits.record(&row, cost, &mut time, &mut done).is_ok() {
+                return self.look_after(&row, time.now());
             }
         }
+        self.look(hash, 0, time.now())
+    }
+
+    /// What is left in a row that was just charged. One that moved on since is idle again.
+    fn look_after(&self, row: &Row<'_>, now: u64) -> Views {
+        self.limits.look(row, 0, now).unwrap_or_else(|Moved| self.limits.views_of_new(0))
     }
 
     /// Gives `cost` back, never above full.

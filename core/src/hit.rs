@@ -223,14 +223,16 @@ impl Limits {
         }
     }
 
-    /// Spends without asking. Permits are not spent but held, so they are left alone.
+    /// Spends without asking. Permits are not spent but held, so they are left alone. After `Moved`,
+    /// `done` says with which cell to go on.
     pub(crate) fn record(
         &self,
         row: &Row<'_>,
         cost: u64,
         time: &mut Time<'_>,
+        done: &mut usize,
     ) -> Result<(), Moved> {
-        for placed in &self.placed {
+        for placed in &self.placed[*done..] {
             let at = placed.at;
             match &placed.cell {
                 Cell::Bucket(bucket) => {
