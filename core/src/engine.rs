@@ -319,12 +319,11 @@ impl Engine {
     pub fn record(&self, key: &[u8], cost: u64) -> Views {
         let hash = self.hash(key);
         let mut time = Time::read(&self.clock);
-        let mut done = 0;
         if cost == 0 {
             return self.look(hash, 0, time.now());
         }
         while let Ok(row) = self.row(hash, time.now()) {
-            if self.limits.record(&row, cost, &mut time, &mut done).is_ok() {
+            if self.limits.record(&row, cost, &mut time).is_ok() {
                 return self.look_after(&row, time.now());
             }
         }
@@ -340,9 +339,8 @@ impl Engine {
     pub fn refund(&self, key: &[u8], cost: u64) {
         let hash = self.hash(key);
         let time = Time::read(&self.clock);
-        let mut done = 0;
         while let Some(row) = self.table.find(hash) {
-            if cost == 0 || self.limits.refund(&row, cost, time.now(), &mut done).is_ok() {
+            if cost == 0 || self.limits.refund(&row, cost, time.now()).is_ok() {
                 break;
             }
         }

@@ -8,7 +8,7 @@
 
 use crate::clock::Time;
 use crate::limit::{Cell, Limits, MOST_LIMITS, Placed};
-use crate::permit::Permit;
+use crate::permit::{Permit, Permits};
 use crate::row::{Moved, Row};
 use crate::window::{Entry, Ring};
 use crate::word::{Bucket, MILLI, Word};
@@ -93,6 +93,10 @@ pub(crate) fn bucket_view(bucket: &Bucket, word: Word, cost: u64, now: u64) -> V
 impl Limits {
     /// What each limit would say to `cost` now, writing nothing.
     pub(crate) fn look(&self, row: &Row<'_>, cost: u64, now: u64) -> Result<Views, Moved> {
+        row.steadily(|row| self.look_once(row, cost, now))
+    }
+
+    fn look_once(&self, row: &Row<'_>, cost: u64, now: u64) -> Result<Views, Moved> {
         let mut views = Views { len: self.len() as u8, ..Views::default() };
         for placed in &self.placed {
             self.look_at(placed, row, cost, now, &mut views.views);
@@ -159,13 +163,10 @@ impl Limits {
         for placed in &self.placed {
             match self.take_from(placed, row, cost, time, &mut taken) {
                 Ok(true) => taken.cells += 1,
-                Ok(false) => {
+                // A row that was sealed may have been reset: start over from what it is now.
+                refused => {
                     self.give_back(row, &taken, cost, time.now());
-                    return Ok(None);
-                }
-                Err(Moved) => {
-                    self.give_back(row, &taken, cost, time.now());
-                    return Err(Moved);
+                    return refused.map(|_| None);
                 }
             }
         }
@@ -203,79 +204,67 @@ impl Limits {
     pub(crate) fn give_back(&self, row: &Row<'_>, taken: &Taken, cost: u64, now: u64) {
         for placed in &self.placed[..taken.cells] {
             let at = placed.at;
-            let _ = match &placed.cell {
-                Cell::Bucket(bucket) => bucket::refund(row, at, bucket, MILLI * cost, now),
-                Cell::Counter(counter) => counter.refund(row, at, cost, now),
-                Cell::Fixed(fixed) => fixed.refund(row, at, cost, now),
+            match &placed.cell {
                 Cell::Permits(_) => {
-                    if let Some(permit) = taken.permit {
-                        crate::permit::Permits::release(row, at, permit);
-                    }
-                    Ok(())
+                    taken.permit.map(|permit| Permits::release(row, at, permit));
                 }
                 Cell::Ring { slots, .. } => {
-                    if let Some(entry) = taken.entry {
-                        Ring::new(row, at, *slots).undo(entry);
-                    }
-                    Ok(())
+                    taken.entry.map(|entry| Ring::new(row, at, *slots).undo(entry));
                 }
-            };
+                _ => {
+                    let _ = row.steadily(|row| self.refund_to(placed, row, cost, now));
+                }
+            }
         }
     }
 
-    /// Spends without asking. Permits are not spent but held, so they are left alone. After `Moved`,
-    /// `done` says with which cell to go on.
+    /// Spends without asking. Permits are not spent but held, so they are left alone.
     pub(crate) fn record(
         &self,
         row: &Row<'_>,
         cost: u64,
         time: &mut Time<'_>,
-        done: &mut usize,
     ) -> Result<(), Moved> {
-        for placed in &self.placed[*done..] {
-            let at = placed.at;
-            match &placed.cell {
-                Cell::Bucket(bucket) => {
-                    let milli = MILLI * cost.min(bucket.burst());
-                    bucket::record(row, at, bucket, milli, time)?;
-                }
-                Cell::Counter(counter) => drop(counter.take(row, at, cost, true, time)?),
-                Cell::Fixed(fixed) => drop(fixed.take(row, at, cost, true, time)?),
-                Cell::Permits(_) => {}
-                Cell::Ring { slots, windows } => {
-                    Ring::new(row, at, *slots).record(windows, cost, time)?;
-                }
-            }
-            *done += 1;
-        }
-        Ok(())
+        let mut each = self.placed.iter();
+        each.try_for_each(|placed| row.steadily(|row| self.record_in(placed, row, cost, time)))
     }
 
-    /// Gives `cost` back to every limit; `done` as in `record`.
-    pub(crate) fn refund(
+    fn record_in(
         &self,
+        placed: &Placed,
         row: &Row<'_>,
         cost: u64,
-        now: u64,
-        done: &mut usize,
+        time: &mut Time<'_>,
     ) -> Result<(), Moved> {
-        for placed in &self.placed[*done..] {
-            let at = placed.at;
-            match &placed.cell {
-                Cell::Bucket(bucket) => {
-                    let milli = MILLI * cost.min(bucket.burst());
-                    bucket::refund(row, at, bucket, milli, now)?;
-                }
-                Cell::Counter(counter) => counter.refund(row, at, cost, now)?,
-                Cell::Fixed(fixed) => fixed.refund(row, at, cost, now)?,
-                Cell::Permits(_) => {}
-                Cell::Ring { slots, windows } => {
-                    Ring::new(row, at, *slots).refund(windows, cost, now)?;
-                }
+        let at = placed.at;
+        match &placed.cell {
+            Cell::Bucket(bucket) => {
+                bucket::record(row, at, bucket, MILLI * cost.min(bucket.burst()), time)
             }
-            *done += 1;
+            Cell::Counter(counter) => counter.take(row, at, cost, true, time).map(drop),
+            Cell::Fixed(fixed) => fixed.take(row, at, cost, true, time).map(drop),
+            Cell::Permits(_) => Ok(()),
+            Cell::Ring { slots, windows } => Ring::new(row, at, *slots).record(windows, cost, time),
         }
-        Ok(())
+    }
+
+    /// Gives `cost` back to every limit.
+    pub(crate) fn refund(&self, row: &Row<'_>, cost: u64, now: u64) -> Result<(), Moved> {
+        let mut each = self.placed.iter();
+        each.try_for_each(|placed| row.steadily(|row| self.refund_to(placed, row, cost, now)))
+    }
+
+    fn refund_to(&self, placed: &Placed, row: &Row<'_>, cost: u64, now: u64) -> Result<(), Moved> {
+        let at = placed.at;
+        match &placed.cell {
+            Cell::Bucket(bucket) => {
+                bucket::refund(row, at, bucket, MILLI * cost.min(bucket.burst()), now)
+            }
+            Cell::Counter(counter) => counter.refund(row, at, cost, now),
+            Cell::Fixed(fixed) => fixed.refund(row, at, cost, now),
+            Cell::Permits(_) => Ok(()),
+            Cell::Ring { slots, windows } => Ring::new(row, at, *slots).refund(windows, cost, now),
+        }
     }
 
     /// Whether the row gives its key the same rights as a new one.
@@ -310,7 +299,7 @@ impl Limits {
     }
 }
 
-fn freshen_bucket(
+pub(crate) fn freshen_bucket(
     row: &Row<'_>,
     at: usize,
     bucket: &Bucket,

@@ -25,6 +25,8 @@
 //!   turn fresh one by one, each only if it is still idle. Who comes with the row's own key reopens
 //!   it first, which makes the taker's last step fail.
 
+use std::cell::Cell;
+
 use crate::sync::{AtomicU64, Ordering};
 
 const PRINT_BITS: u32 = 48;
@@ -128,21 +130,69 @@ pub(crate) enum Step<R> {
 }
 
 /// A live row as it was found.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Row<'t> {
     pub(crate) key: &'t AtomicU64,
-    pub(crate) seen: KeyWord,
+    /// The key word at that time, or as it was last [renewed](Row::steadily).
+    seen: Cell<KeyWord>,
     pub(crate) words: &'t [AtomicU64],
 }
 
-impl Row<'_> {
+impl<'t> Row<'t> {
+    #[inline]
+    pub(crate) fn new(key: &'t AtomicU64, seen: KeyWord, words: &'t [AtomicU64]) -> Row<'t> {
+        Row { key, seen: Cell::new(seen), words }
+    }
+
+    pub(crate) fn seen(&self) -> KeyWord {
+        self.seen.get()
+    }
+
+    /// Does `op`, again if the row was sealed meanwhile but is still the key's. What `op` has done
+    /// to one state word must be all or nothing when it says [`Moved`].
+    #[inline]
+    pub(crate) fn steadily<R>(
+        &self,
+        mut op: impl FnMut(&Self) -> Result<R, Moved>,
+    ) -> Result<R, Moved> {
+        loop {
+            match op(self) {
+                Err(Moved) if self.renew() => continue,
+                result => return result,
+            }
+        }
+    }
+
+    /// Takes note of the row's newer key word, reopening it first if it is sealed. False if it is
+    /// another's now: it was idle then, so whatever the key had spent in it was back.
+    #[cold]
+    fn renew(&self) -> bool {
+        loop {
+            // ORDERING: Acquire, as for every key word that is about to be acted upon.
+            let word = KeyWord(self.key.load(Ordering::Acquire));
+            if word.print() != self.seen().print() {
+                return false;
+            }
+            match word.state() {
+                State::Free | State::Pending => return false,
+                State::Live => {
+                    self.seen.set(word);
+                    return true;
+                }
+                State::Sealed => {
+                    let _ = step(self.key, word, word.then(State::Live));
+                }
+            }
+        }
+    }
+
     /// Whether the row is still as it was found. Ask after loading a state word, before acting on it.
     #[inline]
     pub(crate) fn check(&self) -> Result<(), Moved> {
         // ORDERING: Acquire is not needed for this load itself; it must come after the load of the
         // state word, which is an Acquire. Whoever put a fresh word there had sealed the row before
         // (Release), so who sees the word sees the seal.
-        match self.key.load(Ordering::Relaxed) == self.seen.0 {
+        match self.key.load(Ordering::Relaxed) == self.seen().0 {
             true => Ok(()),
             false => Err(Moved),
         }

@@ -179,7 +179,7 @@ impl Table {
     fn row(&self, place: usize, seen: KeyWord) -> Row<'_> {
         let start = self.layout.states.0 + place * self.layout.states.1;
         let words = &self.words[start..start + self.layout.width];
-        Row { key: self.key(place), seen, words }
+        Row::new(self.key(place), seen, words)
     }
 
     /// Brings the key's home line near, so that the clock can be read meanwhile.
@@ -194,7 +194,7 @@ impl Table {
         let key = &self.overflow[start];
         // ORDERING: Relaxed; the word never changes.
         let seen = KeyWord(key.load(Ordering::Relaxed));
-        Row { key, seen, words: &self.overflow[start + 1..start + self.overflow_width] }
+        Row::new(key, seen, &self.overflow[start + 1..start + self.overflow_width])
     }
 
     /// The key's row, if it has one.
@@ -286,7 +286,7 @@ impl Table {
                 Look::Missing(Some((place, seen))) => self.claim(place, seen, hash),
                 Look::Missing(None) => {
                     found = Found::TakenOver;
-                    Some(self.take_over(hash, limits, now)?)
+                    self.take_over(hash, limits, now)?
                 }
             };
             if let Some((place, pending)) = claimed
@@ -346,33 +346,33 @@ impl Table {
         if place >= home { place - home } else { place + self.layout.rows - home }
     }
 
-    /// Takes an idle row of the span for `hash`, pending.
-    fn take_over(&self, hash: Hash, limits: &Limits, now: u64) -> Result<(usize, KeyWord), Full> {
+    /// Takes an idle row of the span for `hash`, pending. `None`: others were at it; look again.
+    fn take_over(
+        &self,
+        hash: Hash,
+        limits: &Limits,
+        now: u64,
+    ) -> Result<Option<(usize, KeyWord)>, Full> {
         let home = self.home(hash);
+        let mut unsettled = None;
         for distance in 0..self.span {
             let place = self.place(home, distance);
             let word = self.load_key(place);
-            let claimed = match word.state() {
-                State::Live => self.seal_idle(place, word, limits, now).and_then(|sealed| {
-                    let pending = sealed.then_for(State::Pending, hash.print());
-                    step(self.key(place), sealed, pending).ok()
-                }),
-                // Somebody began to take it over and is slow or dead.
-                State::Sealed => {
-                    self.reopen(place, word);
-                    None
-                }
-                // Somebody claimed it and is slow or dead; the claim is void.
-                State::Pending => {
-                    step(self.key(place), word, word.then_for(State::Pending, hash.print())).ok()
-                }
-                State::Free => self.claim(place, word, hash).map(|(_, pending)| pending),
-            };
-            if let Some(pending) = claimed {
-                return Ok((place, pending));
+            if word.state() != State::Live {
+                unsettled = unsettled.or(Some((place, word)));
+            } else if let Some(sealed) = self.seal_idle(place, word, limits, now) {
+                let pending = sealed.then_for(State::Pending, hash.print());
+                return Ok(step(self.key(place), sealed, pending).ok().map(|p| (place, p)));
             }
         }
-        Err(Full)
+        // Every row is live and in use, or somebody is at work on it, who may be dead: undo that.
+        let (place, word) = unsettled.ok_or(Full)?;
+        match word.state() {
+            State::Sealed => self.reopen(place, word),
+            State::Pending => drop(step(self.key(place), word, word.then(State::Free))),
+            State::Free | State::Live => {}
+        }
+        Ok(None)
     }
 
     /// Seals a live row and makes it fresh, if it is idle and stays so.
@@ -429,11 +429,10 @@ impl Table {
     }
 
     fn clear(&self, row: &Row<'_>, then: State, limits: &Limits, now: u64) -> bool {
-        let Ok(sealed) = step(row.key, row.seen, row.seen.then(State::Sealed)) else {
+        let Ok(sealed) = step(row.key, row.seen(), row.seen().then(State::Sealed)) else {
             return false;
         };
-        let row = Row { seen: sealed, ..*row };
-        limits.freshen(&row, sealed.sequence(), false, now);
+        limits.freshen(row, sealed.sequence(), false, now);
         step(row.key, sealed, sealed.then(then)).is_ok()
     }
 
@@ -442,5 +441,26 @@ impl Table {
         let used =
             |place: &usize| matches!(self.load_key(*place).state(), State::Live | State::Sealed);
         (0..self.layout.rows).filter(used).count()
+    }
+
+    /// A claim that nobody goes on with, as a process that is killed leaves it.
+    #[cfg(all(test, loom))]
+    pub(crate) fn claim_first_free(&self, hash: Hash) {
+        if let Look::Missing(Some((place, seen))) = self.look(hash) {
+            self.claim(place, seen, hash);
+        }
+    }
+
+    /// Forgets a key and frees its row.
+    #[cfg(all(test, loom))]
+    pub(crate) fn free(&self, hash: Hash, limits: &Limits, now: u64) {
+        if let Some(row) = self.find(hash) {
+            self.clear(&row, State::Free, limits, now);
+        }
+    }
+
+    #[cfg(all(test, loom))]
+    pub(crate) fn holds(&self, hash: Hash) -> bool {
+        self.find(hash).is_some()
     }
 }

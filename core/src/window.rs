@@ -162,6 +162,14 @@ impl<'r> Ring<'r> {
         Some(Entry { at, slot })
     }
 
+    /// An admission by a process that is killed before it moves the head on.
+    #[cfg(all(test, loom))]
+    pub(crate) fn put_and_stop(&self, now: u64) {
+        let tip = self.tip();
+        let slot = Slot::new(self.lap(tip.position), 1, stamp::of(now));
+        let _ = self.row.replace(self.place(tip.position), tip.seen.0, slot.0);
+    }
+
     /// The oldest position that still counts.
     fn bottom(&self, position: u64) -> u64 {
         self.header(BASE).max(position.saturating_sub(self.len))

@@ -1,0 +1,99 @@
+//! One word: takers, refill, refunds, resets.
+
+use super::setting::{SECOND, both, bucket, engine, model};
+
+#[test]
+fn two_takers_one_token() {
+    model(|| {
+        let (engine, _) = engine(&[bucket(1)]);
+        let other = engine.clone();
+        let (a, b) = both(move || other.allow(b"k"), {
+            let engine = engine.clone();
+            move || engine.allow(b"k")
+        });
+        assert!(a ^ b, "I2: one token, granted {}", u8::from(a) + u8::from(b));
+    });
+}
+
+#[test]
+fn two_takers_two_tokens_of_three() {
+    model(|| {
+        let (engine, _) = engine(&[bucket(3)]);
+        assert!(engine.allow(b"k"));
+        let other = engine.clone();
+        let (a, b) = both(move || other.allow(b"k"), {
+            let engine = engine.clone();
+            move || engine.allow(b"k")
+        });
+        assert!(a && b, "I2: nobody is refused while tokens are there");
+        assert!(!engine.allow(b"k"), "I1");
+    });
+}
+
+#[test]
+fn take_against_refill() {
+    model(|| {
+        // One token comes back each second. One taker's clock is a second ahead of the other's.
+        let (engine, hand) = engine(&[bucket(1)]);
+        assert!(engine.allow(b"k"));
+        let other = engine.clone();
+        let (a, b) = both(
+            move || {
+                hand.set(11 * SECOND);
+                other.allow(b"k")
+            },
+            {
+                let engine = engine.clone();
+                move || engine.allow(b"k")
+            },
+        );
+        assert!(a || b, "I3: the token that came back can be had");
+        assert!(!(a && b), "I1: it can be had once");
+    });
+}
+
+#[test]
+fn take_against_refund() {
+    model(|| {
+        let (engine, _) = engine(&[bucket(2)]);
+        assert!(engine.allow(b"k"));
+        let other = engine.clone();
+        let (_, taken) = both(move || other.refund(b"k", 1), {
+            let engine = engine.clone();
+            move || engine.allow(b"k")
+        });
+        assert!(taken, "I2");
+        let left = engine.peek(b"k", 0).views[0].remaining;
+        assert_eq!(left, 1, "I6: two taken, one given back, of two");
+    });
+}
+
+#[test]
+fn refund_never_passes_full() {
+    model(|| {
+        let (engine, _) = engine(&[bucket(2)]);
+        assert!(engine.allow(b"k"));
+        let other = engine.clone();
+        both(move || other.refund(b"k", 1), {
+            let engine = engine.clone();
+            move || engine.refund(b"k", 1)
+        });
+        assert_eq!(engine.peek(b"k", 0).views[0].remaining, 2, "I6");
+    });
+}
+
+#[test]
+fn reset_against_hit() {
+    model(|| {
+        let (engine, _) = engine(&[bucket(2)]);
+        assert!(engine.allow(b"k") && engine.allow(b"k"));
+        let other = engine.clone();
+        let (_, taken) = both(move || other.reset(b"k"), {
+            let engine = engine.clone();
+            move || engine.allow(b"k")
+        });
+        // The hit came before the reset (refused, or wiped) or after it (and one is spent).
+        let left = engine.peek(b"k", 0).views[0].remaining;
+        assert!(left == 2 || (taken && left == 1), "left {left}, taken {taken}");
+    });
+}

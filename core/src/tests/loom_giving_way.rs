@@ -1,0 +1,217 @@
+//! Idle rows that change hands, and who may be surprised by it.
+
+use super::setting::{SECOND, both, bucket, key, model, table};
+use crate::clock::{Clock, Time};
+use crate::row::{Moved, Row, State, step};
+use crate::table::{Hash, Table};
+use crate::word::{Bucket, MILLI};
+use crate::{Limits, bucket};
+
+/// A moment at which what was spent at [`EARLY`] has come back.
+const LATE: u64 = 20 * SECOND;
+const EARLY: u64 = 10 * SECOND;
+
+type Shared = std::sync::Arc<(Table, Limits)>;
+
+/// Two rows, both idle at [`LATE`]: of keys 1 and 2.
+fn full_of_idle_rows() -> Shared {
+    let shared = table(&[bucket(1), bucket(1)]);
+    assert!(hit(&shared, key(1), EARLY) && hit(&shared, key(2), EARLY));
+    shared
+}
+
+/// A hit of both limits, as the engine does it.
+fn hit(shared: &Shared, hash: Hash, now: u64) -> bool {
+    let (clock, _) = Clock::manual(now);
+    loop {
+        let Ok((row, _)) = shared.0.find_or_insert(hash, &shared.1, now) else { return false };
+        match shared.1.take(&row, 1, &mut Time::read(&clock)) {
+            Ok(taken) => return taken.is_some(),
+            Err(Moved) => continue,
+        }
+    }
+}
+
+/// One of the limits charged by hand, given what an earlier look found.
+fn charge(row: &Row<'_>, at: usize, now: u64) -> Result<bool, Moved> {
+    let (clock, _) = Clock::manual(now);
+    let numbers = Bucket::new(1, SECOND, 1).unwrap();
+    let take = bucket::take(row, at, &numbers, MILLI, &mut Time::read(&clock))?;
+    Ok(matches!(take, bucket::Take::Granted(_)))
+}
+
+#[test]
+fn insert_against_giving_way() {
+    model(|| {
+        // The row of key 1 is idle: key 1 comes back while key 3 wants a row.
+        let shared = full_of_idle_rows();
+        let (new, old) = both(
+            {
+                let shared = shared.clone();
+                move || hit(&shared, key(3), LATE)
+            },
+            {
+                let shared = shared.clone();
+                move || hit(&shared, key(1), LATE)
+            },
+        );
+        assert!(new && old, "I10: there is a row for both, and a token in each");
+        assert!(!hit(&shared, key(1), LATE) || !shared.0.holds(key(1)), "I1");
+    });
+}
+
+#[test]
+fn look_up_against_giving_way_and_reuse() {
+    model(|| {
+        // A thread has found key 1's row. Meanwhile the row becomes key 3's, who spends its token.
+        let shared = full_of_idle_rows();
+        let (late, _) = both(
+            {
+                let shared = shared.clone();
+                move || {
+                    let row = shared.0.find(key(1)).ok_or(Moved)?;
+                    charge(&row, 0, LATE)
+                }
+            },
+            {
+                let shared = shared.clone();
+                move || {
+                    assert!(hit(&shared, key(3), LATE), "I8");
+                    assert!(!hit(&shared, key(3), LATE), "I1: nobody else's refill is key 3's");
+                }
+            },
+        );
+        match late {
+            Ok(granted) => assert!(granted && shared.0.holds(key(1)), "I10: its own token"),
+            Err(Moved) => {}
+        }
+    });
+}
+
+#[test]
+fn two_takeovers_of_two_rows_for_one_new_key() {
+    model(|| {
+        let shared = full_of_idle_rows();
+        let take = |shared: &Shared| {
+            let shared = shared.clone();
+            move || hit(&shared, key(3), LATE)
+        };
+        let (a, b) = both(take(&shared), take(&shared));
+        assert!(a ^ b, "I2: a second row would grant twice");
+    });
+}
+
+#[test]
+fn two_new_keys_for_two_idle_rows() {
+    model(|| {
+        let shared = full_of_idle_rows();
+        let take = |shared: &Shared, print| {
+            let shared = shared.clone();
+            move || hit(&shared, key(print), LATE)
+        };
+        let (a, b) = both(take(&shared, 3), take(&shared, 4));
+        assert!(a && b, "both find a place");
+        assert!(!hit(&shared, key(3), LATE) && !hit(&shared, key(4), LATE), "I10");
+    });
+}
+
+/// What a taker has done when it stops for ever, or sleeps.
+#[derive(Clone, Copy, Debug)]
+enum Stop {
+    Sealed,
+    FirstWordFresh,
+    AllFresh,
+    HandedOver,
+}
+
+const STOPS: [Stop; 4] = [Stop::Sealed, Stop::FirstWordFresh, Stop::AllFresh, Stop::HandedOver];
+
+/// Takes key 1's row over for key 3, up to a step.
+fn stopped_takeover(shared: &Shared, stop: Stop) {
+    let Some(row) = shared.0.find(key(1)) else { return };
+    if !shared.1.is_idle(&row, LATE) {
+        return;
+    }
+    let Ok(sealed) = step(row.key, row.seen(), row.seen().then(State::Sealed)) else { return };
+    let words = match stop {
+        Stop::Sealed => 0,
+        Stop::FirstWordFresh => 1,
+        Stop::AllFresh | Stop::HandedOver => 2,
+    };
+    for at in 0..words {
+        let numbers = Bucket::new(1, SECOND, 1).unwrap();
+        if !crate::hit::freshen_bucket(&row, at, &numbers, sealed.sequence(), Some(LATE)) {
+            return;
+        }
+    }
+    if let Stop::HandedOver = stop {
+        let _ = step(row.key, sealed, sealed.then_for(State::Pending, 3));
+    }
+}
+
+#[test]
+fn a_taker_that_stopped_blocks_nobody() {
+    for stop in STOPS {
+        model(move || {
+            let shared = full_of_idle_rows();
+            let (_, old) = both(
+                {
+                    let shared = shared.clone();
+                    move || stopped_takeover(&shared, stop)
+                },
+                {
+                    let shared = shared.clone();
+                    move || hit(&shared, key(1), LATE)
+                },
+            );
+            assert!(old, "I8, I10 at {stop:?}: key 1 has its token");
+            assert!(hit(&shared, key(3), LATE), "I8 at {stop:?}: key 3 finds a place");
+            assert!(!hit(&shared, key(3), LATE), "I1 at {stop:?}");
+        });
+    }
+}
+
+#[test]
+fn a_taker_that_sleeps_wakes_in_another_life() {
+    // Its row was reopened by its own key, taken over properly for key 4, and charged. Whatever
+    // step the sleeper does next must fail or be harmless.
+    model(|| {
+        let shared = full_of_idle_rows();
+        let (_, spent) = both(
+            {
+                let shared = shared.clone();
+                move || stopped_takeover(&shared, Stop::HandedOver)
+            },
+            {
+                let shared = shared.clone();
+                move || {
+                    let back = hit(&shared, key(1), LATE);
+                    let new = hit(&shared, key(4), LATE);
+                    let again = hit(&shared, key(4), LATE);
+                    (back, new, again)
+                }
+            },
+        );
+        assert_eq!(spent, (true, true, false), "I1, I10: key 4's token is spent once");
+        assert!(!hit(&shared, key(4), LATE), "I1: and stays spent");
+    });
+}
+
+#[test]
+fn prune_against_hit() {
+    model(|| {
+        let shared = full_of_idle_rows();
+        let (_, granted) = both(
+            {
+                let shared = shared.clone();
+                move || shared.0.prune(&shared.1, LATE)
+            },
+            {
+                let shared = shared.clone();
+                move || hit(&shared, key(1), LATE)
+            },
+        );
+        assert!(granted, "I10");
+        assert!(!hit(&shared, key(1), LATE), "I1: pruning takes no live key");
+    });
+}

@@ -1,0 +1,138 @@
+//! The ring: admissions, helpers, weights, refunds.
+
+use super::setting::{SECOND, both, engine, model, table, window};
+use crate::clock::{Clock, Time};
+use crate::window::{Ring, Window};
+
+#[test]
+fn two_takers_one_place() {
+    model(|| {
+        let (engine, _) = engine(&[window(1, 1)]);
+        let other = engine.clone();
+        let (a, b) = both(move || other.allow(b"k"), {
+            let engine = engine.clone();
+            move || engine.allow(b"k")
+        });
+        assert!(a ^ b, "I1, I2: one place");
+    });
+}
+
+#[test]
+fn two_windows_two_takers() {
+    model(|| {
+        // Two in a second, three in ten: after one hit a second ago there is room for two.
+        let (engine, hand) = engine(&[window(2, 1), window(3, 10)]);
+        assert!(engine.allow(b"k"));
+        hand.set(11 * SECOND);
+        let other = engine.clone();
+        let (a, b) = both(move || other.allow(b"k"), {
+            let engine = engine.clone();
+            move || engine.allow(b"k")
+        });
+        assert!(a && b, "I2");
+        assert!(!engine.allow(b"k"), "I1: both windows are full");
+        hand.set(12 * SECOND);
+        assert!(!engine.allow(b"k"), "I1: the long one still is");
+    });
+}
+
+#[test]
+fn cost_two_against_cost_one() {
+    model(|| {
+        let (engine, _) = engine(&[window(2, 1)]);
+        let other = engine.clone();
+        let (two, one) = both(move || other.hit(b"k", 2).answer.is_allowed(), {
+            let engine = engine.clone();
+            move || engine.hit(b"k", 1).answer.is_allowed()
+        });
+        assert!(two ^ one, "I1, I2: either fits, both don't");
+        let used = engine.peek(b"k", 0).views[0].used;
+        assert_eq!(used, if two { 2 } else { 1 }, "all of a cost or nothing");
+    });
+}
+
+#[test]
+fn refund_against_take() {
+    model(|| {
+        let (engine, _) = engine(&[window(2, 1)]);
+        assert!(engine.allow(b"k") && engine.allow(b"k"));
+        let other = engine.clone();
+        let (_, taken) = both(move || other.refund(b"k", 1), {
+            let engine = engine.clone();
+            move || engine.allow(b"k")
+        });
+        let used = engine.peek(b"k", 0).views[0].used;
+        assert_eq!(used, 1 + u64::from(taken), "I6: two, less one, and what was taken");
+        assert_eq!(engine.allow(b"k"), !taken, "I1, I6");
+    });
+}
+
+#[test]
+fn two_refunds_against_a_full_ring() {
+    model(|| {
+        let (engine, _) = engine(&[window(2, 1)]);
+        assert!(engine.allow(b"k") && engine.allow(b"k"));
+        let other = engine.clone();
+        both(move || other.refund(b"k", 1), {
+            let engine = engine.clone();
+            move || engine.refund(b"k", 1)
+        });
+        assert_eq!(engine.peek(b"k", 0).views[0].used, 0, "I6: two given back are two");
+    });
+}
+
+#[test]
+fn carrying_against_a_take() {
+    model(|| {
+        // A void lies above a live entry, so that the next hit must carry it out of the way.
+        let (engine, _) = engine(&[window(2, 1)]);
+        assert!(engine.allow(b"k") && engine.allow(b"k"));
+        engine.refund(b"k", 1);
+        let other = engine.clone();
+        let (a, b) = both(move || other.allow(b"k"), {
+            let engine = engine.clone();
+            move || engine.allow(b"k")
+        });
+        assert!(a ^ b, "I1, I2: one place");
+        assert_eq!(engine.peek(b"k", 0).views[0].used, 2, "I6: nothing was lost by carrying");
+    });
+}
+
+#[test]
+fn a_slot_taken_against_a_helper_that_moves_the_head() {
+    model(|| {
+        // One has swapped the slot and stopped before it moved the head.
+        let shared = table(&[window(2, 1)]);
+        let windows = [Window { max: 2, per_us: 1_000_000, index: 0 }];
+        let (clock, _) = Clock::manual(10 * SECOND);
+        let hash = super::setting::key(5);
+        let (row, _) = shared.0.find_or_insert(hash, &shared.1, 10 * SECOND).unwrap();
+        Ring::new(&row, 0, 2).put_and_stop(10 * SECOND);
+        let take = |shared: &std::sync::Arc<(crate::table::Table, crate::Limits)>| {
+            let (shared, clock) = (shared.clone(), clock.clone());
+            move || {
+                let row = shared.0.find(hash).unwrap();
+                let ring = Ring::new(&row, 0, 2);
+                ring.take(&windows, 1, &mut Time::read(&clock)).unwrap().is_some()
+            }
+        };
+        let (a, b) = both(take(&shared), take(&shared));
+        assert!(a ^ b, "I1, I8: the stopped one's entry counts, and one place is left");
+    });
+}
+
+#[test]
+fn an_idle_ring_gives_way_against_its_own_key() {
+    model(|| {
+        let (engine, hand) = engine(&[window(1, 1)]);
+        assert!(engine.allow(b"k"));
+        hand.set(20 * SECOND);
+        let other = engine.clone();
+        let (_, granted) = both(move || other.prune(), {
+            let engine = engine.clone();
+            move || engine.allow(b"k")
+        });
+        assert!(granted, "I10");
+        assert!(!engine.allow(b"k"), "I1: pruning takes no live key");
+    });
+}
