@@ -195,7 +195,7 @@ impl Engine {
     fn allow_at(&self, hash: Hash, time: &mut Time<'_>) -> bool {
         let allowed = match self.limits.lone_bucket() {
             Some(bucket) if self.limits.smallest() > 0 => self.allow_one(hash, bucket, time),
-            _ => return self.hit_at(hash, 1, time).answer.is_allowed(),
+            _ => self.allow_any(hash, time),
         };
         self.counters.add(if allowed { Count::Allowed } else { Count::Denied });
         allowed
@@ -213,6 +213,33 @@ impl Engine {
                 Err(Moved) => continue,
             }
         }
+    }
+
+    /// As [`take_together`] for one row and a cost of 1, without views of a hit that passes.
+    fn allow_any(&self, hash: Hash, time: &mut Time<'_>) -> bool {
+        let lone = self.limits.placed.len() == 1;
+        let mut doubted = false;
+        if self.limits.smallest() == 0 {
+            return false;
+        }
+        for _ in 0..ATTEMPTS {
+            let row = match self.row(hash, time.now()) {
+                Ok(row) => row,
+                Err(answer) => return answer.is_allowed(),
+            };
+            // A lone cell refuses before it writes; several are looked at before the first is taken.
+            let fits = lone || self.limits.look(&row, 1, time.now()).is_ok_and(|v| v.fits());
+            if !fits && doubted {
+                return false;
+            }
+            match fits.then(|| self.limits.take(&row, 1, time)) {
+                Some(Ok(Some(_))) => return true,
+                Some(Ok(None)) if lone => return false,
+                Some(_) => {}
+                None => doubted = true,
+            }
+        }
+        false
     }
 
     /// The key's row, made if need be, or a shared one, or the answer of a full table.

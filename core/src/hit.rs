@@ -209,7 +209,8 @@ impl Limits {
                     taken.permit.map(|permit| Permits::release(row, at, permit));
                 }
                 Cell::Ring { slots, .. } => {
-                    taken.entry.map(|entry| Ring::new(row, at, *slots).undo(entry));
+                    let ring = Ring::new(row, at, *slots);
+                    taken.entry.into_iter().for_each(|entry| ring.undo(entry));
                 }
                 _ => {
                     let _ = row.steadily(|row| self.refund_to(placed, row, cost, now));

@@ -116,6 +116,8 @@ impl Table {
     /// A table with room for `capacity` live keys, or `None` without memory.
     pub(crate) fn new(capacity: usize, limits: &Limits) -> Option<Table> {
         let rows = capacity.max(1).checked_mul(3)?.div_ceil(2);
+        // Beyond any address space: so that sizes can be multiplied below.
+        rows.checked_mul(16 * limits.row_words()).filter(|&bytes| bytes < 1 << 47)?;
         Table::with_rows(rows, limits)
     }
 

@@ -33,13 +33,13 @@ fn two_takers_two_tokens_of_three() {
 #[test]
 fn take_against_refill() {
     model(|| {
-        // One token comes back each second. One taker's clock is a second ahead of the other's.
-        let (engine, hand) = engine(&[bucket(1)]);
-        assert!(engine.allow(b"k"));
+        // Two tokens a second, both spent; half a second later, by one taker's clock, one is back.
+        let (engine, hand) = engine(&[bucket(2)]);
+        assert!(engine.allow(b"k") && engine.allow(b"k"));
         let other = engine.clone();
         let (a, b) = both(
             move || {
-                hand.set(11 * SECOND);
+                hand.set(10 * SECOND + SECOND / 2);
                 other.allow(b"k")
             },
             {
@@ -49,6 +49,7 @@ fn take_against_refill() {
         );
         assert!(a || b, "I3: the token that came back can be had");
         assert!(!(a && b), "I1: it can be had once");
+        assert!(!engine.allow(b"k"), "I1: and stays spent");
     });
 }
 

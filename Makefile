@@ -1,0 +1,41 @@
+# Two commands for users (see README.md), a few for those who build it (see CONTRIBUTING.md).
+# Each does its own set-up.
+
+SHELL := /bin/bash -eu -o pipefail
+LOOM := RUSTFLAGS="--cfg loom -C debug-assertions" cargo test --release -p tidegate-core --lib --target-dir target/loom
+
+.PHONY: demo test toolchain lint engine loom benches bench mutants
+
+demo: toolchain
+	@cargo run --quiet --release -p tidegate-core --example flood
+
+test: toolchain lint engine loom benches
+	@echo "test: the engine's laws held in every model, property and race; lints and benches build clean"
+
+# Rust comes from rustup or the distribution; nothing else is needed to build.
+toolchain:
+	@command -v cargo >/dev/null || { echo "Tidegate needs Rust 1.90 or later: install it with rustup, or your distribution's cargo package"; exit 1; }
+	@command -v cc >/dev/null || { (apt-get update && apt-get install -y gcc libc6-dev) >/dev/null; }
+
+lint:
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --workspace --locked
+
+# Unit tests, properties, boundaries, drift, threads, floods, doctests; overflow checks on.
+engine:
+	cargo test -p tidegate-core --locked
+
+# Every lock-free step, in every interleaving with two preemptions (LOOM_MAX_PREEMPTIONS=3: more).
+loom:
+	$(LOOM) --locked tests::
+
+benches:
+	cargo build --release -p tidegate-benches --all-targets --locked
+
+# Not part of `test`: figures for BENCHMARKS.md, and breaking the code on purpose.
+bench:
+	cargo run --release -p tidegate-benches --bin peers
+
+mutants:
+	python3 tests/mutants.py
