@@ -16,6 +16,8 @@ use crate::word::{Bucket, MILLI};
 
 /// How many keys of a batch are fetched ahead of the one that is judged.
 const AHEAD: usize = 16;
+/// How many keys of a batch are judged by one reading of the clock: a few microseconds' worth.
+const CLOCK_EVERY: usize = 64;
 /// How often a hit on several limits starts over because others were quicker.
 const ATTEMPTS: usize = 64;
 
@@ -417,6 +419,9 @@ impl Engine {
         }
         let mut time = Time::read(&self.clock);
         for (i, allowed) in out[..keys.len()].iter_mut().enumerate() {
+            if i % CLOCK_EVERY == CLOCK_EVERY - 1 {
+                time = Time::read(&self.clock);
+            }
             let hash = ahead[i % AHEAD];
             if i + AHEAD < keys.len() {
                 ahead[i % AHEAD] = fetch(i + AHEAD);

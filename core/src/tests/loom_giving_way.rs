@@ -173,8 +173,39 @@ fn a_taker_that_stopped_blocks_nobody() {
 
 #[test]
 fn a_taker_that_sleeps_wakes_in_another_life() {
-    // Its row was reopened by its own key, taken over properly for key 4, and charged. Whatever
-    // step the sleeper does next must fail or be harmless.
+    // Its row was reopened and charged by its own key, then sealed by another taker that was about to
+    // find it in use. The sleeper's last step names a sealed row too, but not this sealing.
+    model(|| {
+        let shared = full_of_idle_rows();
+        let (_, spent) = both(
+            {
+                let shared = shared.clone();
+                move || stopped_takeover(&shared, Stop::HandedOver)
+            },
+            {
+                let shared = shared.clone();
+                move || {
+                    let spent = hit(&shared, key(1), LATE);
+                    seal_and_reopen(&shared, key(1));
+                    spent
+                }
+            },
+        );
+        assert!(spent, "I10: key 1 has its token");
+        assert!(!hit(&shared, key(1), LATE), "I1: and has spent it");
+    });
+}
+
+/// What a taker does that finds the row in use after all.
+fn seal_and_reopen(shared: &Shared, hash: Hash) {
+    let Some(row) = shared.0.find(hash) else { return };
+    if let Ok(sealed) = step(row.key, row.seen(), row.seen().then(State::Sealed)) {
+        let _ = step(row.key, sealed, sealed.then(State::Live));
+    }
+}
+
+#[test]
+fn a_row_that_lived_again_keeps_what_was_spent() {
     model(|| {
         let shared = full_of_idle_rows();
         let (_, spent) = both(
