@@ -2,6 +2,8 @@
 
 use crate::clock::Time;
 use crate::row::{Moved, Row, Step};
+use crate::sync::Ordering;
+use crate::table::Near;
 use crate::word::{Bucket, Charge, Word};
 
 /// The answer to an attempt to spend, and the word that it left or met.
@@ -12,9 +14,29 @@ pub(crate) enum Take {
     Denied(Word),
 }
 
+/// One attempt at the usual case, without a loop: `None` if it is another case, or was lost.
+///
+/// The order is that of [`Row::update`]: the word, then the key, then the swap.
+#[inline(always)]
+pub(crate) fn take_quickly(near: &Near<'_>, bucket: &Bucket, cost: u64, now: u64) -> Option<bool> {
+    // ORDERING: as in `Row::load`, `Row::check` and `Row::replace`.
+    let seen = near.word.load(Ordering::Acquire);
+    if near.key.load(Ordering::Relaxed) != near.seen {
+        return None;
+    }
+    match bucket.charge_quickly(Word(seen), cost, now)? {
+        Charge::Granted(next) => near
+            .word
+            .compare_exchange(seen, next.0, Ordering::Release, Ordering::Relaxed)
+            .is_ok()
+            .then_some(true),
+        Charge::Denied => Some(false),
+        Charge::Future => None,
+    }
+}
+
 /// Takes `cost` thousandths if they are there. A refusal stores nothing, but to mend a stamp that a
 /// clock fault left in the future.
-#[inline]
 pub(crate) fn take(
     row: &Row<'_>,
     at: usize,

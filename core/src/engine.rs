@@ -123,6 +123,8 @@ impl std::error::Error for OutOfMemory {}
 pub struct Engine {
     table: Table,
     limits: Limits,
+    /// The numbers of a row whose only limit is a bucket that allows something: the common case.
+    lone: Option<Bucket>,
     clock: Clock,
     hasher: RandomState,
     on_full: OnFull,
@@ -143,7 +145,17 @@ impl Engine {
             None => RandomState::new(),
         };
         let table = Table::new(capacity, &limits).ok_or(error)?;
-        Ok(Engine { table, limits, clock, hasher, on_full, capacity, counters: Counters::new() })
+        let lone = limits.lone_bucket().copied();
+        Ok(Engine {
+            table,
+            limits,
+            lone,
+            clock,
+            hasher,
+            on_full,
+            capacity,
+            counters: Counters::new(),
+        })
     }
 
     /// The hash of a key of one part.
@@ -193,18 +205,22 @@ impl Engine {
         self.allow_at(hash, &mut time)
     }
 
-    #[inline]
+    #[inline(always)]
     fn allow_at(&self, hash: Hash, time: &mut Time<'_>) -> bool {
-        let allowed = match self.limits.lone_bucket() {
-            Some(bucket) if self.limits.smallest() > 0 => self.allow_one(hash, bucket, time),
-            _ => self.allow_any(hash, time),
-        };
+        let quick = self.lone.as_ref().and_then(|bucket| {
+            bucket::take_quickly(&self.table.near(hash)?, bucket, MILLI, time.now())
+        });
+        let allowed = quick.unwrap_or_else(|| self.allow_slowly(hash, time));
         self.counters.add(if allowed { Count::Allowed } else { Count::Denied });
         allowed
     }
 
-    #[inline]
-    fn allow_one(&self, hash: Hash, bucket: &Bucket, time: &mut Time<'_>) -> bool {
+    /// New keys, keys away from home, races, and limits other than one bucket.
+    #[inline(never)]
+    fn allow_slowly(&self, hash: Hash, time: &mut Time<'_>) -> bool {
+        let Some(bucket) = &self.lone else {
+            return self.allow_any(hash, time);
+        };
         loop {
             let row = match self.row(hash, time.now()) {
                 Ok(row) => row,
@@ -277,7 +293,7 @@ impl Engine {
     }
 
     fn hit_at(&self, hash: Hash, cost: u64, time: &mut Time<'_>) -> Outcome {
-        let outcome = match self.limits.lone_bucket() {
+        let outcome = match &self.lone {
             Some(bucket) if (1..=self.limits.smallest()).contains(&cost) => {
                 self.hit_one(hash, bucket, cost, time)
             }

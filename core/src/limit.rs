@@ -289,11 +289,10 @@ impl Limits {
         self.smallest
     }
 
-    /// A row whose only limit is a bucket: the common case, and the fastest.
-    #[inline]
+    /// The bucket of a row that has nothing else, if it ever allows anything.
     pub(crate) fn lone_bucket(&self) -> Option<&Bucket> {
         match &*self.placed {
-            [Placed { cell: Cell::Bucket(bucket), .. }] => Some(bucket),
+            [Placed { cell: Cell::Bucket(bucket), .. }] if self.smallest > 0 => Some(bucket),
             _ => None,
         }
     }

@@ -22,19 +22,20 @@ impl Rate {
         Rate { n, d, magic, shift }
     }
 
+    /// As `floor`, if that needs no division.
+    #[inline(always)]
+    pub(crate) fn floor_quickly(&self, x: u64) -> Option<u64> {
+        let product = u128::from(x) * u128::from(self.magic);
+        (self.magic != 0).then_some((product >> self.shift) as u64)
+    }
+
     /// ⌊x·n/d⌋: what `x` nanoseconds refill.
-    #[inline]
     pub(crate) fn floor(&self, x: u64) -> u64 {
-        let exact = if self.magic != 0 {
-            (u128::from(x) * u128::from(self.magic)) >> self.shift
-        } else {
-            u128::from(x) * u128::from(self.n) / u128::from(self.d)
-        };
-        exact as u64
+        let divided = || (u128::from(x) * u128::from(self.n) / u128::from(self.d)) as u64;
+        self.floor_quickly(x).unwrap_or_else(divided)
     }
 
     /// ⌈x·n/d⌉.
-    #[inline]
     pub(crate) fn ceil(&self, x: u64) -> u64 {
         let floor = self.floor(x);
         let exact = u128::from(floor) * u128::from(self.d) == u128::from(x) * u128::from(self.n);

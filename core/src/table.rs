@@ -48,6 +48,8 @@ impl Hash {
 struct Layout {
     rows: usize,
     keys: usize,
+    /// Rows whose key words share a cache line.
+    per_line: usize,
     states: (usize, usize),
     width: usize,
 }
@@ -59,10 +61,10 @@ impl Layout {
             let keys = row_words.next_power_of_two();
             let per_line = LINE_WORDS / keys;
             let rows = rows.next_multiple_of(per_line);
-            return Layout { rows, keys, states: (1, keys), width };
+            return Layout { rows, keys, per_line, states: (1, keys), width };
         }
         let rows = rows.next_multiple_of(LINE_WORDS);
-        Layout { rows, keys: 1, states: (rows, width), width }
+        Layout { rows, keys: 1, per_line: LINE_WORDS, states: (rows, width), width }
     }
 
     fn words(&self) -> usize {
@@ -70,12 +72,6 @@ impl Layout {
             1 => self.rows * (1 + self.width),
             keys => self.rows * keys,
         }
-    }
-
-    /// Rows whose key words share a cache line.
-    #[inline]
-    fn per_line(&self) -> usize {
-        LINE_WORDS / self.keys
     }
 }
 
@@ -91,6 +87,13 @@ enum Look {
 /// Every place that the key may take holds a live key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Full;
+
+/// A live row of two words, found in its home line.
+pub(crate) struct Near<'t> {
+    pub(crate) key: &'t AtomicU64,
+    pub(crate) seen: u64,
+    pub(crate) word: &'t AtomicU64,
+}
 
 /// How a key came by its row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,7 +130,7 @@ impl Table {
         let table = Table {
             words: Words::zeroed(layout.words())?,
             layout,
-            lines: (layout.rows / layout.per_line()) as u64,
+            lines: (layout.rows / layout.per_line) as u64,
             span: SPAN.min(layout.rows),
             overflow,
             overflow_width: limits.row_words(),
@@ -155,8 +158,7 @@ impl Table {
 
     #[inline]
     fn home(&self, hash: Hash) -> usize {
-        let line = (u128::from(hash.0) * u128::from(self.lines)) >> 64;
-        line as usize * self.layout.per_line()
+        self.home_line(hash) * self.layout.per_line
     }
 
     /// The row that comes `distance` after the home.
@@ -184,10 +186,31 @@ impl Table {
         Row::new(self.key(place), seen, words)
     }
 
+    #[inline(always)]
+    fn home_line(&self, hash: Hash) -> usize {
+        ((u128::from(hash.0) * u128::from(self.lines)) >> 64) as usize
+    }
+
+    /// The key's row, if rows are of two words and it lies in its home line, as most do.
+    #[inline(always)]
+    pub(crate) fn near(&self, hash: Hash) -> Option<Near<'_>> {
+        let print = hash.print();
+        let start = self.home_line(hash) * LINE_WORDS;
+        let line = self.words.get(start..start + LINE_WORDS)?;
+        for pair in line.chunks_exact(2) {
+            // ORDERING: as in `load_key`.
+            let seen = pair[0].load(Ordering::Acquire);
+            if KeyWord(seen).is_live(print) {
+                return Some(Near { key: &pair[0], seen, word: &pair[1] });
+            }
+        }
+        None
+    }
+
     /// Brings the key's home line near, so that the clock can be read meanwhile.
     #[inline]
     pub(crate) fn prefetch(&self, hash: Hash) {
-        self.words.prefetch(self.home(hash) * self.layout.keys);
+        self.words.prefetch(self.home_line(hash) * LINE_WORDS);
     }
 
     /// The row that `hash` shares with others when the table is full.

@@ -48,7 +48,6 @@ pub(crate) const MILLI: u64 = 1000;
 /// Token bits of each class; class 0 is not a bucket's (see [`Word::fresh`]).
 const TOKEN_BITS: [u32; 8] = [0, 11, 16, 21, 26, 31, 36, 40];
 const PAYLOAD_BITS: u32 = 56;
-const INTEGRAL: u64 = 1 << 63;
 const SCALE_MASK: u64 = 0x7f << PAYLOAD_BITS;
 const DAY: u128 = 86_400 * 1_000_000_000;
 /// What a stamp should be able to tell apart: nine years.
@@ -57,31 +56,29 @@ const GOOD_HORIZON: u128 = 9 * 366 * DAY;
 const FAIR_HORIZON: u128 = 180 * DAY;
 const MILLISECOND: u8 = 6;
 
-/// How a word splits its bits, as written in its own top byte.
+/// How a word splits its bits, as written in its own top byte, unfolded for use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Scale {
-    class: u8,
-    tick: u8,
+    /// `class` and `tick`, where the word has them.
+    header: u64,
+    token_bits: u32,
+    stamp_mask: u64,
+    tick: Tick,
 }
 
 impl Scale {
-    #[inline]
-    fn token_bits(self) -> u32 {
-        TOKEN_BITS[usize::from(self.class & 7)]
+    fn new(class: u8, tick: u8) -> Scale {
+        let token_bits = TOKEN_BITS[usize::from(class & 7)];
+        Scale {
+            header: (u64::from(class) << 60) | (u64::from(tick) << 56),
+            token_bits,
+            stamp_mask: (1 << (PAYLOAD_BITS - token_bits)) - 1,
+            tick: Tick::new(10u64.pow(u32::from(tick))),
+        }
     }
-    #[inline]
-    fn stamp_mask(self) -> u64 {
-        (1 << (PAYLOAD_BITS - self.token_bits())) - 1
-    }
-    fn tick_nanos(self) -> u64 {
-        10u64.pow(u32::from(self.tick))
-    }
-    #[inline]
-    fn header(self) -> u64 {
-        (u64::from(self.class) << 60) | (u64::from(self.tick) << 56)
-    }
-    fn horizon(self) -> u128 {
-        (u128::from(self.stamp_mask()) + 1) * u128::from(self.tick_nanos())
+
+    fn horizon(&self) -> u128 {
+        (u128::from(self.stamp_mask) + 1) * u128::from(self.tick.nanos)
     }
 
     /// The finest tick that still tells nine years apart, or a millisecond if that is enough for
@@ -89,12 +86,12 @@ impl Scale {
     /// can't be told from a wrapped stamp.
     fn fit(full: u64, fill: u128) -> Option<Scale> {
         let class = (1u8..8).find(|&c| full + full / 16 < 1 << TOKEN_BITS[usize::from(c)])?;
-        let at = |tick| Scale { class, tick };
+        let at = |tick| Scale::new(class, tick);
         let enough = |t: u8, horizon: u128| at(t).horizon() >= horizon.max(16 * fill);
         let long = (0u8..16).find(|&t| enough(t, GOOD_HORIZON));
         let fair = enough(MILLISECOND, FAIR_HORIZON).then_some(MILLISECOND);
         let wanted = long.into_iter().chain(fair).min().unwrap_or(15);
-        let fine = (0u8..16).rev().find(|&t| 16 * u128::from(at(t).tick_nanos()) <= fill);
+        let fine = (0u8..16).rev().find(|&t| 16 * u128::from(at(t).tick.nanos) <= fill);
         let scale = at(wanted.min(fine.unwrap_or(0)));
         (fill <= scale.horizon() / 4).then_some(scale)
     }
@@ -104,7 +101,8 @@ impl Scale {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Tick {
     nanos: u64,
-    /// ⌈2^(64+shift) / nanos⌉, exact for every time below 2^63.
+    /// ⌈2^(63+shift) / nanos⌉ with 2^shift ≤ nanos: exact for every time below 2^62, as the excess
+    /// is less than nanos/2^(63+shift) of it (see `rate.rs`).
     magic: u64,
     shift: u32,
 }
@@ -116,22 +114,29 @@ impl Tick {
         Tick { nanos, magic, shift }
     }
 
-    #[inline]
+    #[inline(always)]
     fn divide(&self, now: u64) -> u64 {
-        if now >> 63 != 0 {
+        if now >> 62 != 0 {
             return now / self.nanos;
         }
-        ((u128::from(now) * u128::from(self.magic)) >> 63 >> self.shift) as u64
+        (((u128::from(now) * u128::from(self.magic)) >> 63) as u64) >> self.shift
     }
 
-    #[inline]
+    /// As `moment`, for times that need no division.
+    #[inline(always)]
+    fn moment_before_wrap(&self, now: u64) -> Option<Moment> {
+        if now >> 62 != 0 {
+            return None;
+        }
+        Some(self.moment(now))
+    }
+
+    #[inline(always)]
     fn moment(&self, now: u64) -> Moment {
         let whole = self.divide(now);
         let over = now - whole * self.nanos;
-        match over {
-            0 => Moment { next: whole, sub: 0 },
-            _ => Moment { next: whole + 1, sub: self.nanos - over },
-        }
+        let sub = if over == 0 { 0 } else { self.nanos - over };
+        Moment { next: whole + u64::from(over != 0), sub }
     }
 }
 
@@ -158,24 +163,27 @@ impl Word {
         self.0 & (7 << 60) == 0
     }
 
-    fn pack(scale: Scale, integral: bool, tick: u64, milli: u64) -> Word {
-        debug_assert!(milli < 1 << scale.token_bits());
-        let stamp = (tick & scale.stamp_mask()) << scale.token_bits();
-        let integral = if integral { INTEGRAL } else { 0 };
-        Word(integral | scale.header() | stamp | milli)
+    #[inline]
+    fn pack(scale: &Scale, integral: bool, tick: u64, milli: u64) -> Word {
+        debug_assert!(milli < 1 << scale.token_bits);
+        let stamp = (tick & scale.stamp_mask) << scale.token_bits;
+        Word(u64::from(integral) << 63 | scale.header | stamp | milli)
     }
 
     fn scale(self) -> Scale {
-        Scale { class: (self.0 >> 60) as u8 & 7, tick: (self.0 >> 56) as u8 & 15 }
+        Scale::new((self.0 >> 60) as u8 & 7, (self.0 >> 56) as u8 & 15)
     }
+    #[inline]
     fn is_integral(self) -> bool {
-        self.0 & INTEGRAL != 0
+        self.0 >> 63 != 0
     }
-    fn stamp(self, scale: Scale) -> u64 {
-        (self.0 >> scale.token_bits()) & scale.stamp_mask()
+    #[inline]
+    fn stamp(self, scale: &Scale) -> u64 {
+        (self.0 >> scale.token_bits) & scale.stamp_mask
     }
-    fn milli(self, scale: Scale) -> u64 {
-        self.0 & ((1 << scale.token_bits()) - 1)
+    #[inline]
+    fn milli(self, scale: &Scale) -> u64 {
+        self.0 & ((1 << scale.token_bits) - 1)
     }
 }
 
@@ -186,9 +194,9 @@ impl std::fmt::Debug for Word {
         }
         let scale = self.scale();
         f.debug_struct("Word")
-            .field("milli", &self.milli(scale))
-            .field("stamp", &self.stamp(scale))
-            .field("tick_ns", &scale.tick_nanos())
+            .field("milli", &self.milli(&scale))
+            .field("stamp", &self.stamp(&scale))
+            .field("tick_ns", &scale.tick.nanos)
             .field("integral", &self.is_integral())
             .finish()
     }
@@ -238,7 +246,6 @@ pub(crate) struct Bucket {
     /// A stamp at least this many ticks behind the next one is that of a full bucket.
     full_lag: u64,
     scale: Scale,
-    tick: Tick,
     /// Ticks that refill a whole number of thousandths; 1 if there is no such short number.
     period: u64,
     /// What a period refills, rounded up.
@@ -253,14 +260,14 @@ impl Bucket {
         let fill = (u128::from(full) * u128::from(per)).div_ceil(u128::from(MILLI * max));
         let scale = Scale::fit(full, fill)?;
         let fill = u64::try_from(fill).ok().filter(|&f| f < 1 << 61)?;
-        let tick = Tick::new(scale.tick_nanos());
+        let tick = scale.tick;
         let rate = Rate::new(MILLI * max, per, fill + 2 * tick.nanos);
         let exact = rate.period(tick.nanos);
         let short = u128::from(exact) * u128::from(tick.nanos) * 16 <= u128::from(fill);
         let period = if short { exact } else { 1 };
         let gain = rate.ceil(period * tick.nanos);
         let full_lag = fill.div_ceil(tick.nanos) + 1;
-        Some(Bucket { full, rate, fill, full_lag, scale, tick, period, gain })
+        Some(Bucket { full, rate, fill, full_lag, scale, period, gain })
     }
 
     /// The bucket's size in tokens.
@@ -270,51 +277,61 @@ impl Bucket {
 
     /// How far ahead of the clock a stamp may lie: a clock that steps back by less is no fault.
     pub(crate) fn tick_nanos(&self) -> u64 {
-        self.period * self.tick.nanos
+        self.period * self.scale.tick.nanos
     }
 
     #[inline]
     fn is_ours(&self, word: Word) -> bool {
-        word.0 & SCALE_MASK == self.scale.header()
+        word.0 & SCALE_MASK == self.scale.header
     }
 
-    #[inline]
     fn held(&self, word: Word, now: u64) -> Held {
-        if word.is_fresh() {
-            return Held::Full;
-        }
-        // A word of another scale was written under other limits; ours is the usual case.
         if self.is_ours(word) {
-            self.held_in(self.scale, &self.tick, self.full_lag, word, now)
+            self.held_in(&self.scale, self.full_lag, word, now)
         } else {
             self.held_elsewhere(word, now)
         }
     }
 
+    /// A fresh word, or one of another scale, written under other limits.
     #[cold]
     fn held_elsewhere(&self, word: Word, now: u64) -> Held {
-        let scale = word.scale();
-        let tick = Tick::new(scale.tick_nanos());
-        self.held_in(scale, &tick, self.fill.div_ceil(tick.nanos) + 1, word, now)
-    }
-
-    #[inline]
-    fn held_in(&self, scale: Scale, tick: &Tick, full_lag: u64, word: Word, now: u64) -> Held {
-        let moment = tick.moment(now);
-        let (anchor, integral) = (word.milli(scale), word.is_integral());
-        let lag = moment.next.wrapping_sub(word.stamp(scale)) & scale.stamp_mask();
-        if lag >= full_lag {
-            let ahead = (scale.stamp_mask() - lag) + 1;
-            return match ahead <= self.period {
-                true => self.read(anchor, -((ahead * tick.nanos + moment.sub) as i64), integral),
-                false if ahead <= scale.stamp_mask() / 4 => Held::Future { anchor, integral },
-                false => Held::Full,
-            };
+        if word.is_fresh() {
+            return Held::Full;
         }
-        self.read(anchor, (lag * tick.nanos) as i64 - moment.sub as i64, integral)
+        let scale = word.scale();
+        self.held_in(&scale, self.fill.div_ceil(scale.tick.nanos) + 1, word, now)
     }
 
-    #[inline]
+    fn held_in(&self, scale: &Scale, full_lag: u64, word: Word, now: u64) -> Held {
+        let moment = scale.tick.moment(now);
+        let (anchor, integral) = (word.milli(scale), word.is_integral());
+        let lag = moment.next.wrapping_sub(word.stamp(scale)) & scale.stamp_mask;
+        if lag < full_lag {
+            let since = (lag * scale.tick.nanos) as i64 - moment.sub as i64;
+            return self.read(anchor, since, integral);
+        }
+        self.held_far(scale, lag, moment, anchor, integral)
+    }
+
+    /// The stamp is far behind, or ahead.
+    #[cold]
+    fn held_far(
+        &self,
+        scale: &Scale,
+        lag: u64,
+        moment: Moment,
+        anchor: u64,
+        integral: bool,
+    ) -> Held {
+        let ahead = (scale.stamp_mask - lag) + 1;
+        match ahead <= self.period {
+            true => self.read(anchor, -((ahead * scale.tick.nanos + moment.sub) as i64), integral),
+            false if ahead <= scale.stamp_mask / 4 => Held::Future { anchor, integral },
+            false => Held::Full,
+        }
+    }
+
     fn read(&self, anchor: u64, since: i64, integral: bool) -> Held {
         let milli = if since >= 0 {
             anchor + self.rate.floor(since as u64)
@@ -333,15 +350,41 @@ impl Bucket {
     }
 
     /// A line that has `milli`, a whole number of tokens or not, at `now`.
-    #[inline]
     fn starting(&self, milli: u64, now: u64, whole: bool) -> Word {
-        let moment = self.tick.moment(now);
+        let moment = self.scale.tick.moment(now);
         let anchor = milli + self.rate.floor(moment.sub);
-        Word::pack(self.scale, whole && moment.sub != 0, moment.next, anchor)
+        Word::pack(&self.scale, whole && moment.sub != 0, moment.next, anchor)
+    }
+
+    /// What [`Bucket::charge`] says in the usual cases, in a straight line without a call; `None` in
+    /// all others. One in which it pays is a key well within its limit, or far beyond it.
+    #[inline(always)]
+    pub(crate) fn charge_quickly(&self, word: Word, cost: u64, now: u64) -> Option<Charge> {
+        let scale = &self.scale;
+        let moment = scale.tick.moment_before_wrap(now)?;
+        let lag = moment.next.wrapping_sub(word.stamp(scale)) & scale.stamp_mask;
+        if !self.is_ours(word) || lag >= self.full_lag {
+            return None;
+        }
+        let anchor = word.milli(scale);
+        let since = (lag * scale.tick.nanos) as i64 - moment.sub as i64;
+        let refilled = self.rate.floor_quickly(since.unsigned_abs())?;
+        let milli = match since < 0 {
+            false => anchor + refilled,
+            true if word.is_integral() => anchor.saturating_sub(refilled),
+            true => return None,
+        };
+        if milli < cost {
+            return Some(Charge::Denied);
+        }
+        if milli >= self.full {
+            let anchor = self.full - cost + self.rate.floor_quickly(moment.sub)?;
+            return Some(Charge::Granted(Word::pack(scale, moment.sub != 0, moment.next, anchor)));
+        }
+        (anchor >= cost).then(|| Charge::Granted(Word(word.0 - cost)))
     }
 
     /// Takes `cost` thousandths if they are there at `now`.
-    #[inline]
     pub(crate) fn charge(&self, word: Word, cost: u64, now: u64) -> Charge {
         match self.held(word, now) {
             Held::Full if cost <= self.full => {
@@ -356,7 +399,6 @@ impl Bucket {
     }
 
     /// The same line, `cost` lower.
-    #[inline]
     fn lowered(&self, word: Word, line: Line, cost: u64, now: u64) -> Word {
         if !self.is_ours(word) {
             return self.starting(line.milli - cost, now, false);
@@ -367,9 +409,8 @@ impl Bucket {
 
     /// The line with its stamp moved on by whole periods, to the last one before now if that has
     /// enough, else to the next.
-    #[inline]
     fn moved(&self, word: Word, line: Line, cost: u64) -> Word {
-        let nanos = self.tick.nanos;
+        let nanos = self.scale.tick.nanos;
         let periods = line.since.max(0) as u64 / (nanos * self.period);
         let at = |periods: u64| {
             let ticks = periods * self.period;
@@ -377,8 +418,8 @@ impl Bucket {
         };
         let (ticks, milli) =
             Some(at(periods)).filter(|p| p.1 >= cost).unwrap_or_else(|| at(periods + 1));
-        let stamp = word.stamp(self.scale).wrapping_add(ticks);
-        Word::pack(self.scale, false, stamp, milli - cost)
+        let stamp = word.stamp(&self.scale).wrapping_add(ticks);
+        Word::pack(&self.scale, false, stamp, milli - cost)
     }
 
     /// Takes what is there, down to nothing.
@@ -419,8 +460,8 @@ impl Bucket {
             return word;
         };
         let unearned = match integral {
-            true if self.rate.ceil(self.tick.nanos) < MILLI => anchor % MILLI,
-            true => self.rate.ceil(self.tick.nanos),
+            true if self.rate.ceil(self.scale.tick.nanos) < MILLI => anchor % MILLI,
+            true => self.rate.ceil(self.scale.tick.nanos),
             false if anchor < self.gain => anchor,
             false => 0,
         };
@@ -475,9 +516,9 @@ impl Bucket {
             return true;
         }
         let scale = word.scale();
-        let next = Tick::new(scale.tick_nanos()).moment(now).next;
-        let lag = next.wrapping_sub(word.stamp(scale)) & scale.stamp_mask();
-        let behind = lag != 0 && lag <= scale.stamp_mask() - scale.stamp_mask() / 4;
+        let next = scale.tick.moment(now).next;
+        let lag = next.wrapping_sub(word.stamp(&scale)) & scale.stamp_mask;
+        let behind = lag != 0 && lag <= scale.stamp_mask - scale.stamp_mask / 4;
         behind && self.held(word, now) == Held::Full
     }
 }
@@ -493,13 +534,13 @@ mod tests {
     fn fields_neither_overlap_nor_leave_gaps() {
         for class in 1..8 {
             for tick in 0..16 {
-                let scale = Scale { class, tick };
-                let stamp = scale.stamp_mask() << scale.token_bits();
-                let tokens = (1u64 << scale.token_bits()) - 1;
-                let parts = [INTEGRAL, SCALE_MASK, stamp, tokens];
+                let scale = Scale::new(class, tick);
+                let stamp = scale.stamp_mask << scale.token_bits;
+                let tokens = (1u64 << scale.token_bits) - 1;
+                let parts = [1 << 63, SCALE_MASK, stamp, tokens];
                 assert_eq!(parts.iter().fold(0, |a, b| a | b), u64::MAX);
                 assert_eq!(parts.iter().map(|p| p.count_ones()).sum::<u32>(), 64);
-                assert_eq!(scale.header() & !SCALE_MASK, 0);
+                assert_eq!(scale.header & !SCALE_MASK, 0);
             }
         }
     }
@@ -509,13 +550,13 @@ mod tests {
         fn a_word_reads_back_what_was_packed(
             class in 1u8..8, tick in 0u8..16, z: bool, stamp: u64, milli: u64,
         ) {
-            let scale = Scale { class, tick };
-            let milli = milli & ((1 << scale.token_bits()) - 1);
-            let word = Word::pack(scale, z, stamp, milli);
+            let scale = Scale::new(class, tick);
+            let milli = milli & ((1 << scale.token_bits) - 1);
+            let word = Word::pack(&scale, z, stamp, milli);
             prop_assert_eq!(word.scale(), scale);
             prop_assert_eq!(word.is_integral(), z);
-            prop_assert_eq!(word.stamp(scale), stamp & scale.stamp_mask());
-            prop_assert_eq!(word.milli(scale), milli);
+            prop_assert_eq!(word.stamp(&scale), stamp & scale.stamp_mask);
+            prop_assert_eq!(word.milli(&scale), milli);
             prop_assert!(!word.is_fresh());
         }
 
@@ -545,6 +586,29 @@ mod tests {
             }
             prop_assert_eq!(bucket.milli(word, now) / MILLI, left);
             prop_assert_eq!(bucket.charge(word, MILLI * (left + 1), now), Charge::Denied);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_quick_way_says_the_same(
+            max in 1u64..=1_000_000, per_ms in 1u64..=86_400_000, burst in 1u64..=1_000_000,
+            steps in proptest::collection::vec((0u64..1u64 << 36, 1u64..4), 1..40),
+            start in 0u64..1 << 61,
+        ) {
+            let Some(bucket) = Bucket::new(max, per_ms * 1_000_000, burst) else { return Ok(()) };
+            let (mut word, mut now) = (Word::fresh(0), start);
+            for (step, cost) in steps {
+                now += step;
+                let cost = MILLI * cost.min(burst);
+                let full = bucket.charge(word, cost, now);
+                if let Some(quick) = bucket.charge_quickly(word, cost, now) {
+                    prop_assert_eq!(quick, full);
+                }
+                if let Charge::Granted(next) = full {
+                    word = next;
+                }
+            }
         }
     }
 
