@@ -46,21 +46,30 @@ pub(crate) fn take(
 ) -> Result<Take, Moved> {
     row.update(at, |seen| match bucket.charge(Word(seen), cost, time.now()) {
         Charge::Granted(word) => Step::Write(word.0, Take::Granted(word)),
-        Charge::Denied => Step::Keep(Take::Denied(Word(seen))),
-        Charge::Future => in_doubt(bucket, Word(seen), cost, time),
+        Charge::Denied if !bucket.is_before(Word(seen), time.now()) => {
+            Step::Keep(Take::Denied(Word(seen)))
+        }
+        Charge::Denied | Charge::Future => in_doubt(bucket, Word(seen), cost, time),
     })
 }
 
 /// The stamp is ahead of our clock: another thread's clock reading is newer, or a clock fault.
 #[cold]
 fn in_doubt(bucket: &Bucket, word: Word, cost: u64, time: &mut Time<'_>) -> Step<Take> {
-    time.doubt();
-    let mended = bucket.mended(word, time.now());
+    let mended = mended(bucket, word, time);
     match bucket.charge(mended, cost, time.now()) {
         Charge::Granted(next) => Step::Write(next.0, Take::Granted(next)),
         _ if mended == word => Step::Keep(Take::Denied(word)),
         _ => Step::Write(mended.0, Take::Denied(mended)),
     }
+}
+
+/// A word that was just loaded, mended if it is ahead of a clock that is read after that.
+fn mended(bucket: &Bucket, word: Word, time: &mut Time<'_>) -> Word {
+    if bucket.is_before(word, time.now()) {
+        time.doubt();
+    }
+    bucket.mended(word, time.now())
 }
 
 /// Spends without asking, down to nothing.
@@ -72,14 +81,10 @@ pub(crate) fn record(
     time: &mut Time<'_>,
 ) -> Result<(), Moved> {
     row.update(at, |seen| {
-        let mut word = Word(seen);
-        if bucket.drain(word, cost, time.now()) == Charge::Future {
-            time.doubt();
-            word = bucket.mended(word, time.now());
-        }
+        let word = mended(bucket, Word(seen), time);
         match bucket.drain(word, cost, time.now()) {
             Charge::Granted(next) => Step::Write(next.0, ()),
-            _ => Step::Keep(()),
+            Charge::Denied | Charge::Future => Step::Keep(()),
         }
     })
 }
@@ -90,10 +95,13 @@ pub(crate) fn refund(
     at: usize,
     bucket: &Bucket,
     milli: u64,
-    now: u64,
+    time: &mut Time<'_>,
 ) -> Result<(), Moved> {
-    row.update(at, |seen| match bucket.refund(Word(seen), milli, now) {
-        Some(word) => Step::Write(word.0, ()),
-        None => Step::Keep(()),
+    row.update(at, |seen| {
+        let word = mended(bucket, Word(seen), time);
+        match bucket.refund(word, milli, time.now()) {
+            Some(word) => Step::Write(word.0, ()),
+            None => Step::Keep(()),
+        }
     })
 }

@@ -76,19 +76,18 @@ impl ManualClock {
     }
 }
 
-/// The moment of one operation: read once, and once more if a word seems to be ahead of it.
+/// The moment of one operation: read once, and again whenever a word seems to be ahead of it.
 #[derive(Debug)]
 pub(crate) struct Time<'c> {
     clock: &'c Clock,
     now: u64,
-    doubted: bool,
 }
 
 impl<'c> Time<'c> {
     /// Reads the clock.
     #[inline]
     pub(crate) fn read(clock: &'c Clock) -> Time<'c> {
-        Time { clock, now: clock.now(), doubted: false }
+        Time { clock, now: clock.now() }
     }
 
     /// Nanoseconds.
@@ -97,15 +96,11 @@ impl<'c> Time<'c> {
         self.now
     }
 
-    /// Reads the clock again, once: false if that was done before.
+    /// Reads the clock again. Only a word that was loaded *before* this, and is still ahead after it,
+    /// shows a clock fault and may be mended; any other may just be newer than the reading.
     #[cold]
-    pub(crate) fn doubt(&mut self) -> bool {
-        if self.doubted {
-            return false;
-        }
+    pub(crate) fn doubt(&mut self) {
         self.now = self.clock.now_after_all();
-        self.doubted = true;
-        true
     }
 }
 
@@ -132,9 +127,9 @@ fn system_now() -> u64 {
 ///
 /// `clock_gettime` costs two to three times what the counter itself does. Where the kernel runs on
 /// the counter too (so it is invariant and the same on all cores), time is extrapolated from an
-/// *anchor*, a pair of counter and kernel time that is at most [`SPAN`] old, so it never strays from
-/// the kernel's by more than slewing can do in that time: 500 ppm of 1 ms, half a microsecond. The
-/// anchor is a sequence lock whose readers never wait: who meets a writer asks the kernel.
+/// *anchor*, a pair of counter and kernel time that is at most [`SPAN`] old and was read within
+/// [`TIGHT`], so it strays from the kernel's by a microsecond or so: half of one for reading the pair,
+/// and what slewing and an early guess of the pace can do in a millisecond. The anchor is a sequence lock whose readers never wait: who meets a writer asks the kernel.
 #[cfg(all(target_arch = "x86_64", target_os = "linux", not(loom)))]
 mod tsc {
     use super::{Ordering, PlainU64, kernel_now};
@@ -146,8 +141,8 @@ mod tsc {
     const SPAN: u64 = 1_000_000;
     /// How long the first two anchors are apart: the kernel is asked until then.
     const BASELINE: u64 = 20_000_000;
-    /// A pair read across more than this was interrupted.
-    const TIGHT: u64 = 20_000;
+    /// A pair read across more counts than this was interrupted.
+    const TIGHT: u64 = 3_000;
     /// An anchor that is off by more than this from what the last one foretold shows that the
     /// counter can't be trusted.
     const ASTRAY: u64 = 50_000;
@@ -217,10 +212,12 @@ mod tsc {
             return now;
         }
         let recent = sequence != 0 && passed < 100 * SPAN;
-        let trusted = !recent || (nanos + passed).abs_diff(now) < ASTRAY;
-        let pace = (u128::from(now - first_nanos) << 32)
-            / u128::from(counter.wrapping_sub(first_counter).max(1));
-        let scale = if trusted { pace as u64 } else { 0 };
+        let pace = ((u128::from(now - first_nanos) << 32)
+            / u128::from(counter.wrapping_sub(first_counter).max(1))) as u64;
+        // A counter that jumped or changed its pace is not one that the kernel can run on.
+        let straight = !recent || (nanos + passed).abs_diff(now) < ASTRAY;
+        let steady = sequence == 0 || pace.abs_diff(scale) <= scale / 100;
+        let scale = if straight && steady { pace } else { 0 };
         publish(sequence, counter, now, scale);
         now
     }

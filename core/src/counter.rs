@@ -13,6 +13,7 @@ pub(crate) const WORDS: usize = 2;
 const UNIT_BITS: u32 = 30;
 /// This count marks a word that no hit has touched; the cell bits are its incarnation.
 const FRESH: u64 = (1 << UNIT_BITS) - 1;
+/// The most that a cell counts; more is forgotten.
 const MOST: u64 = FRESH - 1;
 const CELL_MASK: u64 = u64::MAX >> UNIT_BITS;
 
@@ -33,9 +34,11 @@ impl Tally {
     fn is_fresh(self) -> bool {
         self.0 & FRESH == FRESH
     }
+    fn names(self, cell: u64) -> bool {
+        !self.is_fresh() && self.0 != 0 && self.0 >> UNIT_BITS == cell & CELL_MASK
+    }
     fn units_in(self, cell: u64) -> u64 {
-        let ours = !self.is_fresh() && self.0 >> UNIT_BITS == cell & CELL_MASK;
-        if ours { self.0 & MOST_MASK } else { 0 }
+        if self.names(cell) { self.0 & FRESH } else { 0 }
     }
     /// How many cells the word is ahead of `cell`; 0 if it is not.
     fn cells_ahead(self, cell: u64) -> u64 {
@@ -43,8 +46,6 @@ impl Tally {
         if self.is_fresh() || ahead > CELL_MASK / 4 { 0 } else { ahead }
     }
 }
-
-const MOST_MASK: u64 = FRESH;
 
 /// The units of the current and the previous cell.
 #[derive(Clone, Copy, Debug)]
@@ -91,34 +92,43 @@ impl Counter {
         always: bool,
         time: &mut Time<'_>,
     ) -> Result<bool, Moved> {
-        self.mend(row, at, time)?;
-        let (cell, _) = self.place(time.now());
-        row.update(at + Self::word_at(cell), |seen| {
-            let mut cells = self.read(row, at, time.now());
-            cells.current = Tally(seen).units_in(cell);
-            if !always && self.used(&cells) + cost > self.max {
-                return Step::Keep(false);
+        loop {
+            self.mend(row, at, time)?;
+            let (cell, _) = self.place(time.now());
+            let taken = row.update(at + Self::word_at(cell), |seen| {
+                if Tally(seen).cells_ahead(cell) != 0 {
+                    return Step::Keep(None);
+                }
+                let mut cells = self.read(row, at, time.now());
+                cells.current = Tally(seen).units_in(cell);
+                if !always && self.used(&cells).saturating_add(cost) > self.max {
+                    return Step::Keep(Some(false));
+                }
+                let units = cells.current.saturating_add(cost);
+                Step::Write(Tally::new(cell, units).0, Some(true))
+            })?;
+            if let Some(taken) = taken {
+                return Ok(taken);
             }
-            Step::Write(Tally::new(cell, cells.current + cost).0, true)
-        })
+        }
     }
 
     /// A cell in the future: read the clock again; if it went back, bring the word with it.
     fn mend(&self, row: &Row<'_>, at: usize, time: &mut Time<'_>) -> Result<(), Moved> {
-        for word in [at, at + 1] {
-            let (cell, _) = self.place(time.now());
-            if Tally(row.load(word)).cells_ahead(cell) == 0 {
-                continue;
-            }
-            time.doubt();
-            let (cell, _) = self.place(time.now());
-            let parity = (word - at) as u64;
-            let mended = cell - u64::from(cell & 1 != parity && cell > 0);
-            row.update(word, |seen| match Tally(seen).cells_ahead(cell) {
-                0 => Step::Keep(()),
-                ahead => {
-                    let units = Tally(seen).units_in(cell + ahead);
-                    Step::Write(Tally::new(mended, units).0, ())
+        for parity in 0..WORDS {
+            row.update(at + parity, |seen| {
+                if Tally(seen).cells_ahead(self.place(time.now()).0) == 0 {
+                    return Step::Keep(());
+                }
+                time.doubt();
+                let (cell, _) = self.place(time.now());
+                match Tally(seen).cells_ahead(cell) {
+                    0 => Step::Keep(()),
+                    ahead => {
+                        let mended = cell - u64::from(Self::word_at(cell) != parity && cell > 0);
+                        let units = Tally(seen).units_in(cell + ahead);
+                        Step::Write(Tally::new(mended, units).0, ())
+                    }
                 }
             })?;
         }
@@ -126,19 +136,19 @@ impl Counter {
     }
 
     /// Gives back, the current cell's units first.
+    /// What is left to give is kept in `left`, for going on where it was interrupted.
     pub(crate) fn refund(
         &self,
         row: &Row<'_>,
         at: usize,
-        cost: u64,
+        left: &mut u64,
         now: u64,
     ) -> Result<(), Moved> {
         let (cell, _) = self.place(now);
-        let mut left = cost;
         for cell in [Some(cell), cell.checked_sub(1)].into_iter().flatten() {
-            left -= row.update(at + Self::word_at(cell), |seen| {
+            *left -= row.update(at + Self::word_at(cell), |seen| {
                 let units = Tally(seen).units_in(cell);
-                let back = units.min(left);
+                let back = units.min(*left);
                 match back {
                     0 => Step::Keep(0),
                     _ => Step::Write(Tally::new(cell, units - back).0, back),
@@ -183,7 +193,12 @@ impl Counter {
 
     pub(crate) fn is_idle(&self, row: &Row<'_>, at: usize, now: u64) -> bool {
         let (cell, _) = self.place(now);
-        let quiet = |word| Tally(row.load(word)).cells_ahead(cell) == 0;
+        // A word that names the current cell is in use even if all was given back: the same bits
+        // could come again for another key.
+        let quiet = |word| {
+            let tally = Tally(row.load(word));
+            tally.cells_ahead(cell) == 0 && !tally.names(cell)
+        };
         self.used(&self.read(row, at, now)) == 0 && quiet(at) && quiet(at + 1)
     }
 
@@ -198,7 +213,8 @@ impl Counter {
         (at..at + WORDS).all(|word| {
             loop {
                 let seen = row.load(word);
-                if idle_at.is_some_and(|now| !self.is_idle(row, at, now)) {
+                let busy = idle_at.is_some_and(|now| !self.is_idle(row, at, now));
+                if busy || row.check().is_err() {
                     return false;
                 }
                 if row.replace(word, seen, fresh).is_ok() {

@@ -382,41 +382,40 @@ impl Engine {
 
     /// Gives `cost` back, never above full.
     pub fn refund(&self, key: &[u8], cost: u64) {
-        let hash = self.hash(key);
-        let time = Time::read(&self.clock);
-        while let Some(row) = self.table.find(hash) {
-            if cost == 0 || self.limits.refund(&row, cost, time.now()).is_ok() {
-                break;
-            }
+        let mut time = Time::read(&self.clock);
+        if let Some(row) = self.table.find(self.hash(key)) {
+            self.limits.refund(&row, cost, &mut time);
         }
     }
 
     /// Gives a slot of a concurrent limit back. False if its lease had run out.
     pub fn release(&self, key: &[u8], permit: Permit) -> bool {
-        self.with_permits(key, |row, at, _| Permits::release(row, at, permit)).unwrap_or(false)
+        self.with_permit(key, permit, |row, at, permits| permits.release(row, at, permit))
+            .unwrap_or(false)
     }
 
     /// Starts a permit's lease anew. `None` if it had run out and the slot is lost.
     pub fn renew(&self, key: &[u8], permit: Permit) -> Option<Permit> {
         let now = self.clock.now();
-        self.with_permits(key, |row, at, permits| permits.renew(row, at, permit, now))?
+        self.with_permit(key, permit, |row, at, permits| permits.renew(row, at, permit, now))?
     }
 
-    fn with_permits<R>(
+    fn with_permit<R>(
         &self,
         key: &[u8],
+        permit: Permit,
         act: impl FnOnce(&Row<'_>, usize, &Permits) -> R,
     ) -> Option<R> {
         let hash = self.hash(key);
-        let row = self.table.find(hash).unwrap_or_else(|| self.table.overflow(hash));
-        self.limits
-            .placed
-            .iter()
-            .find_map(|p| match &p.cell {
-                Cell::Permits(permits) => Some((p.at, permits)),
-                _ => None,
-            })
-            .map(|(at, permits)| act(&row, at, permits))
+        let row = match permit.shared {
+            true => self.table.overflow(hash),
+            false => self.table.find(hash)?,
+        };
+        let (at, permits) = self.limits.placed.iter().find_map(|placed| match &placed.cell {
+            Cell::Permits(permits) => Some((placed.at, permits)),
+            _ => None,
+        })?;
+        Some(act(&row, at, permits))
     }
 
     /// A batch of [`Engine::allow`]: `out[i]` is 1 or 0 for `keys[i]`.
@@ -664,7 +663,7 @@ fn take_rows<const N: usize>(
             Ok(None) | Err(Moved) => {
                 for (back, row) in rows.iter().enumerate().take(i) {
                     let Some(row) = row else { continue };
-                    parts[back].engine.limits.give_back(row, &taken[back], cost, time.now());
+                    parts[back].engine.limits.give_back(row, &taken[back], cost, time);
                 }
                 return Attempt::Lost;
             }

@@ -70,11 +70,10 @@ impl Fixed {
         loop {
             let spent = self.read(row, at, time.now());
             row.check()?;
-            if spent.open && stamp::is_ahead(spent.span.payload(), time.now()) {
-                self.mend(row, at, spent.span, time);
+            if spent.open && self.mend(row, at, spent.span, time) {
                 continue;
             }
-            if !always && spent.used + cost > self.max {
+            if !always && spent.used.saturating_add(cost) > self.max {
                 return Ok(false);
             }
             if !spent.open {
@@ -82,7 +81,7 @@ impl Fixed {
                 let _ = row.replace(at, spent.span.0, opened.0);
                 continue;
             }
-            let units = (spent.used + cost).min(UNITS);
+            let units = spent.used.saturating_add(cost).min(UNITS);
             let counted = Tagged::new(spent.span.epoch(), units);
             if row.replace(at + 1, spent.count.0, counted.0).is_ok() {
                 return Ok(true);
@@ -90,13 +89,22 @@ impl Fixed {
         }
     }
 
-    /// Brings a start that lies in the future back to now, if the clock really went back.
-    #[cold]
-    fn mend(&self, row: &Row<'_>, at: usize, span: Tagged, time: &mut Time<'_>) {
-        if !time.doubt() {
+    /// Brings a start that was just loaded and lies in the future back to now, if the clock really
+    /// went back. True if there is a newer word, or a newer reading of the clock, to go by.
+    fn mend(&self, row: &Row<'_>, at: usize, span: Tagged, time: &mut Time<'_>) -> bool {
+        if !stamp::is_ahead(span.payload(), time.now()) {
+            return false;
+        }
+        time.doubt();
+        if stamp::is_ahead(span.payload(), time.now()) {
             let mended = Tagged::new(span.epoch(), stamp::of(time.now()).max(1));
+            // At the very start of time the least stamp there is looks ahead, and stays.
+            if mended == span {
+                return false;
+            }
             let _ = row.replace(at, span.0, mended.0);
         }
+        true
     }
 
     /// Gives `cost` back to the span that is open.
@@ -136,8 +144,13 @@ impl Fixed {
             if idle_at.is_some_and(|now| !self.is_idle(row, at, now)) {
                 return false;
             }
-            let closed = Tagged::new(span.epoch() + 1, 0);
+            let (count, closed) = (row.load(at + 1), Tagged::new(span.epoch() + 1, 0));
+            if row.check().is_err() {
+                return false;
+            }
             if row.replace(at, span.0, closed.0).is_ok() {
+                // So that no later span of that epoch finds an old count.
+                let _ = row.replace(at + 1, count, closed.0);
                 return true;
             }
         }

@@ -8,7 +8,7 @@
 
 use crate::clock::Time;
 use crate::limit::{Cell, Limits, MOST_LIMITS, Placed};
-use crate::permit::{Permit, Permits};
+use crate::permit::Permit;
 use crate::row::{Moved, Row};
 use crate::window::{Entry, Ring};
 use crate::word::{Bucket, MILLI, Word};
@@ -129,7 +129,7 @@ impl Limits {
             Cell::Fixed(fixed) => {
                 let spent = fixed.read(row, at, now);
                 let reset = fixed.until_over(&spent, now);
-                let wait = if spent.used + cost > fixed.max { reset } else { 0 };
+                let wait = if spent.used.saturating_add(cost) > fixed.max { reset } else { 0 };
                 views[index] = of(fixed.max, spent.used, wait, reset);
             }
             Cell::Permits(permits) => {
@@ -165,7 +165,7 @@ impl Limits {
                 Ok(true) => taken.cells += 1,
                 // A row that was sealed may have been reset: start over from what it is now.
                 refused => {
-                    self.give_back(row, &taken, cost, time.now());
+                    self.give_back(row, &taken, cost, time);
                     return refused.map(|_| None);
                 }
             }
@@ -201,19 +201,19 @@ impl Limits {
     }
 
     /// Undoes a `take`. A row that has moved on meanwhile was idle: nothing is owed to it.
-    pub(crate) fn give_back(&self, row: &Row<'_>, taken: &Taken, cost: u64, now: u64) {
+    pub(crate) fn give_back(&self, row: &Row<'_>, taken: &Taken, cost: u64, time: &mut Time<'_>) {
         for placed in &self.placed[..taken.cells] {
             let at = placed.at;
             match &placed.cell {
-                Cell::Permits(_) => {
-                    taken.permit.map(|permit| Permits::release(row, at, permit));
+                Cell::Permits(permits) => {
+                    taken.permit.map(|permit| permits.release(row, at, permit));
                 }
                 Cell::Ring { slots, .. } => {
                     let ring = Ring::new(row, at, *slots);
                     taken.entry.into_iter().for_each(|entry| ring.undo(entry));
                 }
                 _ => {
-                    let _ = row.steadily(|row| self.refund_to(placed, row, cost, now));
+                    let _ = self.refund_to(placed, row, cost, time);
                 }
             }
         }
@@ -238,10 +238,9 @@ impl Limits {
         time: &mut Time<'_>,
     ) -> Result<(), Moved> {
         let at = placed.at;
+        let cost = cost.min(placed.cell.most_recorded());
         match &placed.cell {
-            Cell::Bucket(bucket) => {
-                bucket::record(row, at, bucket, MILLI * cost.min(bucket.burst()), time)
-            }
+            Cell::Bucket(bucket) => bucket::record(row, at, bucket, MILLI * cost, time),
             Cell::Counter(counter) => counter.take(row, at, cost, true, time).map(drop),
             Cell::Fixed(fixed) => fixed.take(row, at, cost, true, time).map(drop),
             Cell::Permits(_) => Ok(()),
@@ -249,23 +248,34 @@ impl Limits {
         }
     }
 
-    /// Gives `cost` back to every limit.
-    pub(crate) fn refund(&self, row: &Row<'_>, cost: u64, now: u64) -> Result<(), Moved> {
-        let mut each = self.placed.iter();
-        each.try_for_each(|placed| row.steadily(|row| self.refund_to(placed, row, cost, now)))
+    /// Gives `cost` back to every limit. A row that is another's by now was idle: nothing is owed.
+    pub(crate) fn refund(&self, row: &Row<'_>, cost: u64, time: &mut Time<'_>) {
+        for placed in &self.placed {
+            if self.refund_to(placed, row, cost, time).is_err() {
+                return;
+            }
+        }
     }
 
-    fn refund_to(&self, placed: &Placed, row: &Row<'_>, cost: u64, now: u64) -> Result<(), Moved> {
+    fn refund_to(
+        &self,
+        placed: &Placed,
+        row: &Row<'_>,
+        cost: u64,
+        time: &mut Time<'_>,
+    ) -> Result<(), Moved> {
         let at = placed.at;
-        match &placed.cell {
-            Cell::Bucket(bucket) => {
-                bucket::refund(row, at, bucket, MILLI * cost.min(bucket.burst()), now)
-            }
-            Cell::Counter(counter) => counter.refund(row, at, cost, now),
-            Cell::Fixed(fixed) => fixed.refund(row, at, cost, now),
+        // No more than `record` can have logged, or others' units would be given back.
+        let mut left = cost.min(placed.cell.most_recorded());
+        row.steadily(|row| match &placed.cell {
+            Cell::Bucket(bucket) => bucket::refund(row, at, bucket, MILLI * left, time),
+            Cell::Counter(counter) => counter.refund(row, at, &mut left, time.now()),
+            Cell::Fixed(fixed) => fixed.refund(row, at, left, time.now()),
             Cell::Permits(_) => Ok(()),
-            Cell::Ring { slots, windows } => Ring::new(row, at, *slots).refund(windows, cost, now),
-        }
+            Cell::Ring { slots, windows } => {
+                Ring::new(row, at, *slots).refund(windows, &mut left, time.now())
+            }
+        })
     }
 
     /// Whether the row gives its key the same rights as a new one.
@@ -309,7 +319,8 @@ pub(crate) fn freshen_bucket(
 ) -> bool {
     loop {
         let seen = row.load(at);
-        if idle_at.is_some_and(|now| !bucket.is_idle(Word(seen), now)) {
+        let busy = idle_at.is_some_and(|now| !bucket.is_idle(Word(seen), now));
+        if busy || row.check().is_err() {
             return false;
         }
         if row.replace(at, seen, Word::fresh(incarnation).0).is_ok() {

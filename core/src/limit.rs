@@ -169,6 +169,15 @@ pub(crate) enum Cell {
 }
 
 impl Cell {
+    /// The most that one `record` logs and one `refund` gives back.
+    pub(crate) fn most_recorded(&self) -> u64 {
+        match self {
+            Cell::Bucket(bucket) => bucket.burst(),
+            Cell::Counter(_) | Cell::Fixed(_) | Cell::Permits(_) => MOST,
+            Cell::Ring { .. } => window::MOST_WEIGHT,
+        }
+    }
+
     fn words(&self) -> usize {
         match self {
             Cell::Bucket(_) => 1,

@@ -8,6 +8,9 @@ use crate::clock::Time;
 use crate::row::{Moved, Row};
 use crate::stamp;
 
+/// How often a full set of slots is looked at that keeps changing.
+const PASSES: usize = 4;
+
 /// The numbers of a concurrent limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Permits {
@@ -20,8 +23,10 @@ pub(crate) struct Permits {
 /// A slot that is held: what its holder shows to give it back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Permit {
-    pub(crate) slot: usize,
-    pub(crate) word: u64,
+    slot: usize,
+    word: u64,
+    /// Held in a row that keys share because the table is full.
+    pub(crate) shared: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +65,23 @@ impl Permits {
         time: &mut Time<'_>,
     ) -> Result<Option<Permit>, Moved> {
         self.mend(row, at, time)?;
-        let now = time.now();
+        for _ in 0..PASSES {
+            let before = self.fold(row, at);
+            let permit = self.take_first(row, at, time.now())?;
+            // A slot that was passed over may have come free since: only an unchanged set is full.
+            if permit.is_some() || self.fold(row, at) == before {
+                return Ok(permit);
+            }
+        }
+        Ok(None)
+    }
+
+    /// All slots in one number, for telling whether any has changed.
+    fn fold(&self, row: &Row<'_>, at: usize) -> u64 {
+        (at..at + self.slots).fold(0, |sum: u64, i| sum.rotate_left(5).wrapping_add(row.load(i)))
+    }
+
+    fn take_first(&self, row: &Row<'_>, at: usize, now: u64) -> Result<Option<Permit>, Moved> {
         let beyond = (at + self.max as usize..at + self.slots)
             .filter(|&i| Slot(row.load(i)).is_held(now))
             .count() as u64;
@@ -72,7 +93,9 @@ impl Permits {
             while !seen.is_held(now) {
                 let next = seen.next(self.expiry(now));
                 match row.replace(at + slot, seen.0, next.0) {
-                    Ok(()) => return Ok(Some(Permit { slot, word: next.0 })),
+                    Ok(()) => {
+                        return Ok(Some(Permit { slot, word: next.0, shared: row.is_shared() }));
+                    }
                     Err(newer) => seen = Slot(newer),
                 }
                 row.check()?;
@@ -87,7 +110,11 @@ impl Permits {
             let seen = Slot(row.load(i));
             let most = self.lease_us as i64 + 1;
             let late = |now| seen.is_held(now) && -stamp::age(seen.expiry(), now) > most;
-            if late(time.now()) && (!time.doubt() || late(time.now())) {
+            if !late(time.now()) {
+                continue;
+            }
+            time.doubt();
+            if late(time.now()) {
                 row.check()?;
                 let _ = row.replace(i, seen.0, seen.next(self.expiry(time.now())).0);
             }
@@ -96,9 +123,17 @@ impl Permits {
     }
 
     /// Gives a slot back. False if the lease had run out and the slot was taken by another.
-    pub(crate) fn release(row: &Row<'_>, at: usize, permit: Permit) -> bool {
-        let free = Slot(permit.word).next(0);
-        row.replace(at + permit.slot, permit.word, free.0).is_ok()
+    pub(crate) fn release(&self, row: &Row<'_>, at: usize, permit: Permit) -> bool {
+        self.replace(row, at, permit, 0).is_some()
+    }
+
+    /// Swaps the word of a permit, if it is one of this limit's and still held.
+    fn replace(&self, row: &Row<'_>, at: usize, permit: Permit, expiry: u64) -> Option<Permit> {
+        let next = Slot(permit.word).next(expiry).0;
+        if permit.slot >= self.slots || row.replace(at + permit.slot, permit.word, next).is_err() {
+            return None;
+        }
+        Some(Permit { word: next, ..permit })
     }
 
     /// Starts the lease anew. `None` if the slot is lost.
@@ -109,9 +144,7 @@ impl Permits {
         permit: Permit,
         now: u64,
     ) -> Option<Permit> {
-        let next = Slot(permit.word).next(self.expiry(now));
-        row.replace(at + permit.slot, permit.word, next.0).ok()?;
-        Some(Permit { slot: permit.slot, word: next.0 })
+        self.replace(row, at, permit, self.expiry(now))
     }
 
     /// Nanoseconds until at most `goal` permits are out, if nobody releases or takes one.
@@ -135,7 +168,7 @@ impl Permits {
         (at..at + self.slots).all(|i| {
             loop {
                 let seen = Slot(row.load(i));
-                if idle_at.is_some_and(|now| seen.is_held(now)) {
+                if idle_at.is_some_and(|now| seen.is_held(now)) || row.check().is_err() {
                     return false;
                 }
                 if row.replace(i, seen.0, seen.next(0).0).is_ok() {

@@ -50,6 +50,8 @@ pub(crate) struct KeyWord(pub(crate) u64);
 
 impl KeyWord {
     pub(crate) const NEVER_USED: KeyWord = KeyWord(0);
+    /// The word of rows that keys share when the table is full: live, and never claimed.
+    pub(crate) const SHARED: KeyWord = KeyWord((State::Live as u64) << 62 | 1);
 
     pub(crate) fn new(state: State, sequence: u64, print: u64) -> KeyWord {
         debug_assert!(print != 0 && print <= PRINT_MASK);
@@ -144,8 +146,14 @@ impl<'t> Row<'t> {
         Row { key, seen: Cell::new(seen), words }
     }
 
+    #[inline]
     pub(crate) fn seen(&self) -> KeyWord {
         self.seen.get()
+    }
+
+    /// Whether keys share the row because the table is full.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.seen() == KeyWord::SHARED
     }
 
     /// Does `op`, again if the row was sealed meanwhile but is still the key's. What `op` has done

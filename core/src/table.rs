@@ -136,9 +136,8 @@ impl Table {
             overflow_width: limits.row_words(),
         };
         for row in 0..OVERFLOW_ROWS {
-            let shared = KeyWord::new(State::Live, 0, 1);
             // ORDERING: Relaxed; nobody else has the table yet.
-            table.overflow[row * table.overflow_width].store(shared.0, Ordering::Relaxed);
+            table.overflow[row * table.overflow_width].store(KeyWord::SHARED.0, Ordering::Relaxed);
         }
         Some(table)
     }
@@ -453,12 +452,14 @@ impl Table {
         }
     }
 
+    /// Seals the row, makes it fresh and moves it on. False if somebody came in between.
     fn clear(&self, row: &Row<'_>, then: State, limits: &Limits, now: u64) -> bool {
         let Ok(sealed) = step(row.key, row.seen(), row.seen().then(State::Sealed)) else {
             return false;
         };
-        limits.freshen(row, sealed.sequence(), false, now);
-        step(row.key, sealed, sealed.then(then)).is_ok()
+        let row = Row::new(row.key, sealed, row.words);
+        limits.freshen(&row, sealed.sequence(), false, now)
+            && step(row.key, sealed, sealed.then(then)).is_ok()
     }
 
     /// Rows in use.
@@ -487,5 +488,35 @@ impl Table {
     #[cfg(all(test, loom))]
     pub(crate) fn holds(&self, hash: Hash) -> bool {
         self.find(hash).is_some()
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::clock::{Clock, Time};
+    use crate::limit::Limit;
+
+    #[test]
+    fn a_reset_that_slept_leaves_the_rows_new_owner_alone() {
+        let limits = Limits::new(&[Limit::bucket(5, Duration::from_secs(1))]).unwrap();
+        let table = Table::with_rows(4, &limits).unwrap();
+        let now = 10_000_000_000;
+        let (clock, _) = Clock::manual(now);
+        let (first, second) = (Hash(77), Hash(78));
+        let (row, _) = table.find_or_insert(first, &limits, now).unwrap();
+        // A reset of the first key has sealed its row, and sleeps.
+        let sealed = step(row.key, row.seen(), row.seen().then(State::Sealed)).unwrap();
+        assert!(table.find(first).is_some(), "its owner reopens the row");
+        assert_eq!(table.prune(&limits, now), 1);
+        let (theirs, _) = table.find_or_insert(second, &limits, now).unwrap();
+        assert!(std::ptr::eq(theirs.key, row.key), "the second key has the row now");
+        let take = || limits.take(&theirs, 1, &mut Time::read(&clock)).unwrap().is_some();
+        assert!((0..5).all(|_| take()) && !take());
+        let sleeper = Row::new(row.key, sealed, row.words);
+        assert!(!limits.freshen(&sleeper, sealed.sequence(), false, now), "it wakes in vain");
+        assert!(!take(), "I1: what was spent stays spent");
     }
 }

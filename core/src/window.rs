@@ -42,8 +42,13 @@ const HEAD: usize = 0;
 const BASE: usize = 1;
 const MIXED: usize = 2;
 
+/// How often a log is looked at that keeps changing.
+const LOOKS: usize = 8;
+
 const WEIGHT_BITS: u32 = 13;
 const WEIGHT_MASK: u64 = (1 << WEIGHT_BITS) - 1;
+/// The most that one entry weighs; more is forgotten.
+pub(crate) const MOST_WEIGHT: u64 = WEIGHT_MASK;
 const LAP_SHIFT: u32 = stamp::BITS + WEIGHT_BITS;
 
 /// The numbers of one window.
@@ -148,6 +153,11 @@ impl<'r> Ring<'r> {
         }
     }
 
+    /// Whether nothing has come in since the tip was read.
+    fn is_tip(&self, tip: Tip) -> bool {
+        self.slot(tip.position) == tip.seen
+    }
+
     /// Moves `head` past a position that was seen taken.
     fn advance(&self, position: u64) {
         let _ = self.row.replace(self.at + HEAD, position, position + 1);
@@ -172,7 +182,8 @@ impl<'r> Ring<'r> {
 
     /// The oldest position that still counts.
     fn bottom(&self, position: u64) -> u64 {
-        self.header(BASE).max(position.saturating_sub(self.len))
+        // A reset may have raised the base past a position that was read before.
+        self.header(BASE).max(position.saturating_sub(self.len)).min(position)
     }
 
     fn is_plain(&self, position: u64) -> bool {
@@ -235,7 +246,8 @@ impl<'r> Ring<'r> {
         self.admit(windows, cost, time, |tip, now| self.fits(tip.position, windows, cost, now))
     }
 
-    /// Logs `cost` without asking. A full ring forgets its oldest entry, which no window needs.
+    /// Logs `cost` without asking. A ring full of live entries forgets its oldest, which no window
+    /// needs as long as the newer ones stay: a refund can't bring it back.
     pub(crate) fn record(
         &self,
         windows: &[Window],
@@ -257,11 +269,15 @@ impl<'r> Ring<'r> {
             self.row.check()?;
             let newest = self.newest(tip.position);
             if newest.is_some_and(|s| stamp::is_ahead(s, time.now())) {
-                self.mend(tip.position, time);
+                self.mend(tip.position, time)?;
                 continue;
             }
             if !may(tip, time.now()) {
-                return Ok(None);
+                // The log may have changed under the look. If nothing came in since, it was right.
+                if self.is_tip(tip) {
+                    return Ok(None);
+                }
+                continue;
             }
             if self.must_carry(tip, windows, time.now()) {
                 self.carry(tip, windows, time.now());
@@ -318,19 +334,23 @@ impl<'r> Ring<'r> {
         }
     }
 
-    /// Stamps ahead of the clock: read it again; if it went back, bring them with it.
+    /// Stamps ahead of the clock: read it again; if it went back, bring them with it. The oldest come
+    /// first, so that the newest tells of unfinished work if this process dies on the way.
     #[cold]
-    fn mend(&self, position: u64, time: &mut Time<'_>) {
-        if time.doubt() {
-            return;
-        }
-        let now = time.now();
-        for (p, slot) in self.entries(position) {
-            if stamp::is_ahead(slot.stamp(), now) {
-                let mended = Slot::new(slot.lap(), slot.weight(), stamp::of(now));
+    fn mend(&self, position: u64, time: &mut Time<'_>) -> Result<(), Moved> {
+        for p in self.bottom(position)..position {
+            let slot = self.slot(p);
+            if !stamp::is_ahead(slot.stamp(), time.now()) {
+                continue;
+            }
+            time.doubt();
+            self.row.check()?;
+            if stamp::is_ahead(slot.stamp(), time.now()) && slot.lap() == self.lap(p) {
+                let mended = Slot::new(slot.lap(), slot.weight(), stamp::of(time.now()));
                 let _ = self.row.replace(self.place(p), slot.0, mended.0);
             }
         }
+        Ok(())
     }
 
     /// Takes an entry back that no other limit agreed to. If it was carried since, it stays spent.
@@ -339,25 +359,24 @@ impl<'r> Ring<'r> {
         let _ = self.row.replace(entry.at, entry.slot.0, entry.slot.with_weight(0).0);
     }
 
-    /// Gives `cost` units back, the newest first.
-    pub(crate) fn refund(&self, windows: &[Window], cost: u64, now: u64) -> Result<(), Moved> {
+    /// Gives units back, the newest first. What is `left` to give tells where to go on after `Moved`.
+    pub(crate) fn refund(&self, windows: &[Window], left: &mut u64, now: u64) -> Result<(), Moved> {
         let keep = longest(windows);
-        let mut left = cost;
-        while left > 0 {
+        while *left > 0 {
             let tip = self.tip();
-            self.row.check()?;
             let newest = self
                 .entries(tip.position)
                 .filter(|(_, slot)| slot.is_within(keep, now))
                 .reduce(|a, b| if later(a.1.stamp(), b.1.stamp()) == a.1.stamp() { a } else { b });
+            self.row.check()?;
             let Some((position, slot)) = newest else {
                 return Ok(());
             };
             self.raise(MIXED, tip.position + self.len + 1);
-            let back = slot.weight().min(left);
+            let back = slot.weight().min(*left);
             let lower = slot.with_weight(slot.weight() - back);
             if self.row.replace(self.place(position), slot.0, lower.0).is_ok() {
-                left -= back;
+                *left -= back;
             }
         }
         Ok(())
@@ -376,11 +395,12 @@ impl<'r> Ring<'r> {
         self.newest(position).is_none_or(|s| stamp::age(s, now) >= keep as i64)
     }
 
-    /// Empties the log: an idle one, or (`None`) any.
+    /// Empties the log: one that is idle, or any.
     pub(crate) fn freshen(&self, windows: &[Window], idle: bool, now: u64) -> bool {
         loop {
             let tip = self.tip();
-            if idle && !self.is_idle_at(tip.position, windows, now) {
+            let busy = idle && !self.is_idle_at(tip.position, windows, now);
+            if busy || self.row.check().is_err() {
                 return false;
             }
             let expired = (now / stamp::MICRO).wrapping_sub(longest(windows));
@@ -393,7 +413,18 @@ impl<'r> Ring<'r> {
 
     /// What a window holds, how long `cost` has to wait, and when it is empty.
     pub(crate) fn view(&self, window: &Window, cost: u64, now: u64) -> (u64, u64, u64) {
-        let position = self.tip().position;
+        let mut view = (0, 0, 0);
+        for _ in 0..LOOKS {
+            let tip = self.tip();
+            view = self.view_at(tip.position, window, cost, now);
+            if self.is_tip(tip) {
+                break;
+            }
+        }
+        view
+    }
+
+    fn view_at(&self, position: u64, window: &Window, cost: u64, now: u64) -> (u64, u64, u64) {
         let used = self.used(position, window.per_us, now);
         let wait = self.wait(position, window, cost, now);
         let counting = |(_, slot): &(u64, Slot)| slot.weight() != 0;

@@ -29,8 +29,8 @@
 //! its lines exactly. Between ticks a line that starts from full loses less than 1/1000 token, once.
 //! (Where no period is short enough, the move rounds down too: 1/1000 token for each.)
 //!
-//! **Z** says that the line started from a whole number of tokens between two ticks. Read before its
-//! stamp, such a line is rounded so that its own starting point comes out exactly: otherwise the
+//! **Z** says that the line started from a whole number of tokens, at or before its stamp. Read before
+//! its stamp, such a line is rounded so that its own starting point comes out exactly: otherwise the
 //! last token of a fresh bucket would be missing for the rest of the tick. While a tick refills less
 //! than one token this decides no hit differently than exact arithmetic would (the part of a token
 //! refilled within the tick can't complete one); for faster limits it may let a token through 1/1000
@@ -287,7 +287,7 @@ impl Bucket {
 
     fn held(&self, word: Word, now: u64) -> Held {
         if self.is_ours(word) {
-            self.held_in(&self.scale, self.full_lag, word, now)
+            self.held_in(&self.scale, self.full_lag, self.period, word, now)
         } else {
             self.held_elsewhere(word, now)
         }
@@ -300,10 +300,10 @@ impl Bucket {
             return Held::Full;
         }
         let scale = word.scale();
-        self.held_in(&scale, self.fill.div_ceil(scale.tick.nanos) + 1, word, now)
+        self.held_in(&scale, self.fill.div_ceil(scale.tick.nanos) + 1, 0, word, now)
     }
 
-    fn held_in(&self, scale: &Scale, full_lag: u64, word: Word, now: u64) -> Held {
+    fn held_in(&self, scale: &Scale, full_lag: u64, period: u64, word: Word, now: u64) -> Held {
         let moment = scale.tick.moment(now);
         let (anchor, integral) = (word.milli(scale), word.is_integral());
         let lag = moment.next.wrapping_sub(word.stamp(scale)) & scale.stamp_mask;
@@ -311,21 +311,9 @@ impl Bucket {
             let since = (lag * scale.tick.nanos) as i64 - moment.sub as i64;
             return self.read(anchor, since, integral);
         }
-        self.held_far(scale, lag, moment, anchor, integral)
-    }
-
-    /// The stamp is far behind, or ahead.
-    #[cold]
-    fn held_far(
-        &self,
-        scale: &Scale,
-        lag: u64,
-        moment: Moment,
-        anchor: u64,
-        integral: bool,
-    ) -> Held {
+        // The stamp is far behind, or ahead.
         let ahead = (scale.stamp_mask - lag) + 1;
-        match ahead <= self.period {
+        match ahead <= period {
             true => self.read(anchor, -((ahead * scale.tick.nanos + moment.sub) as i64), integral),
             false if ahead <= scale.stamp_mask / 4 => Held::Future { anchor, integral },
             false => Held::Full,
@@ -353,7 +341,7 @@ impl Bucket {
     fn starting(&self, milli: u64, now: u64, whole: bool) -> Word {
         let moment = self.scale.tick.moment(now);
         let anchor = milli + self.rate.floor(moment.sub);
-        Word::pack(&self.scale, whole && moment.sub != 0, moment.next, anchor)
+        Word::pack(&self.scale, whole, moment.next, anchor)
     }
 
     /// What [`Bucket::charge`] says in the usual cases, in a straight line without a call; `None` in
@@ -375,11 +363,11 @@ impl Bucket {
             true => return None,
         };
         if milli < cost {
-            return Some(Charge::Denied);
+            return (since >= 0).then_some(Charge::Denied);
         }
         if milli >= self.full {
             let anchor = self.full - cost + self.rate.floor_quickly(moment.sub)?;
-            return Some(Charge::Granted(Word::pack(scale, moment.sub != 0, moment.next, anchor)));
+            return Some(Charge::Granted(Word::pack(scale, true, moment.next, anchor)));
         }
         (anchor >= cost).then(|| Charge::Granted(Word(word.0 - cost)))
     }
@@ -437,14 +425,10 @@ impl Bucket {
             Held::Part(line) if line.milli + milli >= self.full => {
                 Some(self.starting(self.full, now, true))
             }
-            Held::Part(line) => {
-                // In place, unless the stamp lies ahead: `mended` relies on those being nearly empty.
-                let simple = self.is_ours(word) && (line.since >= 0 || line.integral);
-                Some(match simple {
-                    true => Word(word.0 + milli),
-                    false => self.starting(line.milli + milli, now, false),
-                })
-            }
+            Held::Part(line) => Some(match self.is_ours(word) {
+                true => Word(word.0 + milli),
+                false => self.starting(line.milli + milli, now, false),
+            }),
             Held::Future { .. } => self.refund(self.mended(word, now), milli, now),
         }
     }
@@ -453,8 +437,8 @@ impl Bucket {
     ///
     /// The tokens at a stamp that was ahead when it was written include what was to be refilled until
     /// then. That time has not passed on this clock, so it is taken off: a clock fault grants nothing.
-    /// A line that starts from whole tokens has it in the fraction; one that was moved ahead had
-    /// less than a period's gain in all.
+    /// A line that starts from whole tokens has it in the fraction; one that was moved ahead has at
+    /// most a period's gain of it.
     pub(crate) fn mended(&self, word: Word, now: u64) -> Word {
         let Held::Future { anchor, integral } = self.held(word, now) else {
             return word;
@@ -462,10 +446,19 @@ impl Bucket {
         let unearned = match integral {
             true if self.rate.ceil(self.scale.tick.nanos) < MILLI => anchor % MILLI,
             true => self.rate.ceil(self.scale.tick.nanos),
-            false if anchor < self.gain => anchor,
-            false => 0,
+            false => self.gain,
         };
         self.starting(anchor.saturating_sub(unearned).min(self.full), now, integral)
+    }
+
+    /// Whether a newer reading of the clock might say otherwise: `now` is before the stamp.
+    #[cold]
+    pub(crate) fn is_before(&self, word: Word, now: u64) -> bool {
+        match self.held(word, now) {
+            Held::Full => false,
+            Held::Part(line) => line.since < 0,
+            Held::Future { .. } => true,
+        }
     }
 
     /// Thousandths at `now`.

@@ -18,6 +18,23 @@ fn two_takers_one_place() {
 }
 
 #[test]
+fn two_takers_in_a_ring_that_has_wrapped() {
+    model(|| {
+        // Both entries have left the window, and the next admission overwrites the older one.
+        let (engine, hand) = engine(&[window(2, 1)]);
+        assert!(engine.allow(b"k") && engine.allow(b"k"));
+        hand.set(20 * SECOND);
+        let other = engine.clone();
+        let (a, b) = both(move || other.allow(b"k"), {
+            let engine = engine.clone();
+            move || engine.allow(b"k")
+        });
+        assert!(a && b, "I2: there is room for both");
+        assert!(!engine.allow(b"k"), "I1");
+    });
+}
+
+#[test]
 fn two_windows_two_takers() {
     model(|| {
         // Two in a second, three in ten: after one hit a second ago there is room for two.
