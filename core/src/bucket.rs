@@ -14,24 +14,35 @@ pub(crate) enum Take {
     Denied(Word),
 }
 
-/// One attempt at the usual case, without a loop: `None` if it is another case, or was lost.
+/// What became of an attempt at the usual case.
+#[must_use]
+pub(crate) enum Quick {
+    Granted,
+    Denied,
+    /// Somebody else changed the word meanwhile.
+    Lost,
+    /// Not the usual case.
+    Other,
+}
+
+/// One attempt at the usual case, without a loop.
 ///
 /// The order is that of [`Row::update`]: the word, then the key, then the swap.
 #[inline(always)]
-pub(crate) fn take_quickly(near: &Near<'_>, bucket: &Bucket, cost: u64, now: u64) -> Option<bool> {
+pub(crate) fn take_quickly(near: &Near<'_>, bucket: &Bucket, cost: u64, now: u64) -> Quick {
     // ORDERING: as in `Row::load`, `Row::check` and `Row::replace`.
     let seen = near.word.load(Ordering::Acquire);
-    if near.key.load(Ordering::Relaxed) != near.seen {
-        return None;
+    if !near.is_mine() {
+        return Quick::Other;
     }
-    match bucket.charge_quickly(Word(seen), cost, now)? {
-        Charge::Granted(next) => near
-            .word
-            .compare_exchange(seen, next.0, Ordering::Release, Ordering::Relaxed)
-            .is_ok()
-            .then_some(true),
-        Charge::Denied => Some(false),
-        Charge::Future => None,
+    let next = match bucket.charge_quickly(Word(seen), cost, now) {
+        Some(Charge::Granted(next)) => next.0,
+        Some(Charge::Denied) => return Quick::Denied,
+        Some(Charge::Future) | None => return Quick::Other,
+    };
+    match near.word.compare_exchange(seen, next, Ordering::Release, Ordering::Relaxed) {
+        Ok(_) => Quick::Granted,
+        Err(_) => Quick::Lost,
     }
 }
 

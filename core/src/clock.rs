@@ -160,7 +160,8 @@ mod tsc {
     static FIRST: LazyLock<Option<(u64, u64)>> = LazyLock::new(|| {
         let source = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
         let name = std::fs::read_to_string(source).ok()?;
-        (name.trim() == "tsc").then(pair).flatten()
+        // The first attempt is slow: its code is not in the cache yet.
+        (0..16).filter(|_| name.trim() == "tsc").find_map(|_| pair())
     });
 
     struct Anchor {
@@ -195,12 +196,12 @@ mod tsc {
         if before == after && before & 1 == 0 && scale != 0 && passed < SPAN {
             return nanos + passed;
         }
-        renew(before, nanos, scale, passed)
+        renew(before, start, nanos, scale)
     }
 
     /// Asks the kernel, and sets a new anchor if nobody else is at it.
     #[cold]
-    fn renew(sequence: u64, nanos: u64, scale: u64, passed: u64) -> u64 {
+    fn renew(sequence: u64, start: u64, nanos: u64, scale: u64) -> u64 {
         let Some((first_counter, first_nanos)) = *FIRST else {
             return kernel_now();
         };
@@ -211,11 +212,12 @@ mod tsc {
         if now.saturating_sub(first_nanos) < BASELINE {
             return now;
         }
-        let recent = sequence != 0 && passed < 100 * SPAN;
+        let passed = (u128::from(counter.wrapping_sub(start)) * u128::from(scale)) >> 32;
+        let recent = sequence != 0 && passed < 100 * u128::from(SPAN);
         let pace = ((u128::from(now - first_nanos) << 32)
             / u128::from(counter.wrapping_sub(first_counter).max(1))) as u64;
         // A counter that jumped or changed its pace is not one that the kernel can run on.
-        let straight = !recent || (nanos + passed).abs_diff(now) < ASTRAY;
+        let straight = !recent || (nanos + passed as u64).abs_diff(now) < ASTRAY;
         let steady = sequence == 0 || pace.abs_diff(scale) <= scale / 100;
         let scale = if straight && steady { pace } else { 0 };
         publish(sequence, counter, now, scale);

@@ -76,25 +76,39 @@ pub(crate) struct Counters {
     lines: Box<[CachePadded<[PlainU64; COUNTS]>]>,
 }
 
-impl Counters {
-    pub(crate) fn new() -> Counters {
-        Counters { lines: (0..=LINES).map(|_| CachePadded::default()).collect() }
-    }
+/// One thread's counts.
+pub(crate) struct Mine<'c> {
+    counts: &'c [PlainU64; COUNTS],
+    shared: bool,
+}
 
-    #[inline]
+impl Mine<'_> {
+    #[inline(always)]
     pub(crate) fn add(&self, count: Count) {
-        let mut line = LINE.get();
-        if line == UNCLAIMED {
-            line = claim_line();
-        }
-        let cell = &self.lines[line][count as usize];
-        if line == SHARED {
+        let cell = &self.counts[count as usize];
+        if self.shared {
             // ORDERING: Relaxed; a count orders nothing.
             cell.fetch_add(1, Ordering::Relaxed);
         } else {
             // ORDERING: Relaxed; only this thread writes here.
             cell.store(cell.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
         }
+    }
+}
+
+impl Counters {
+    pub(crate) fn new() -> Counters {
+        Counters { lines: (0..=LINES).map(|_| CachePadded::default()).collect() }
+    }
+
+    /// The calling thread's counts.
+    #[inline(always)]
+    pub(crate) fn mine(&self) -> Mine<'_> {
+        let mut line = LINE.get();
+        if line == UNCLAIMED {
+            line = claim_line();
+        }
+        Mine { counts: &self.lines[line], shared: line == SHARED }
     }
 
     pub(crate) fn sum(&self, count: Count) -> u64 {
@@ -115,7 +129,7 @@ mod tests {
             for _ in 0..100 {
                 s.spawn(|| {
                     barrier.wait();
-                    (0..10_000).for_each(|_| counters.add(Count::Allowed));
+                    (0..10_000).for_each(|_| counters.mine().add(Count::Allowed));
                     barrier.wait();
                 });
             }

@@ -4,7 +4,7 @@ use std::hash::{BuildHasher, Hasher};
 
 use ahash::RandomState;
 
-use crate::bucket::{self, Take};
+use crate::bucket::{self, Quick, Take};
 use crate::clock::{Clock, Time};
 use crate::counters::{Count, Counters};
 use crate::hit::{Taken, View, Views, bucket_view};
@@ -201,18 +201,27 @@ impl Engine {
     #[inline]
     pub fn allow_hashed(&self, hash: Hash) -> bool {
         self.table.prefetch(hash);
-        let mut time = Time::read(&self.clock);
-        self.allow_at(hash, &mut time)
+        self.allow_at(hash, &mut Time::read(&self.clock))
     }
 
     #[inline(always)]
     fn allow_at(&self, hash: Hash, time: &mut Time<'_>) -> bool {
-        let quick = self.lone.as_ref().and_then(|bucket| {
-            bucket::take_quickly(&self.table.near(hash)?, bucket, MILLI, time.now())
-        });
-        let allowed = quick.unwrap_or_else(|| self.allow_slowly(hash, time));
-        self.counters.add(if allowed { Count::Allowed } else { Count::Denied });
+        let counts = self.counters.mine();
+        let allowed = match self.try_quickly(hash, time.now()) {
+            Quick::Granted => true,
+            Quick::Denied => false,
+            Quick::Lost | Quick::Other => self.allow_slowly(hash, time),
+        };
+        counts.add(if allowed { Count::Allowed } else { Count::Denied });
         allowed
+    }
+
+    #[inline(always)]
+    fn try_quickly(&self, hash: Hash, now: u64) -> Quick {
+        match (&self.lone, self.table.near(hash)) {
+            (Some(bucket), Some(near)) => bucket::take_quickly(&near, bucket, MILLI, now),
+            _ => Quick::Other,
+        }
     }
 
     /// New keys, keys away from home, races, and limits other than one bucket.
@@ -221,6 +230,14 @@ impl Engine {
         let Some(bucket) = &self.lone else {
             return self.allow_any(hash, time);
         };
+        for _ in 0..ATTEMPTS {
+            match self.try_quickly(hash, time.now()) {
+                Quick::Granted => return true,
+                Quick::Denied => return false,
+                Quick::Lost => continue,
+                Quick::Other => break,
+            }
+        }
         loop {
             let row = match self.row(hash, time.now()) {
                 Ok(row) => row,
@@ -266,7 +283,7 @@ impl Engine {
         match self.table.find_or_insert(hash, &self.limits, now) {
             Ok((row, Found::Known | Found::New)) => Ok(row),
             Ok((row, Found::TakenOver)) => {
-                self.counters.add(Count::Evicted);
+                self.counters.mine().add(Count::Evicted);
                 Ok(row)
             }
             Err(Full) => self.full_row(hash),
@@ -275,7 +292,7 @@ impl Engine {
 
     #[cold]
     fn full_row(&self, hash: Hash) -> Result<Row<'_>, Answer> {
-        self.counters.add(Count::Full);
+        self.counters.mine().add(Count::Full);
         match self.on_full {
             OnFull::Overflow => Ok(self.table.overflow(hash)),
             OnFull::Deny => Err(Answer::Full),
@@ -330,7 +347,7 @@ impl Engine {
     }
 
     fn count(&self, answer: Answer) {
-        self.counters.add(match answer {
+        self.counters.mine().add(match answer {
             Answer::Allowed | Answer::Uncounted => Count::Allowed,
             Answer::Denied | Answer::Full => Count::Denied,
             Answer::Cost => Count::Cost,

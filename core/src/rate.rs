@@ -8,9 +8,12 @@
 pub(crate) struct Rate {
     n: u64,
     d: u64,
-    /// ⌈2^shift · n/d⌉, or 0 where no reciprocal is exact up to `longest`.
+    /// ⌈2^(64 + down − up) · n/d⌉, or 0 where no reciprocal is exact up to `longest`.
     magic: u64,
-    shift: u32,
+    /// How far a time is shifted up before it is multiplied, and the product's high half down after:
+    /// one of the two is 0.
+    up: u32,
+    down: u32,
 }
 
 impl Rate {
@@ -18,15 +21,15 @@ impl Rate {
         debug_assert!(n > 0 && d > 0);
         let g = gcd(n, d);
         let (n, d) = (n / g, d / g);
-        let (magic, shift) = reciprocal(n, d, longest).unwrap_or((0, 0));
-        Rate { n, d, magic, shift }
+        let (magic, shift) = reciprocal(n, d, longest).unwrap_or((0, 64));
+        Rate { n, d, magic, up: 64u32.saturating_sub(shift), down: shift.saturating_sub(64) }
     }
 
     /// As `floor`, if that needs no division.
     #[inline(always)]
     pub(crate) fn floor_quickly(&self, x: u64) -> Option<u64> {
-        let product = u128::from(x) * u128::from(self.magic);
-        (self.magic != 0).then_some((product >> self.shift) as u64)
+        let product = u128::from(x << self.up) * u128::from(self.magic);
+        (self.magic != 0).then_some((product >> 64) as u64 >> self.down)
     }
 
     /// ⌊x·n/d⌋: what `x` nanoseconds refill.
@@ -60,7 +63,7 @@ impl Rate {
     }
 }
 
-/// A multiplier and shift with ⌊x·magic / 2^shift⌋ = ⌊x·n/d⌋ for all x ≤ longest.
+/// A multiplier and shift (up to 127; below 64 only if `longest` has the room) with ⌊x·magic / 2^shift⌋ = ⌊x·n/d⌋ for all x ≤ longest.
 ///
 /// With magic = (2^shift·n + e)/d the product overshoots by x·e/(d·2^shift); as x·n/d is at least
 /// 1/d below the next whole number, x·e < 2^shift is enough (Granlund and Montgomery, "Division by
@@ -71,8 +74,9 @@ fn reciprocal(n: u64, d: u64, longest: u64) -> Option<(u64, u32)> {
     let shift = (0..=most).rev().find(|&s| wide(s) <= u128::from(u64::MAX))?;
     let magic = wide(shift);
     let error = magic * u128::from(d) - (u128::from(n) << shift);
-    let fits = error.checked_mul(u128::from(longest))? < 1u128 << shift;
-    fits.then_some((magic as u64, shift))
+    let exact = error.checked_mul(u128::from(longest))? < 1u128 << shift;
+    let room = shift >= 64 || (shift > 0 && longest < 1 << shift);
+    (exact && room).then_some((magic as u64, shift))
 }
 
 fn gcd(mut a: u64, mut b: u64) -> u64 {
@@ -95,7 +99,8 @@ mod tests {
             x in 0u64..1 << 55,
         ) {
             let (n, d) = (1000 * max, per_ms * 1_000_000);
-            let rate = Rate::new(n, d, 1 << 55);
+            let x = x >> (max % 40);
+            let rate = Rate::new(n, d, x);
             let whole = u128::from(x) * u128::from(n) / u128::from(d);
             prop_assert_eq!(u128::from(rate.floor(x)), whole);
             let milli = whole as u64 % (1 << 40);

@@ -88,11 +88,21 @@ enum Look {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Full;
 
-/// A live row of two words, found in its home line.
+/// A live row of two words, found near its home.
 pub(crate) struct Near<'t> {
-    pub(crate) key: &'t AtomicU64,
-    pub(crate) seen: u64,
+    key: &'t AtomicU64,
+    print: u64,
     pub(crate) word: &'t AtomicU64,
+}
+
+impl Near<'_> {
+    /// Whether the row is live and the key's: as [`Row::check`]. It may have been another's since it
+    /// was found, but its word was loaded before this.
+    #[inline(always)]
+    pub(crate) fn is_mine(&self) -> bool {
+        // ORDERING: as in `Row::check`.
+        KeyWord(self.key.load(Ordering::Relaxed)).is_live(self.print)
+    }
 }
 
 /// How a key came by its row.
@@ -190,20 +200,22 @@ impl Table {
         ((u128::from(hash.0) * u128::from(self.lines)) >> 64) as usize
     }
 
-    /// The key's row, if rows are of two words and it lies in its home line, as most do.
+    /// The key's row, if rows are of two words and it lies in its home line or the next, as most do.
     #[inline(always)]
     pub(crate) fn near(&self, hash: Hash) -> Option<Near<'_>> {
-        let print = hash.print();
-        let start = self.home_line(hash) * LINE_WORDS;
-        let line = self.words.get(start..start + LINE_WORDS)?;
-        for pair in line.chunks_exact(2) {
-            // ORDERING: as in `load_key`.
-            let seen = pair[0].load(Ordering::Acquire);
-            if KeyWord(seen).is_live(print) {
-                return Some(Near { key: &pair[0], seen, word: &pair[1] });
-            }
-        }
-        None
+        let home = self.home_line(hash);
+        self.near_in(home, hash.print()).or_else(|| self.near_in(home + 1, hash.print()))
+    }
+
+    #[inline(always)]
+    fn near_in(&self, line: usize, print: u64) -> Option<Near<'_>> {
+        let line: &[AtomicU64; LINE_WORDS] = self.words.get(line * LINE_WORDS..)?.first_chunk()?;
+        // Without a branch for each row: which one it is can't be foretold.
+        // ORDERING: as in `load_key`.
+        let live = |i: usize| KeyWord(line[2 * i].load(Ordering::Acquire)).is_live(print);
+        let found = (0..4).rev().fold(4, |found, i| if live(i) { i } else { found });
+        let (key, word) = (line.get(2 * found)?, line.get(2 * found + 1)?);
+        Some(Near { key, print, word })
     }
 
     /// Brings the key's home line near, so that the clock can be read meanwhile.

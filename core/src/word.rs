@@ -101,8 +101,8 @@ impl Scale {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Tick {
     nanos: u64,
-    /// ⌈2^(63+shift) / nanos⌉ with 2^shift ≤ nanos: exact for every time below 2^62, as the excess
-    /// is less than nanos/2^(63+shift) of it (see `rate.rs`).
+    /// ⌈2^(64+shift) / nanos⌉ with 2^shift < nanos ≤ 2^(shift+1): exact for every time below 2^63, as
+    /// the excess is less than nanos/2^(64+shift) of it (see `rate.rs`). 0 for a tick of 1 ns.
     magic: u64,
     shift: u32,
 }
@@ -110,25 +110,22 @@ struct Tick {
 impl Tick {
     fn new(nanos: u64) -> Tick {
         let shift = 63 - nanos.leading_zeros();
-        let magic = (1u128 << (63 + shift)).div_ceil(u128::from(nanos)) as u64;
+        let magic = (1u128 << (64 + shift)).div_ceil(u128::from(nanos)) as u64;
         Tick { nanos, magic, shift }
     }
 
     #[inline(always)]
     fn divide(&self, now: u64) -> u64 {
-        if now >> 62 != 0 {
+        if !self.is_quick(now) {
             return now / self.nanos;
         }
-        (((u128::from(now) * u128::from(self.magic)) >> 63) as u64) >> self.shift
+        ((u128::from(now) * u128::from(self.magic)) >> 64) as u64 >> self.shift
     }
 
-    /// As `moment`, for times that need no division.
+    /// Whether a time needs no division.
     #[inline(always)]
-    fn moment_before_wrap(&self, now: u64) -> Option<Moment> {
-        if now >> 62 != 0 {
-            return None;
-        }
-        Some(self.moment(now))
+    fn is_quick(&self, now: u64) -> bool {
+        self.magic != 0 && now >> 63 == 0
     }
 
     #[inline(always)]
@@ -250,6 +247,8 @@ pub(crate) struct Bucket {
     period: u64,
     /// What a period refills, rounded up.
     gain: u64,
+    /// The horizon, if times below it need neither a division nor a wrap; else 0.
+    quick_until: u64,
 }
 
 impl Bucket {
@@ -267,7 +266,9 @@ impl Bucket {
         let period = if short { exact } else { 1 };
         let gain = rate.ceil(period * tick.nanos);
         let full_lag = fill.div_ceil(tick.nanos) + 1;
-        Some(Bucket { full, rate, fill, full_lag, scale, period, gain })
+        let quick = scale.horizon() <= 1 << 62 && tick.magic != 0;
+        let quick_until = if quick { scale.horizon() as u64 } else { 0 };
+        Some(Bucket { full, rate, fill, full_lag, scale, period, gain, quick_until })
     }
 
     /// The bucket's size in tokens.
@@ -349,27 +350,40 @@ impl Bucket {
     #[inline(always)]
     pub(crate) fn charge_quickly(&self, word: Word, cost: u64, now: u64) -> Option<Charge> {
         let scale = &self.scale;
-        let moment = scale.tick.moment_before_wrap(now)?;
-        let lag = moment.next.wrapping_sub(word.stamp(scale)) & scale.stamp_mask;
-        if !self.is_ours(word) || lag >= self.full_lag {
+        if !self.is_ours(word) || now >= self.quick_until {
             return None;
         }
+        // Before the first wrap a stamp is a time, and the clock comes into the reckoning late: what
+        // it costs is the way from reading it to the decision.
+        let stamp = word.stamp(scale).wrapping_mul(scale.tick.nanos);
+        let since = now.wrapping_sub(stamp) as i64;
         let anchor = word.milli(scale);
-        let since = (lag * scale.tick.nanos) as i64 - moment.sub as i64;
+        if since >= self.fill as i64 {
+            return self.restart_quickly(cost, now);
+        }
         let refilled = self.rate.floor_quickly(since.unsigned_abs())?;
         let milli = match since < 0 {
             false => anchor + refilled,
-            true if word.is_integral() => anchor.saturating_sub(refilled),
+            true if word.is_integral() && -since < scale.tick.nanos as i64 => {
+                anchor.saturating_sub(refilled)
+            }
             true => return None,
         };
         if milli < cost {
             return (since >= 0).then_some(Charge::Denied);
         }
         if milli >= self.full {
-            let anchor = self.full - cost + self.rate.floor_quickly(moment.sub)?;
-            return Some(Charge::Granted(Word::pack(scale, true, moment.next, anchor)));
+            return self.restart_quickly(cost, now);
         }
         (anchor >= cost).then(|| Charge::Granted(Word(word.0 - cost)))
+    }
+
+    /// As `starting`, from full.
+    #[inline(always)]
+    fn restart_quickly(&self, cost: u64, now: u64) -> Option<Charge> {
+        let moment = self.scale.tick.moment(now);
+        let anchor = self.full.checked_sub(cost)? + self.rate.floor_quickly(moment.sub)?;
+        Some(Charge::Granted(Word::pack(&self.scale, true, moment.next, anchor)))
     }
 
     /// Takes `cost` thousandths if they are there at `now`.

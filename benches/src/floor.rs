@@ -1,0 +1,119 @@
+//! The floor: what nothing that hashes a key, reads the clock and changes a word can beat.
+//!
+//! ahash of the key, the engine's own clock, one load and one compare-and-swap of the slot that the
+//! hash names, in as many bytes as the engine's rows take. No key is compared, no token counted.
+
+use std::hash::{BuildHasher, Hasher};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use ahash::RandomState;
+use tidegate_core::Clock;
+
+use crate::{BATCH, Limiter};
+
+/// Hash, clock, load, swap.
+pub struct Floor {
+    slots: Vec<AtomicU64>,
+    hasher: RandomState,
+}
+
+impl Floor {
+    /// Slots of `bytes` in all.
+    pub fn new(bytes: usize) -> Floor {
+        let mut slots = Vec::with_capacity(bytes / 8);
+        advise_huge(&slots);
+        slots.resize_with(bytes / 8, || AtomicU64::new(0));
+        Floor { slots, hasher: RandomState::new() }
+    }
+
+    #[inline]
+    fn slot(&self, key: &String) -> &AtomicU64 {
+        let mut hasher = self.hasher.build_hasher();
+        hasher.write(key.as_bytes());
+        let place = (u128::from(hasher.finish()) * self.slots.len() as u128) >> 64;
+        &self.slots[place as usize]
+    }
+}
+
+/// The load and the swap. Who meets another thread tries again: each call changes the word.
+#[inline]
+fn swap(slot: &AtomicU64, now: u64) -> bool {
+    let mut seen = slot.load(Ordering::Acquire);
+    while let Err(newer) = slot.compare_exchange(seen, now, Ordering::Release, Ordering::Acquire) {
+        seen = newer;
+    }
+    seen <= now
+}
+
+impl Limiter for Floor {
+    #[inline]
+    fn allow(&self, key: &String) -> bool {
+        let slot = self.slot(key);
+        prefetch(slot);
+        swap(slot, Clock::System.now())
+    }
+}
+
+/// Hash, clock, load: what a denial can't do without.
+pub struct DenyFloor(pub Floor);
+
+impl Limiter for DenyFloor {
+    #[inline]
+    fn allow(&self, key: &String) -> bool {
+        let slot = self.0.slot(key);
+        Clock::System.now() < slot.load(Ordering::Acquire)
+    }
+}
+
+/// [`BATCH`] hashes and prefetches, one reading of the clock, then the loads and swaps.
+pub struct BatchFloor(pub Floor);
+
+impl Limiter for BatchFloor {
+    fn allow(&self, key: &String) -> bool {
+        self.0.allow(key)
+    }
+
+    fn run(&self, keys: &[String]) -> usize {
+        let mut allowed = 0;
+        for batch in keys.chunks_exact(BATCH) {
+            let slots: [&AtomicU64; BATCH] = std::array::from_fn(|i| {
+                let slot = self.0.slot(&batch[i]);
+                prefetch(slot);
+                slot
+            });
+            let now = Clock::System.now();
+            allowed += slots.iter().filter(|slot| swap(slot, now)).count();
+        }
+        allowed
+    }
+}
+
+#[inline]
+fn prefetch(slot: &AtomicU64) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: a prefetch reads nothing and faults nowhere.
+        unsafe { _mm_prefetch(std::ptr::from_ref(slot).cast(), _MM_HINT_T0) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = slot;
+}
+
+/// Asks for huge pages, as the engine does, for memory that was reserved and not touched yet.
+#[cfg(target_os = "linux")]
+fn advise_huge(slots: &Vec<AtomicU64>) {
+    const HUGE: usize = 2 << 20;
+    let (start, bytes) = (slots.as_ptr().cast::<u8>(), slots.capacity() * 8);
+    let skip = start.align_offset(HUGE);
+    if bytes < skip + 2 * HUGE {
+        return;
+    }
+    let whole = (bytes - skip) / HUGE * HUGE;
+    let start = start.wrapping_add(skip).cast_mut().cast();
+    // SAFETY: whole pages inside the vector's own allocation; a refusal changes nothing.
+    let _ = unsafe { rustix::mm::madvise(start, whole, rustix::mm::Advice::LinuxHugepage) };
+}
+
+#[cfg(not(target_os = "linux"))]
+fn advise_huge(_slots: &Vec<AtomicU64>) {}
