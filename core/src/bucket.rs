@@ -55,12 +55,33 @@ pub(crate) fn take(
     cost: u64,
     time: &mut Time<'_>,
 ) -> Result<Take, Moved> {
-    row.update(at, |seen| match bucket.charge(Word(seen), cost, time.now()) {
+    row.update(at, |seen| match bucket.charge(Word(seen), cost, renewed(seen, time)) {
         Charge::Granted(word) => Step::Write(word.0, Take::Granted(word)),
         Charge::Denied if !bucket.is_before(Word(seen), time.now()) => {
             Step::Keep(Take::Denied(Word(seen)))
         }
         Charge::Denied | Charge::Future => in_doubt(bucket, Word(seen), cost, time),
+    })
+}
+
+/// The time to judge a word by: a fresh one may have become so after the clock was read.
+fn renewed(seen: u64, time: &mut Time<'_>) -> u64 {
+    if Word(seen).is_fresh() {
+        time.refresh();
+    }
+    time.now()
+}
+
+/// Mends a word that a clock fault left in the future. True if there was one.
+pub(crate) fn mend(
+    row: &Row<'_>,
+    at: usize,
+    bucket: &Bucket,
+    time: &mut Time<'_>,
+) -> Result<bool, Moved> {
+    row.update(at, |seen| match mended(bucket, Word(seen), time) {
+        Word(same) if same == seen => Step::Keep(false),
+        Word(mended) => Step::Write(mended, true),
     })
 }
 

@@ -96,6 +96,14 @@ impl<'c> Time<'c> {
         self.now
     }
 
+    /// Reads the clock again, for a state that was found as new: it may have become so after the clock
+    /// was read, and what is charged to it must not lie before that.
+    pub(crate) fn refresh(&mut self) {
+        // ORDERING: SeqCst, as in `now_after_all`.
+        std::sync::atomic::fence(Ordering::SeqCst);
+        self.now = self.clock.now();
+    }
+
     /// Reads the clock again. Only a word that was loaded *before* this, and is still ahead after it,
     /// shows a clock fault and may be mended; any other may just be newer than the reading.
     #[cold]

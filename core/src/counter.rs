@@ -114,25 +114,32 @@ impl Counter {
     }
 
     /// A cell in the future: read the clock again; if it went back, bring the word with it.
-    fn mend(&self, row: &Row<'_>, at: usize, time: &mut Time<'_>) -> Result<(), Moved> {
+    /// True if there was one.
+    pub(crate) fn mend(
+        &self,
+        row: &Row<'_>,
+        at: usize,
+        time: &mut Time<'_>,
+    ) -> Result<bool, Moved> {
+        let mut any = false;
         for parity in 0..WORDS {
-            row.update(at + parity, |seen| {
+            any |= row.update(at + parity, |seen| {
                 if Tally(seen).cells_ahead(self.place(time.now()).0) == 0 {
-                    return Step::Keep(());
+                    return Step::Keep(false);
                 }
                 time.doubt();
                 let (cell, _) = self.place(time.now());
                 match Tally(seen).cells_ahead(cell) {
-                    0 => Step::Keep(()),
+                    0 => Step::Keep(false),
                     ahead => {
                         let mended = cell - u64::from(Self::word_at(cell) != parity && cell > 0);
                         let units = Tally(seen).units_in(cell + ahead);
-                        Step::Write(Tally::new(mended, units).0, ())
+                        Step::Write(Tally::new(mended, units).0, true)
                     }
                 }
             })?;
         }
-        Ok(())
+        Ok(any)
     }
 
     /// Gives back, the current cell's units first.

@@ -264,14 +264,15 @@ impl Engine {
             };
             // A lone cell refuses before it writes; several are looked at before the first is taken.
             let fits = lone || self.limits.look(&row, 1, time.now()).is_ok_and(|v| v.fits());
-            if !fits && doubted {
-                return false;
-            }
             match fits.then(|| self.limits.take(&row, 1, time)) {
                 Some(Ok(Some(_))) => return true,
                 Some(Ok(None)) if lone => return false,
                 Some(_) => {}
-                None => doubted = true,
+                None if doubted => return false,
+                None => {
+                    let _ = self.limits.mend(&row, time);
+                    doubted = true;
+                }
             }
         }
         false
@@ -359,11 +360,7 @@ impl Engine {
         let hash = self.hash(key);
         let time = Time::read(&self.clock);
         let views = self.look(hash, cost, time.now());
-        let answer = match self.limits.possible(cost) {
-            Answer::Allowed if !views.fits() => Answer::Denied,
-            answer => answer,
-        };
-        Outcome { answer, views, permit: None }
+        Outcome { answer: self.limits.judge(&views, cost), views, permit: None }
     }
 
     fn look(&self, hash: Hash, cost: u64, now: u64) -> Views {
@@ -528,12 +525,12 @@ impl Limits {
         Views::collect(self.stated.iter().map(new))
     }
 
-    /// What `cost` gets before any row is read: a limit of 0 refuses everything.
-    fn possible(&self, cost: u64) -> Answer {
-        match cost > self.smallest() {
-            _ if self.smallest() == 0 => Answer::Denied,
+    /// What `cost` gets from limits that say this. A limit of 0 refuses everything.
+    fn judge(&self, views: &Views, cost: u64) -> Answer {
+        match cost > self.smallest() && self.smallest() > 0 {
             true => Answer::Cost,
-            false => Answer::Allowed,
+            false if views.fits() => Answer::Allowed,
+            false => Answer::Denied,
         }
     }
 }
@@ -601,28 +598,23 @@ fn take_together<const N: usize>(
     cost: u64,
     time: &mut Time<'_>,
 ) -> Together<N> {
-    let new = |answer| Together {
-        answer,
-        views: look_together(parts, cost, time.now()),
-        permits: [None; N],
-    };
     if cost == 0 || parts.iter().any(|part| cost > part.engine.limits.smallest()) {
-        let answers = || parts.iter().map(|part| part.engine.limits.possible(cost));
-        return new(answers()
-            .find(|a| *a == Answer::Denied)
-            .unwrap_or_else(|| answers().find(|a| *a == Answer::Cost).unwrap_or(Answer::Allowed)));
+        return look_only(parts, cost, time.now());
     }
-    // A lone cell can't be met half-taken, so its refusal needs no second look.
-    let mut doubted = N == 1 && parts.iter().all(|part| part.engine.limits.placed.len() == 1);
+    // A lone cell can't be met half-taken: its refusal needs no second look unless it was mended.
+    let lone = N == 1 && parts.iter().all(|part| part.engine.limits.placed.len() == 1);
+    let mut doubted = false;
     for _ in 0..ATTEMPTS {
         match attempt(parts, cost, time) {
             Attempt::Done(together) => return together,
             Attempt::Refused(views) if doubted => {
                 return Together { answer: Answer::Denied, views, permits: [None; N] };
             }
-            Attempt::Refused(_) => {
+            Attempt::Refused(views) => {
                 doubted = true;
-                std::hint::spin_loop();
+                if !mend_together(parts, time) && lone {
+                    return Together { answer: Answer::Denied, views, permits: [None; N] };
+                }
             }
             Attempt::Lost => {}
         }
@@ -633,6 +625,25 @@ fn take_together<const N: usize>(
         views[0].set_wait(1);
     }
     Together { answer: Answer::Denied, views, permits: [None; N] }
+}
+
+/// What a hit gets that can't or need not be charged.
+fn look_only<const N: usize>(parts: &[Part<'_>; N], cost: u64, now: u64) -> Together<N> {
+    let views = look_together(parts, cost, now);
+    let answers = || (0..N).map(|i| parts[i].engine.limits.judge(&views[i], cost));
+    let denied = answers().find(|answer| *answer == Answer::Denied);
+    let worst = denied.or_else(|| answers().find(|answer| *answer == Answer::Cost));
+    Together { answer: worst.unwrap_or(Answer::Allowed), views, permits: [None; N] }
+}
+
+fn mend_together<const N: usize>(parts: &[Part<'_>; N], time: &mut Time<'_>) -> bool {
+    let mut any = false;
+    for part in parts {
+        if let Some(row) = part.engine.table.find(part.hash) {
+            any |= part.engine.limits.mend(&row, time).unwrap_or(true);
+        }
+    }
+    any
 }
 
 fn look_together<const N: usize>(parts: &[Part<'_>; N], cost: u64, now: u64) -> [Views; N] {

@@ -89,6 +89,12 @@ impl Fixed {
         }
     }
 
+    /// As in `take`, for a key that is not charged.
+    pub(crate) fn mend_open(&self, row: &Row<'_>, at: usize, time: &mut Time<'_>) -> bool {
+        let spent = self.read(row, at, time.now());
+        spent.open && self.mend(row, at, spent.span, time)
+    }
+
     /// Brings a start that was just loaded and lies in the future back to now, if the clock really
     /// went back. True if there is a newer word, or a newer reading of the clock, to go by.
     fn mend(&self, row: &Row<'_>, at: usize, span: Tagged, time: &mut Time<'_>) -> bool {
@@ -130,7 +136,7 @@ impl Fixed {
         if !spent.open {
             return 0;
         }
-        stamp::until_age(spent.span.payload(), self.per_us, now).min(self.per_us * stamp::MICRO)
+        stamp::until_age(spent.span.payload(), self.per_us, now)
     }
 
     pub(crate) fn is_idle(&self, row: &Row<'_>, at: usize, now: u64) -> bool {

@@ -219,6 +219,24 @@ impl Limits {
         }
     }
 
+    /// Mends what a clock fault left in the future, so that a refusal's wait is right. True if that
+    /// changed anything, or the clock turned out to be later than it was read.
+    pub(crate) fn mend(&self, row: &Row<'_>, time: &mut Time<'_>) -> Result<bool, Moved> {
+        let before = time.now();
+        let mut any = false;
+        for placed in &self.placed {
+            let at = placed.at;
+            any |= match &placed.cell {
+                Cell::Bucket(bucket) => bucket::mend(row, at, bucket, time)?,
+                Cell::Counter(counter) => counter.mend(row, at, time)?,
+                Cell::Fixed(fixed) => fixed.mend_open(row, at, time),
+                Cell::Permits(permits) => permits.mend(row, at, time)?,
+                Cell::Ring { slots, .. } => Ring::new(row, at, *slots).mend_newest(time)?,
+            };
+        }
+        Ok(any || time.now() != before)
+    }
+
     /// Spends without asking. Permits are not spent but held, so they are left alone.
     pub(crate) fn record(
         &self,

@@ -105,7 +105,14 @@ impl Permits {
     }
 
     /// A lease that ends later than a new one would was granted by a clock that went back since.
-    fn mend(&self, row: &Row<'_>, at: usize, time: &mut Time<'_>) -> Result<(), Moved> {
+    /// True if there was one.
+    pub(crate) fn mend(
+        &self,
+        row: &Row<'_>,
+        at: usize,
+        time: &mut Time<'_>,
+    ) -> Result<bool, Moved> {
+        let mut any = false;
         for i in at..at + self.slots {
             let seen = Slot(row.load(i));
             let most = self.lease_us as i64 + 1;
@@ -117,9 +124,10 @@ impl Permits {
             if late(time.now()) {
                 row.check()?;
                 let _ = row.replace(i, seen.0, seen.next(self.expiry(time.now())).0);
+                any = true;
             }
         }
-        Ok(())
+        Ok(any)
     }
 
     /// Gives a slot back. False if the lease had run out and the slot was taken by another.

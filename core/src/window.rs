@@ -268,9 +268,14 @@ impl<'r> Ring<'r> {
             let tip = self.tip();
             self.row.check()?;
             let newest = self.newest(tip.position);
-            if newest.is_some_and(|s| stamp::is_ahead(s, time.now())) {
-                self.mend(tip.position, time)?;
-                continue;
+            match newest {
+                // An empty log may have become so after the clock was read.
+                None => time.refresh(),
+                Some(stamp) if stamp::is_ahead(stamp, time.now()) => {
+                    self.mend(tip.position, time)?;
+                    continue;
+                }
+                Some(_) => {}
             }
             if !may(tip, time.now()) {
                 // The log may have changed under the look. If nothing came in since, it was right.
@@ -332,6 +337,16 @@ impl<'r> Ring<'r> {
                 return;
             }
         }
+    }
+
+    /// Mends a log that a clock fault left in the future. True if it was.
+    pub(crate) fn mend_newest(&self, time: &mut Time<'_>) -> Result<bool, Moved> {
+        let position = self.tip().position;
+        let ahead = self.newest(position).is_some_and(|s| stamp::is_ahead(s, time.now()));
+        if ahead {
+            self.mend(position, time)?;
+        }
+        Ok(ahead)
     }
 
     /// Stamps ahead of the clock: read it again; if it went back, bring them with it. The oldest come
