@@ -3,7 +3,7 @@
 use crate::clock::Time;
 use crate::row::{Moved, Row, Step};
 use crate::sync::Ordering;
-use crate::table::Near;
+use crate::table::{Hash, Table};
 use crate::word::{Bucket, Charge, Word};
 
 /// The answer to an attempt to spend, and the word that it left or met.
@@ -25,22 +25,20 @@ pub(crate) enum Quick {
     Other,
 }
 
-/// One attempt at the usual case, without a loop.
-///
-/// The order is that of [`Row::update`]: the word, then the key, then the swap.
+/// One attempt at the usual case: a token, for a key that is known and near home, without a loop.
 #[inline(always)]
-pub(crate) fn take_quickly(near: &Near<'_>, bucket: &Bucket, cost: u64, now: u64) -> Quick {
-    // ORDERING: as in `Row::load`, `Row::check` and `Row::replace`.
-    let seen = near.word.load(Ordering::Acquire);
-    if !near.is_mine() {
+pub(crate) fn take_quickly(table: &Table, hash: Hash, bucket: &Bucket, now: u64) -> Quick {
+    let Some((word, seen)) = table.at_home(hash).or_else(|| table.near_home(hash)) else {
         return Quick::Other;
-    }
-    let next = match bucket.charge_quickly(Word(seen), cost, now) {
+    };
+    let charge = bucket.charge_quickly(Word(seen), now);
+    let next = match charge.or_else(|| bucket.charge_known(Word(seen), now)) {
         Some(Charge::Granted(next)) => next.0,
         Some(Charge::Denied) => return Quick::Denied,
         Some(Charge::Future) | None => return Quick::Other,
     };
-    match near.word.compare_exchange(seen, next, Ordering::Release, Ordering::Relaxed) {
+    // ORDERING: as in `Row::replace`; the newer word is not acted upon.
+    match word.compare_exchange(seen, next, Ordering::Release, Ordering::Relaxed) {
         Ok(_) => Quick::Granted,
         Err(_) => Quick::Lost,
     }

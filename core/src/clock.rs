@@ -66,7 +66,9 @@ impl ManualClock {
 
     /// Moves on by `step`.
     pub fn advance(&self, step: std::time::Duration) {
-        self.set(self.now().saturating_add(step.as_nanos() as u64));
+        let later = |now: u64| Some(now.saturating_add(step.as_nanos() as u64));
+        // ORDERING: Release and Acquire, see `now`.
+        let _ = self.nanos.fetch_update(Ordering::AcqRel, Ordering::Acquire, later);
     }
 
     /// Jumps to `nanos`, back too.
@@ -90,9 +92,14 @@ impl<'c> Time<'c> {
         Time { clock, now: clock.now() }
     }
 
+    /// A moment that was read before.
+    pub(crate) fn at(clock: &'c Clock, now: u64) -> Time<'c> {
+        Time { clock, now }
+    }
+
     /// Nanoseconds.
     #[inline]
-    pub fn now(&self) -> u64 {
+    pub(crate) fn now(&self) -> u64 {
         self.now
     }
 

@@ -27,14 +27,14 @@ pub enum Count {
 
 const COUNTS: usize = 5;
 const LINES: usize = 64;
-const SHARED: usize = LINES;
-const UNCLAIMED: usize = LINES + 1;
+/// The line of a thread that has none of its own, or not asked yet.
+const NONE: usize = LINES;
 
 /// A bit for each line that belongs to a living thread.
 static OWNED: PlainU64 = PlainU64::new(0);
 
 thread_local! {
-    static LINE: Cell<usize> = const { Cell::new(UNCLAIMED) };
+    static LINE: Cell<usize> = const { Cell::new(NONE) };
     static LEASE: Lease = Lease::claim();
 }
 
@@ -48,73 +48,68 @@ impl Lease {
             let free = (!owned).trailing_zeros();
             (free < LINES as u32).then(|| owned | 1 << free)
         });
-        Lease(claimed.map_or(SHARED, |before| (!before).trailing_zeros() as usize))
+        Lease(claimed.map_or(NONE, |before| (!before).trailing_zeros() as usize))
     }
 }
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        LINE.set(SHARED);
-        if self.0 != SHARED {
+        LINE.set(NONE);
+        if self.0 != NONE {
             // ORDERING: Release, see `claim`.
             OWNED.fetch_and(!(1 << self.0), Ordering::Release);
         }
     }
 }
 
-#[cold]
-fn claim_line() -> usize {
-    // A thread that is ending has no lease any more; it uses the shared line.
-    let line = LEASE.try_with(|lease| lease.0).unwrap_or(SHARED);
-    LINE.set(line);
-    line
-}
+type Line = [PlainU64; COUNTS];
 
 /// The counts of one engine.
 #[derive(Debug)]
 pub(crate) struct Counters {
-    lines: Box<[CachePadded<[PlainU64; COUNTS]>]>,
-}
-
-/// One thread's counts.
-pub(crate) struct Mine<'c> {
-    counts: &'c [PlainU64; COUNTS],
-    shared: bool,
-}
-
-impl Mine<'_> {
-    #[inline(always)]
-    pub(crate) fn add(&self, count: Count) {
-        let cell = &self.counts[count as usize];
-        if self.shared {
-            // ORDERING: Relaxed; a count orders nothing.
-            cell.fetch_add(1, Ordering::Relaxed);
-        } else {
-            // ORDERING: Relaxed; only this thread writes here.
-            cell.store(cell.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
-        }
-    }
+    lines: Box<[CachePadded<Line>; LINES]>,
+    /// For threads that found no line free.
+    shared: CachePadded<Line>,
 }
 
 impl Counters {
     pub(crate) fn new() -> Counters {
-        Counters { lines: (0..=LINES).map(|_| CachePadded::default()).collect() }
+        let lines = Box::new(std::array::from_fn(|_| CachePadded::default()));
+        Counters { lines, shared: CachePadded::default() }
     }
 
-    /// The calling thread's counts.
     #[inline(always)]
-    pub(crate) fn mine(&self) -> Mine<'_> {
-        let mut line = LINE.get();
-        if line == UNCLAIMED {
-            line = claim_line();
+    pub(crate) fn add(&self, count: Count) {
+        match self.lines.get(LINE.get()) {
+            Some(line) => add_alone(line, count),
+            None => self.add_slowly(count),
         }
-        Mine { counts: &self.lines[line], shared: line == SHARED }
+    }
+
+    /// The first count of a thread claims its line; one that is ending, or got none, shares.
+    #[cold]
+    fn add_slowly(&self, count: Count) {
+        let claimed = LEASE.try_with(|lease| lease.0).unwrap_or(NONE);
+        LINE.set(claimed);
+        match self.lines.get(claimed) {
+            Some(line) => add_alone(line, count),
+            // ORDERING: Relaxed; a count orders nothing.
+            None => drop(self.shared[count as usize].fetch_add(1, Ordering::Relaxed)),
+        }
     }
 
     pub(crate) fn sum(&self, count: Count) -> u64 {
+        let lines = self.lines.iter().chain([&self.shared]);
         // ORDERING: Relaxed; a sum taken while threads count is as good as any moment's.
-        self.lines.iter().map(|line| line[count as usize].load(Ordering::Relaxed)).sum()
+        lines.map(|line| line[count as usize].load(Ordering::Relaxed)).sum()
     }
+}
+
+#[inline(always)]
+fn add_alone(line: &Line, count: Count) {
+    let cell = &line[count as usize];
+    // ORDERING: Relaxed; only this thread writes here.
+    cell.store(cell.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
 }
 
 #[cfg(all(test, not(loom)))]
@@ -129,7 +124,7 @@ mod tests {
             for _ in 0..100 {
                 s.spawn(|| {
                     barrier.wait();
-                    (0..10_000).for_each(|_| counters.mine().add(Count::Allowed));
+                    (0..10_000).for_each(|_| counters.add(Count::Allowed));
                     barrier.wait();
                 });
             }

@@ -201,32 +201,32 @@ impl Engine {
     #[inline]
     pub fn allow_hashed(&self, hash: Hash) -> bool {
         self.table.prefetch(hash);
-        self.allow_at(hash, &mut Time::read(&self.clock))
+        self.allow_at(hash, self.clock.now())
     }
 
     #[inline(always)]
-    fn allow_at(&self, hash: Hash, time: &mut Time<'_>) -> bool {
-        let counts = self.counters.mine();
-        let allowed = match self.try_quickly(hash, time.now()) {
+    fn allow_at(&self, hash: Hash, now: u64) -> bool {
+        let allowed = match self.try_quickly(hash, now) {
             Quick::Granted => true,
             Quick::Denied => false,
-            Quick::Lost | Quick::Other => self.allow_slowly(hash, time),
+            Quick::Lost | Quick::Other => self.allow_slowly(hash, now),
         };
-        counts.add(if allowed { Count::Allowed } else { Count::Denied });
+        self.counters.add(if allowed { Count::Allowed } else { Count::Denied });
         allowed
     }
 
     #[inline(always)]
     fn try_quickly(&self, hash: Hash, now: u64) -> Quick {
-        match (&self.lone, self.table.near(hash)) {
-            (Some(bucket), Some(near)) => bucket::take_quickly(&near, bucket, MILLI, now),
-            _ => Quick::Other,
+        match &self.lone {
+            Some(bucket) => bucket::take_quickly(&self.table, hash, bucket, now),
+            None => Quick::Other,
         }
     }
 
     /// New keys, keys away from home, races, and limits other than one bucket.
     #[inline(never)]
-    fn allow_slowly(&self, hash: Hash, time: &mut Time<'_>) -> bool {
+    fn allow_slowly(&self, hash: Hash, now: u64) -> bool {
+        let time = &mut Time::at(&self.clock, now);
         let Some(bucket) = &self.lone else {
             return self.allow_any(hash, time);
         };
@@ -284,7 +284,7 @@ impl Engine {
         match self.table.find_or_insert(hash, &self.limits, now) {
             Ok((row, Found::Known | Found::New)) => Ok(row),
             Ok((row, Found::TakenOver)) => {
-                self.counters.mine().add(Count::Evicted);
+                self.counters.add(Count::Evicted);
                 Ok(row)
             }
             Err(Full) => self.full_row(hash),
@@ -293,7 +293,7 @@ impl Engine {
 
     #[cold]
     fn full_row(&self, hash: Hash) -> Result<Row<'_>, Answer> {
-        self.counters.mine().add(Count::Full);
+        self.counters.add(Count::Full);
         match self.on_full {
             OnFull::Overflow => Ok(self.table.overflow(hash)),
             OnFull::Deny => Err(Answer::Full),
@@ -348,7 +348,7 @@ impl Engine {
     }
 
     fn count(&self, answer: Answer) {
-        self.counters.mine().add(match answer {
+        self.counters.add(match answer {
             Answer::Allowed | Answer::Uncounted => Count::Allowed,
             Answer::Denied | Answer::Full => Count::Denied,
             Answer::Cost => Count::Cost,
@@ -360,18 +360,45 @@ impl Engine {
         let hash = self.hash(key);
         let time = Time::read(&self.clock);
         let views = self.look(hash, cost, time.now());
-        Outcome { answer: self.limits.judge(&views, cost), views, permit: None }
+        let answer = match self.limits.judge(&views, cost) {
+            Answer::Allowed if cost > 0 && self.on_full != OnFull::Overflow => {
+                self.peek_full(hash, time.now())
+            }
+            answer => answer,
+        };
+        Outcome { answer, views, permit: None }
+    }
+
+    /// What a key gets that may have no row and find no place.
+    fn peek_full(&self, hash: Hash, now: u64) -> Answer {
+        let none = self.table.find(hash).is_none() && !self.table.has_room(hash, &self.limits, now);
+        match self.on_full {
+            OnFull::Deny if none => Answer::Full,
+            OnFull::Allow if none => Answer::Uncounted,
+            _ => Answer::Allowed,
+        }
     }
 
     fn look(&self, hash: Hash, cost: u64, now: u64) -> Views {
         loop {
-            let Some(row) = self.table.find(hash) else {
+            let Some(row) = self.known_row(hash, now) else {
                 return self.limits.views_of_new(cost);
             };
             if let Ok(views) = self.limits.look(&row, cost, now) {
                 return views;
             }
         }
+    }
+
+    /// The row that a key has, or shares because the table is full.
+    fn known_row(&self, hash: Hash, now: u64) -> Option<Row<'_>> {
+        self.table
+            .find(hash)
+            .or_else(|| self.is_crowded_out(hash, now).then(|| self.table.overflow(hash)))
+    }
+
+    fn is_crowded_out(&self, hash: Hash, now: u64) -> bool {
+        self.on_full == OnFull::Overflow && !self.table.has_room(hash, &self.limits, now)
     }
 
     /// Spends `cost` without asking, and says what is left.
@@ -397,12 +424,13 @@ impl Engine {
     /// Gives `cost` back, never above full.
     pub fn refund(&self, key: &[u8], cost: u64) {
         let mut time = Time::read(&self.clock);
-        if let Some(row) = self.table.find(self.hash(key)) {
+        if let Some(row) = self.known_row(self.hash(key), time.now()) {
             self.limits.refund(&row, cost, &mut time);
         }
     }
 
-    /// Gives a slot of a concurrent limit back. False if its lease had run out.
+    /// Gives a slot of a concurrent limit back. False if it is no longer held: its lease had run out,
+    /// and the slot was freed or taken by another.
     pub fn release(&self, key: &[u8], permit: Permit) -> bool {
         self.with_permit(key, permit, |row, at, permits| permits.release(row, at, permit))
             .unwrap_or(false)
@@ -446,16 +474,16 @@ impl Engine {
         for (i, slot) in ahead.iter_mut().enumerate().take(keys.len()) {
             *slot = fetch(i);
         }
-        let mut time = Time::read(&self.clock);
+        let mut now = self.clock.now();
         for (i, allowed) in out[..keys.len()].iter_mut().enumerate() {
             if i % CLOCK_EVERY == CLOCK_EVERY - 1 {
-                time = Time::read(&self.clock);
+                now = self.clock.now();
             }
             let hash = ahead[i % AHEAD];
             if i + AHEAD < keys.len() {
                 ahead[i % AHEAD] = fetch(i + AHEAD);
             }
-            *allowed = u8::from(self.allow_at(hash, &mut time));
+            *allowed = u8::from(self.allow_at(hash, now));
         }
     }
 

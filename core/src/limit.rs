@@ -123,6 +123,10 @@ impl Limit {
         if !self.per.subsec_nanos().is_multiple_of(1000) {
             return Err((field, format!("{:?} is not a whole number of microseconds", self.per)));
         }
+        if self.ceiling.is_some_and(|ceiling| !exact || ceiling < self.max) {
+            let reason = "only a window or a concurrent limit has one, and not below its max";
+            return Err(("ceiling", reason.to_string()));
+        }
         match self.burst {
             Some(_) if self.algorithm != Algorithm::Bucket => {
                 Err(("burst", "only a bucket has a burst".to_string()))

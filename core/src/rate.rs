@@ -25,17 +25,24 @@ impl Rate {
         Rate { n, d, magic, up: 64u32.saturating_sub(shift), down: shift.saturating_sub(64) }
     }
 
-    /// As `floor`, if that needs no division.
+    /// Whether `floor` needs no division.
+    pub(crate) fn is_quick(&self) -> bool {
+        self.magic != 0
+    }
+
+    /// As `floor`, for a rate that [is quick](Rate::is_quick).
     #[inline(always)]
-    pub(crate) fn floor_quickly(&self, x: u64) -> Option<u64> {
+    pub(crate) fn floor_quickly(&self, x: u64) -> u64 {
         let product = u128::from(x << self.up) * u128::from(self.magic);
-        (self.magic != 0).then_some((product >> 64) as u64 >> self.down)
+        (product >> 64) as u64 >> self.down
     }
 
     /// ⌊x·n/d⌋: what `x` nanoseconds refill.
     pub(crate) fn floor(&self, x: u64) -> u64 {
-        let divided = || (u128::from(x) * u128::from(self.n) / u128::from(self.d)) as u64;
-        self.floor_quickly(x).unwrap_or_else(divided)
+        match self.is_quick() {
+            true => self.floor_quickly(x),
+            false => (u128::from(x) * u128::from(self.n) / u128::from(self.d)) as u64,
+        }
     }
 
     /// ⌈x·n/d⌉.

@@ -28,8 +28,9 @@
 //!   is raised before the entry that makes it necessary is written.
 //! * **Clearing** writes an expired entry at `head`, which makes every hit under way start over, then
 //!   raises `base`; entries before `base` don't count.
-//! * A slot is 3 bits of lap behind being unique: a thread would have to sleep through exactly 8·k laps
-//!   and find the very microsecond repeated to mistake an entry for the one it saw.
+//! * Laps repeat after eight. To mistake an entry for the one it saw, a thread would have to sleep
+//!   through exactly 8·k laps and find them all stamped with one microsecond: that takes a clock
+//!   which stands still while hits and refunds go on.
 
 use crate::clock::Time;
 use crate::row::{Moved, Row};
@@ -46,10 +47,9 @@ const MIXED: usize = 2;
 const LOOKS: usize = 8;
 
 const WEIGHT_BITS: u32 = 13;
-const WEIGHT_MASK: u64 = (1 << WEIGHT_BITS) - 1;
-/// The most that one entry weighs; more is forgotten.
-pub(crate) const MOST_WEIGHT: u64 = WEIGHT_MASK;
 const LAP_SHIFT: u32 = stamp::BITS + WEIGHT_BITS;
+/// The most that one entry weighs; what a `record` has beyond that is forgotten.
+pub(crate) const MOST_WEIGHT: u64 = (1 << WEIGHT_BITS) - 1;
 
 /// The numbers of one window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,13 +66,14 @@ struct Slot(u64);
 
 impl Slot {
     fn new(lap: u64, weight: u64, stamp: u64) -> Slot {
-        Slot(lap << LAP_SHIFT | weight.min(WEIGHT_MASK) << stamp::BITS | (stamp & stamp::MASK))
+        let weight = weight.min(MOST_WEIGHT);
+        Slot(lap << LAP_SHIFT | weight << stamp::BITS | (stamp & stamp::MASK))
     }
     fn lap(self) -> u64 {
         self.0 >> LAP_SHIFT
     }
     fn weight(self) -> u64 {
-        (self.0 >> stamp::BITS) & WEIGHT_MASK
+        (self.0 >> stamp::BITS) & MOST_WEIGHT
     }
     fn stamp(self) -> u64 {
         self.0 & stamp::MASK
@@ -119,7 +120,7 @@ impl<'r> Ring<'r> {
     }
 
     fn lap(&self, position: u64) -> u64 {
-        (position / self.len + 1) & 7
+        (position / self.len + 1) & (u64::MAX >> LAP_SHIFT)
     }
     fn place(&self, position: u64) -> usize {
         self.at + HEADER_WORDS + (position % self.len) as usize

@@ -247,7 +247,10 @@ pub(crate) struct Bucket {
     period: u64,
     /// What a period refills, rounded up.
     gain: u64,
-    /// The horizon, if times below it need neither a division nor a wrap; else 0.
+    /// The header of words that [`Bucket::charge_quickly`] can read; one that no word has if the
+    /// rate needs a division, or times would not fit.
+    quick_header: u64,
+    /// The horizon, as far as a time can tell.
     quick_until: u64,
 }
 
@@ -266,9 +269,10 @@ impl Bucket {
         let period = if short { exact } else { 1 };
         let gain = rate.ceil(period * tick.nanos);
         let full_lag = fill.div_ceil(tick.nanos) + 1;
-        let quick = scale.horizon() <= 1 << 62 && tick.magic != 0;
-        let quick_until = if quick { scale.horizon() as u64 } else { 0 };
-        Some(Bucket { full, rate, fill, full_lag, scale, period, gain, quick_until })
+        let quick = scale.horizon() <= 1 << 62 && rate.is_quick();
+        let quick_header = if quick { scale.header } else { u64::MAX };
+        let quick_until = scale.horizon().min(1 << 62) as u64;
+        Some(Bucket { full, rate, fill, full_lag, scale, period, gain, quick_header, quick_until })
     }
 
     /// The bucket's size in tokens.
@@ -345,45 +349,61 @@ impl Bucket {
         Word::pack(&self.scale, whole, moment.next, anchor)
     }
 
-    /// What [`Bucket::charge`] says in the usual cases, in a straight line without a call; `None` in
-    /// all others. One in which it pays is a key well within its limit, or far beyond it.
+    /// What [`Bucket::charge`] says of one token in the usual cases, in a straight line; `None` in all
+    /// others. What a hit costs beyond the clock and the swap is the way from the one to the other,
+    /// so this is as short as it can be.
+    ///
+    /// Before the first wrap a stamp is a time. After it, this would find one at least three
+    /// quarters of a horizon old, and that is more than `fill`.
     #[inline(always)]
-    pub(crate) fn charge_quickly(&self, word: Word, cost: u64, now: u64) -> Option<Charge> {
+    pub(crate) fn charge_quickly(&self, word: Word, now: u64) -> Option<Charge> {
         let scale = &self.scale;
-        if !self.is_ours(word) || now >= self.quick_until {
+        let since = now.wrapping_sub(word.stamp(scale).wrapping_mul(scale.tick.nanos));
+        if word.0 & SCALE_MASK != self.quick_header || since >= self.fill {
             return None;
         }
-        // Before the first wrap a stamp is a time, and the clock comes into the reckoning late: what
-        // it costs is the way from reading it to the decision.
-        let stamp = word.stamp(scale).wrapping_mul(scale.tick.nanos);
-        let since = now.wrapping_sub(stamp) as i64;
         let anchor = word.milli(scale);
-        if since >= self.fill as i64 {
-            return self.restart_quickly(cost, now);
+        let milli = anchor + self.rate.floor_quickly(since);
+        if milli < MILLI {
+            return Some(Charge::Denied);
         }
-        let refilled = self.rate.floor_quickly(since.unsigned_abs())?;
-        let milli = match since < 0 {
-            false => anchor + refilled,
-            true if word.is_integral() && -since < scale.tick.nanos as i64 => {
-                anchor.saturating_sub(refilled)
-            }
-            true => return None,
-        };
-        if milli < cost {
-            return (since >= 0).then_some(Charge::Denied);
-        }
-        if milli >= self.full {
-            return self.restart_quickly(cost, now);
-        }
-        (anchor >= cost).then(|| Charge::Granted(Word(word.0 - cost)))
+        // Else the line starts anew from full, or its stamp has to be moved.
+        let usual = milli < self.full && anchor >= MILLI;
+        usual.then_some(Charge::Granted(Word(word.0.wrapping_sub(MILLI))))
     }
 
-    /// As `starting`, from full.
+    /// The other cases of one token from a word that was charged before and is not ahead.
+    #[inline(never)]
+    pub(crate) fn charge_known(&self, word: Word, now: u64) -> Option<Charge> {
+        if self.is_full_quickly(word, now) {
+            return Some(Charge::Granted(self.starting(self.full - MILLI, now, true)));
+        }
+        if word.is_fresh() {
+            return None;
+        }
+        match self.charge(word, MILLI, now) {
+            Charge::Denied if self.is_before(word, now) => None,
+            charge => Some(charge),
+        }
+    }
+
+    /// Whether a hit will start a new line, as it does for a key that is well within its limit.
     #[inline(always)]
-    fn restart_quickly(&self, cost: u64, now: u64) -> Option<Charge> {
-        let moment = self.scale.tick.moment(now);
-        let anchor = self.full.checked_sub(cost)? + self.rate.floor_quickly(moment.sub)?;
-        Some(Charge::Granted(Word::pack(&self.scale, true, moment.next, anchor)))
+    fn is_full_quickly(&self, word: Word, now: u64) -> bool {
+        let scale = &self.scale;
+        if word.0 & SCALE_MASK != self.quick_header || now >= self.quick_until {
+            return false;
+        }
+        let since = now.wrapping_sub(word.stamp(scale).wrapping_mul(scale.tick.nanos)) as i64;
+        let anchor = word.milli(scale);
+        match since < 0 {
+            true => {
+                let near = word.is_integral() && -since < scale.tick.nanos as i64;
+                near && anchor >= self.full + self.rate.floor_quickly(since.unsigned_abs())
+            }
+            false if since >= self.fill as i64 => true,
+            false => anchor + self.rate.floor_quickly(since as u64) >= self.full,
+        }
     }
 
     /// Takes `cost` thousandths if they are there at `now`.
@@ -608,11 +628,11 @@ mod tests {
             for (step, cost) in steps {
                 now += step;
                 let cost = MILLI * cost.min(burst);
-                let full = bucket.charge(word, cost, now);
-                if let Some(quick) = bucket.charge_quickly(word, cost, now) {
-                    prop_assert_eq!(quick, full);
+                let quick = bucket.charge_quickly(word, now);
+                for quick in quick.into_iter().chain(bucket.charge_known(word, now)) {
+                    prop_assert_eq!(quick, bucket.charge(word, MILLI, now));
                 }
-                if let Charge::Granted(next) = full {
+                if let Charge::Granted(next) = bucket.charge(word, cost, now) {
                     word = next;
                 }
             }

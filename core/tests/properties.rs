@@ -651,12 +651,11 @@ proptest! {
         let (mut run, twin) = (Run::new(&limits, start), Run::new(&limits, start));
         for op in ops.0 {
             match op {
-                Op::Allow => {
-                    if run.engine.allow(KEY) {
+                Op::Allow
+                    if run.engine.allow(KEY) => {
                         prop_assert!(twin.engine.allow(KEY));
                         run.written = run.now();
                     }
-                }
                 Op::Hit(cost) => {
                     let cost = cost.of(run.most);
                     let outcome = run.engine.hit(KEY, cost);

@@ -212,7 +212,11 @@ fn resets_and_hits_of_a_window_race_without_harm() {
 fn a_permit_of_another_engine_is_not_ours_to_release() {
     let (many, _) = engine(Limit::concurrent(50, Duration::from_secs(1)), START);
     let (one, _) = engine(Limit::concurrent(1, Duration::from_secs(1)), START);
-    let foreign = (0..50).filter_map(|_| many.hit(b"x", 1).permit).last().expect("fifty are out");
+    let mut foreign = None;
+    for _ in 0..50 {
+        foreign = many.hit(b"x", 1).permit;
+    }
+    let foreign = foreign.expect("fifty are out");
     assert!(one.hit(b"x", 1).permit.is_some());
     assert!(!one.release(b"x", foreign));
     assert!(one.renew(b"x", foreign).is_none());

@@ -110,9 +110,11 @@ impl Bucket {
 
     fn refill(&mut self, now: u64) {
         let grown = self.max * i128::from(now.saturating_sub(self.at));
-        for content in [&mut self.most, &mut self.least, &mut self.unfaulted] {
+        for content in [&mut self.most, &mut self.least] {
             *content = self.size.min(*content + grown);
         }
+        // May be above full already: see `refund`.
+        self.unfaulted = self.unfaulted.max(self.size.min(self.unfaulted + grown));
         self.at = now;
     }
 
@@ -168,10 +170,11 @@ impl Bucket {
         if self.most + back >= self.size {
             self.start_line();
         }
-        // Full or not is judged by what a clock fault left. What it took may come back on top.
+        // The engine judges "never above full" by what a clock fault left. A second fault may bring back
+        // what the first took, on top of the refund: known, and no more than was refunded.
         let whole = self.most == self.unfaulted;
         self.most = self.size.min(self.most + back);
-        self.unfaulted = if whole { self.most } else { self.size };
+        self.unfaulted = if whole { self.most } else { self.unfaulted + back };
         self.least = self.size.min(self.least + back);
     }
 
@@ -180,7 +183,7 @@ impl Bucket {
     fn go_back(&mut self, from: u64, now: u64) {
         self.refill(from);
         self.at = now;
-        self.most = self.unfaulted;
+        self.most = self.size.min(self.unfaulted);
         self.least = -self.thousandth();
         self.early_until = 0;
     }
@@ -250,7 +253,7 @@ fn window_view(log: &[Entry], max: u64, per: u64, cost: u64, now: u64) -> Expect
         left -= oldest.units;
         wait = oldest.leaves(per, now);
     }
-    let reset = live().last().map_or(0, |e| e.leaves(per, now));
+    let reset = live().next_back().map_or(0, |e| e.leaves(per, now));
     Expected::exactly(max, spent, wait, reset)
 }
 
