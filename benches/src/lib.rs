@@ -9,6 +9,9 @@ pub use floor::{BatchFloor, DenyFloor, Floor};
 pub use others::{Governor, LeakyBucket, MutexMap, Ratelimit, Throttlecrab, governor_with};
 use tidegate_core::{Clock, Engine, Limit, Limits, Options};
 
+/// The least room that a table is given: what the engine has by default.
+pub const CAPACITY: usize = 65_536;
+
 /// How many keys go into one call of a batch.
 pub const BATCH: usize = 32;
 
@@ -41,8 +44,12 @@ pub struct Quota {
 impl Quota {
     /// Deep and half spent: each hit reads the line of its bucket and lowers it, as most hits do,
     /// and none is denied however hot the key.
-    pub const USUAL: Quota =
-        Quota { max: 1_000_000, per: Duration::from_secs(1), burst: 60_000_000, half_spent: true };
+    pub const USUAL: Quota = Quota {
+        max: 1_000_000_000,
+        per: Duration::from_secs(60),
+        burst: 1_000_000_000,
+        half_spent: true,
+    };
     /// So wide that each hit finds the bucket full again and starts a new line.
     pub const WIDE: Quota = Quota {
         max: 1_000_000_000,
@@ -76,12 +83,16 @@ impl Tidegate {
         Tidegate(engine(quota.limits(), capacity, Clock::System))
     }
 
-    /// Spends half of the burst of each key, where the quota says so.
+    /// Spends half of the burst of each key, where the quota says so, and lets the tick pass in which
+    /// that was done: a second for quotas that are as wide as these.
     pub fn prepare(&self, quota: Quota, keys: &[String]) {
-        let half = if quota.half_spent { u64::from(quota.burst) / 2 } else { 0 };
-        for key in keys {
-            self.0.record(key.as_bytes(), half);
+        if !quota.half_spent {
+            return;
         }
+        for key in keys {
+            self.0.record(key.as_bytes(), u64::from(quota.burst) / 2);
+        }
+        std::thread::sleep(Duration::from_millis(1_100));
     }
 }
 

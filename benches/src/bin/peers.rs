@@ -24,8 +24,6 @@ use ahash::RandomState;
 use tidegate_benches::*;
 use tidegate_core::{Clock, Engine, Limit, Limits, ManualClock};
 
-/// What a hot key's table has room for.
-const HOT_CAPACITY: usize = 65_536;
 /// Times of a contender: nanoseconds a call, by round.
 type Times = Vec<f64>;
 type Contender = Box<dyn Limiter>;
@@ -49,16 +47,26 @@ struct Keys {
 impl Keys {
     fn hot() -> Keys {
         let (asked, distinct) = (vec![key(7); 256], vec![key(7)]);
-        Keys { name: "one hot key", capacity: HOT_CAPACITY, asked, distinct }
+        Keys { name: "one hot key", capacity: CAPACITY, asked, distinct }
     }
 
     fn even(name: &'static str, count: usize, calls: usize) -> Keys {
-        Keys { name, capacity: count, asked: uniform(count, calls), distinct: distinct(count) }
+        Keys {
+            name,
+            capacity: count.max(CAPACITY),
+            asked: uniform(count, calls),
+            distinct: distinct(count),
+        }
     }
 
     fn zipf(count: usize, calls: usize) -> Keys {
         let name = "1,000,000 keys, zipf 0.99";
-        Keys { name, capacity: count, asked: zipf(count, calls), distinct: distinct(count) }
+        Keys {
+            name,
+            capacity: count.max(CAPACITY),
+            asked: zipf(count, calls),
+            distinct: distinct(count),
+        }
     }
 }
 
