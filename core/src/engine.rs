@@ -14,10 +14,8 @@ use crate::row::{Moved, Row};
 use crate::table::{Found, Full, Hash, Table};
 use crate::word::{Bucket, MILLI};
 
-/// How many keys of a batch are fetched ahead of the one that is judged.
-const AHEAD: usize = 16;
-/// How many keys of a batch are judged by one reading of the clock: a few microseconds' worth.
-const CLOCK_EVERY: usize = 64;
+/// How many keys of a batch are hashed and fetched before they are judged, by one reading of the clock.
+const CHUNK: usize = 32;
 /// How often a hit on several limits starts over because others were quicker.
 const ATTEMPTS: usize = 64;
 
@@ -465,25 +463,17 @@ impl Engine {
     /// # Panics
     /// If `out` is shorter than `keys`.
     pub fn allow_many<K: AsRef<[u8]>>(&self, keys: &[K], out: &mut [u8]) {
-        let mut ahead = [Hash(0); AHEAD];
-        let fetch = |i: usize| {
-            let hash = self.hash(keys[i].as_ref());
-            self.table.prefetch(hash);
-            hash
-        };
-        for (i, slot) in ahead.iter_mut().enumerate().take(keys.len()) {
-            *slot = fetch(i);
-        }
-        let mut now = self.clock.now();
-        for (i, allowed) in out[..keys.len()].iter_mut().enumerate() {
-            if i % CLOCK_EVERY == CLOCK_EVERY - 1 {
-                now = self.clock.now();
+        let out = &mut out[..keys.len()];
+        for (keys, out) in keys.chunks(CHUNK).zip(out.chunks_mut(CHUNK)) {
+            let now = self.clock.now();
+            let mut hashes = [Hash(0); CHUNK];
+            for (hash, key) in hashes.iter_mut().zip(keys) {
+                *hash = self.hash(key.as_ref());
+                self.table.prefetch(*hash);
             }
-            let hash = ahead[i % AHEAD];
-            if i + AHEAD < keys.len() {
-                ahead[i % AHEAD] = fetch(i + AHEAD);
+            for (allowed, hash) in out.iter_mut().zip(hashes) {
+                *allowed = u8::from(self.allow_at(hash, now));
             }
-            *allowed = u8::from(self.allow_at(hash, now));
         }
     }
 

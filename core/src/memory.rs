@@ -23,7 +23,7 @@ mod heap {
     #[cfg(target_os = "linux")]
     const HUGE: usize = 2 << 20;
 
-    /// A fixed run of zeroed words, touched lazily.
+    /// A fixed run of zeroed words; of a small table they are touched lazily.
     #[derive(Debug)]
     pub(crate) struct Words {
         start: NonNull<AtomicU64>,
@@ -90,6 +90,9 @@ mod heap {
         if huge {
             // SAFETY: the range lies in the mapping made above; a refusal changes nothing.
             let _ = unsafe { madvise(start.cast(), bytes, Advice::LinuxHugepage) };
+            // A huge page costs its first user a millisecond or more: that is paid here, not by a hit.
+            // SAFETY: as above; kernels before 5.14 refuse, and pages are touched lazily.
+            let _ = unsafe { madvise(start.cast(), bytes, Advice::LinuxPopulateWrite) };
         }
         Some((NonNull::new(base.cast())?, NonNull::new(start)?, total))
     }

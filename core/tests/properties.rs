@@ -308,8 +308,8 @@ impl Run {
     }
 
     fn pass(&mut self, nanos: u64) {
-        let then = self.now().saturating_add(nanos);
-        if then < self.end && then - self.written.min(then) < self.patience {
+        if self.tells(nanos) {
+            let then = self.now() + nanos;
             self.hand.set(then);
             self.latest = self.latest.max(then);
             self.last_wait = self.last_wait.saturating_sub(nanos);
@@ -558,9 +558,11 @@ fn bounds_hold(limits: &Limits, granted: &[Grant]) -> Checked {
 }
 
 impl Run {
-    /// Whether stamps written now are still told from later ones after `nanos`.
+    /// Whether the stamps there are, which are as old as the last write, are still told from later ones
+    /// `nanos` from now.
     fn tells(&self, nanos: u64) -> bool {
-        self.now() + nanos < self.end && nanos < self.patience
+        let then = self.now().saturating_add(nanos);
+        then < self.end && then - self.written.min(then) < self.patience
     }
 
     /// The coarsest of the limits' ticks.

@@ -1,7 +1,7 @@
 //! A reading of the clock may be older than the word it is held against: the thread was slow.
 //!
-//! A batch reads the clock and then hashes keys ahead of judging them; a key whose bytes are asked for
-//! can act in between, which is another thread running at that very moment, without a race.
+//! A batch reads the clock, then the bytes of its keys, and judges them after that; a key whose bytes
+//! are asked for can act in between, which is another thread running at that very moment, without a race.
 //! Each test was a bug once.
 
 use std::cell::{Cell, RefCell};
@@ -32,7 +32,7 @@ impl AsRef<[u8]> for Acting<'_> {
 }
 
 /// A batch that hits `x` `hits` times by one reading of the clock, and other keys after that. `act` is
-/// called with 16 before the first of the hits is judged and with 17 before the second.
+/// called with each key's number between that reading and the first hit.
 fn batch(engine: &Engine, hits: usize, act: &dyn Fn(usize)) -> Vec<u8> {
     let name = |i: usize| if i < hits { b"x" } else { b"y" };
     let keys: Vec<_> = (0..16 + hits).map(|i| Acting(name(i), i, act)).collect();
