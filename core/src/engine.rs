@@ -399,7 +399,8 @@ impl Engine {
         self.on_full == OnFull::Overflow && !self.table.has_room(hash, &self.limits, now)
     }
 
-    /// Spends `cost` without asking, and says what is left.
+    /// Spends `cost` without asking, and says what is left. A window logs up to 8,191 units in one go,
+    /// and no more entries than its largest `max`; others up to 1,000,000,000.
     pub fn record(&self, key: &[u8], cost: u64) -> Views {
         let hash = self.hash(key);
         let mut time = Time::read(&self.clock);
@@ -469,7 +470,7 @@ impl Engine {
             let mut hashes = [Hash(0); CHUNK];
             for (hash, key) in hashes.iter_mut().zip(keys) {
                 *hash = self.hash(key.as_ref());
-                self.table.prefetch(*hash);
+                self.table.prefetch_well(*hash);
             }
             for (allowed, hash) in out.iter_mut().zip(hashes) {
                 *allowed = u8::from(self.allow_at(hash, now));
