@@ -133,6 +133,7 @@ fn stopped_takeover(shared: &Shared, stop: Stop) {
         return;
     }
     let Ok(sealed) = step(row.key, row.seen(), row.seen().then(State::Sealed)) else { return };
+    let row = Row::new(row.key, sealed, row.words);
     let words = match stop {
         Stop::Sealed => 0,
         Stop::FirstWordFresh => 1,
@@ -177,11 +178,8 @@ fn a_taker_that_sleeps_wakes_in_another_life() {
     // find it in use. The sleeper's last step names a sealed row too, but not this sealing.
     model(|| {
         let shared = full_of_idle_rows();
-        let (_, spent) = both(
-            {
-                let shared = shared.clone();
-                move || stopped_takeover(&shared, Stop::HandedOver)
-            },
+        // The taker is the thread that runs first, so that two preemptions are enough.
+        let (spent, _) = both(
             {
                 let shared = shared.clone();
                 move || {
@@ -189,6 +187,10 @@ fn a_taker_that_sleeps_wakes_in_another_life() {
                     seal_and_reopen(&shared, key(1));
                     spent
                 }
+            },
+            {
+                let shared = shared.clone();
+                move || stopped_takeover(&shared, Stop::HandedOver)
             },
         );
         assert!(spent, "I10: key 1 has its token");
