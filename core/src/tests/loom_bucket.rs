@@ -1,16 +1,12 @@
 //! One word: takers, refill, refunds, resets.
 
-use super::setting::{SECOND, both, bucket, engine, model};
+use super::setting::{SECOND, at_once, both, bucket, engine, model};
 
 #[test]
 fn two_takers_one_token() {
     model(|| {
         let (engine, _) = engine(&[bucket(1)]);
-        let other = engine.clone();
-        let (a, b) = both(move || other.allow(b"k"), {
-            let engine = engine.clone();
-            move || engine.allow(b"k")
-        });
+        let (a, b) = at_once(&engine, move |e| e.allow(b"k"), move |e| e.allow(b"k"));
         assert!(a ^ b, "I2: one token, granted {}", u8::from(a) + u8::from(b));
     });
 }
@@ -20,11 +16,7 @@ fn two_takers_two_tokens_of_three() {
     model(|| {
         let (engine, _) = engine(&[bucket(3)]);
         assert!(engine.allow(b"k"));
-        let other = engine.clone();
-        let (a, b) = both(move || other.allow(b"k"), {
-            let engine = engine.clone();
-            move || engine.allow(b"k")
-        });
+        let (a, b) = at_once(&engine, move |e| e.allow(b"k"), move |e| e.allow(b"k"));
         assert!(a && b, "I2: nobody is refused while tokens are there");
         assert!(!engine.allow(b"k"), "I1");
     });
@@ -58,11 +50,7 @@ fn take_against_refund() {
     model(|| {
         let (engine, _) = engine(&[bucket(2)]);
         assert!(engine.allow(b"k"));
-        let other = engine.clone();
-        let (_, taken) = both(move || other.refund(b"k", 1), {
-            let engine = engine.clone();
-            move || engine.allow(b"k")
-        });
+        let (_, taken) = at_once(&engine, move |e| e.refund(b"k", 1), move |e| e.allow(b"k"));
         assert!(taken, "I2");
         let left = engine.peek(b"k", 0).views[0].remaining;
         assert_eq!(left, 1, "I6: two taken, one given back, of two");
@@ -74,11 +62,7 @@ fn refund_never_passes_full() {
     model(|| {
         let (engine, _) = engine(&[bucket(2)]);
         assert!(engine.allow(b"k"));
-        let other = engine.clone();
-        both(move || other.refund(b"k", 1), {
-            let engine = engine.clone();
-            move || engine.refund(b"k", 1)
-        });
+        at_once(&engine, move |e| e.refund(b"k", 1), move |e| e.refund(b"k", 1));
         assert_eq!(engine.peek(b"k", 0).views[0].remaining, 2, "I6");
     });
 }
@@ -88,11 +72,7 @@ fn reset_against_hit() {
     model(|| {
         let (engine, _) = engine(&[bucket(2)]);
         assert!(engine.allow(b"k") && engine.allow(b"k"));
-        let other = engine.clone();
-        let (_, taken) = both(move || other.reset(b"k"), {
-            let engine = engine.clone();
-            move || engine.allow(b"k")
-        });
+        let (_, taken) = at_once(&engine, move |e| e.reset(b"k"), move |e| e.allow(b"k"));
         // The hit came before the reset (refused, or wiped) or after it (and one is spent).
         let left = engine.peek(b"k", 0).views[0].remaining;
         assert!(left == 2 || (taken && left == 1), "left {left}, taken {taken}");

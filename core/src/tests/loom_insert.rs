@@ -1,6 +1,6 @@
 //! New keys: one row for each, whoever comes at once and whoever dies on the way.
 
-use super::setting::{both, bucket, engine, key, model, table};
+use super::setting::{at_once, both, bucket, engine, key, model, table};
 use crate::row::{KeyWord, State};
 use crate::table::Hash;
 
@@ -11,11 +11,7 @@ fn two_inserts_of_one_new_key() {
     model(|| {
         // Two buckets make a row of four words: two rows to a line, so claims can differ.
         let (engine, _) = engine(&[bucket(1), bucket(1)]);
-        let other = engine.clone();
-        let (a, b) = both(move || other.allow(b"k"), {
-            let engine = engine.clone();
-            move || engine.allow(b"k")
-        });
+        let (a, b) = at_once(&engine, move |e| e.allow(b"k"), move |e| e.allow(b"k"));
         assert!(a ^ b, "I2: a second row would grant twice");
         assert_eq!(engine.len(), 1, "one row for one key");
     });

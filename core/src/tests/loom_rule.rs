@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::setting::{SECOND, both, bucket, engine, model, window};
+use super::setting::{SECOND, at_once, bucket, engine, model, window};
 use crate::{Answer, Limit};
 
 #[test]
@@ -11,11 +11,7 @@ fn a_hit_whose_second_limit_refuses_against_a_hit() {
         // Two in the bucket, one in the window: of two hits one passes, and the other gives back
         // what it took from the bucket.
         let (engine, _) = engine(&[bucket(2), window(1, 1)]);
-        let other = engine.clone();
-        let (a, b) = both(move || other.allow(b"k"), {
-            let engine = engine.clone();
-            move || engine.allow(b"k")
-        });
+        let (a, b) = at_once(&engine, move |e| e.allow(b"k"), move |e| e.allow(b"k"));
         assert!(a ^ b, "I1, I2");
         let views = engine.peek(b"k", 0).views;
         assert_eq!((views[0].remaining, views[1].remaining), (1, 0), "I7");
@@ -26,11 +22,8 @@ fn a_hit_whose_second_limit_refuses_against_a_hit() {
 fn two_buckets_two_hits() {
     model(|| {
         let (engine, _) = engine(&[bucket(2), bucket(1)]);
-        let other = engine.clone();
-        let (a, b) = both(move || other.hit(b"k", 1).answer, {
-            let engine = engine.clone();
-            move || engine.hit(b"k", 1).answer
-        });
+        let (a, b) =
+            at_once(&engine, move |e| e.hit(b"k", 1).answer, move |e| e.hit(b"k", 1).answer);
         assert_ne!(a, b, "I1, I2: one of each");
         assert!([a, b].contains(&Answer::Allowed) && [a, b].contains(&Answer::Denied));
         let views = engine.peek(b"k", 0).views;
@@ -42,11 +35,8 @@ fn two_buckets_two_hits() {
 fn two_takers_one_permit() {
     model(|| {
         let (engine, _) = engine(&[Limit::concurrent(1, Duration::from_secs(1))]);
-        let other = engine.clone();
-        let (a, b) = both(move || other.hit(b"k", 1).permit, {
-            let engine = engine.clone();
-            move || engine.hit(b"k", 1).permit
-        });
+        let (a, b) =
+            at_once(&engine, move |e| e.hit(b"k", 1).permit, move |e| e.hit(b"k", 1).permit);
         assert!(a.is_some() ^ b.is_some(), "one permit is out");
     });
 }
@@ -58,11 +48,8 @@ fn release_against_lease_expiry() {
         let (engine, hand) = engine(&[Limit::concurrent(1, Duration::from_secs(1))]);
         let permit = engine.hit(b"k", 1).permit.expect("the first");
         hand.set(20 * SECOND);
-        let other = engine.clone();
-        let (_, second) = both(move || other.release(b"k", permit), {
-            let engine = engine.clone();
-            move || engine.hit(b"k", 1).permit
-        });
+        let (_, second) =
+            at_once(&engine, move |e| e.release(b"k", permit), move |e| e.hit(b"k", 1).permit);
         let second = second.expect("the slot was free, by release or by expiry");
         assert!(engine.hit(b"k", 1).permit.is_none(), "a late release frees nobody else's permit");
         assert!(engine.release(b"k", second));
@@ -75,11 +62,8 @@ fn renewal_against_lease_expiry() {
         let (engine, hand) = engine(&[Limit::concurrent(1, Duration::from_secs(1))]);
         let permit = engine.hit(b"k", 1).permit.expect("the first");
         hand.set(20 * SECOND);
-        let other = engine.clone();
-        let (renewed, second) = both(move || other.renew(b"k", permit), {
-            let engine = engine.clone();
-            move || engine.hit(b"k", 1).permit
-        });
+        let (renewed, second) =
+            at_once(&engine, move |e| e.renew(b"k", permit), move |e| e.hit(b"k", 1).permit);
         assert!(renewed.is_some() ^ second.is_some(), "one holder");
     });
 }
@@ -90,11 +74,7 @@ fn two_takers_one_fixed_place() {
         let (engine, hand) = engine(&[Limit::fixed(1, Duration::from_secs(1))]);
         assert!(engine.allow(b"k"));
         hand.set(20 * SECOND);
-        let other = engine.clone();
-        let (a, b) = both(move || other.allow(b"k"), {
-            let engine = engine.clone();
-            move || engine.allow(b"k")
-        });
+        let (a, b) = at_once(&engine, move |e| e.allow(b"k"), move |e| e.allow(b"k"));
         assert!(a ^ b, "one place in the new span");
     });
 }
@@ -103,11 +83,7 @@ fn two_takers_one_fixed_place() {
 fn two_takers_one_counter_place() {
     model(|| {
         let (engine, _) = engine(&[Limit::counter(1, Duration::from_secs(1))]);
-        let other = engine.clone();
-        let (a, b) = both(move || other.allow(b"k"), {
-            let engine = engine.clone();
-            move || engine.allow(b"k")
-        });
+        let (a, b) = at_once(&engine, move |e| e.allow(b"k"), move |e| e.allow(b"k"));
         assert!(a ^ b, "one place");
     });
 }
@@ -117,11 +93,7 @@ fn reset_against_a_hit_of_two_limits() {
     model(|| {
         let (engine, _) = engine(&[bucket(2), bucket(2)]);
         assert!(engine.allow(b"k"));
-        let other = engine.clone();
-        both(move || other.reset(b"k"), {
-            let engine = engine.clone();
-            move || engine.allow(b"k")
-        });
+        at_once(&engine, move |e| e.reset(b"k"), move |e| e.allow(b"k"));
         let views = engine.peek(b"k", 0).views;
         assert_eq!(views[0].remaining, views[1].remaining, "I7: both limits tell one story");
         assert!(views[0].remaining >= 1);

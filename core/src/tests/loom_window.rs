@@ -1,6 +1,6 @@
 //! The ring: admissions, helpers, weights, refunds.
 
-use super::setting::{SECOND, both, engine, model, table, window};
+use super::setting::{SECOND, at_once, both, engine, model, table, window};
 use crate::clock::{Clock, Time};
 use crate::window::{Ring, Window};
 
@@ -8,11 +8,7 @@ use crate::window::{Ring, Window};
 fn two_takers_one_place() {
     model(|| {
         let (engine, _) = engine(&[window(1, 1)]);
-        let other = engine.clone();
-        let (a, b) = both(move || other.allow(b"k"), {
-            let engine = engine.clone();
-            move || engine.allow(b"k")
-        });
+        let (a, b) = at_once(&engine, move |e| e.allow(b"k"), move |e| e.allow(b"k"));
         assert!(a ^ b, "I1, I2: one place");
     });
 }
@@ -24,11 +20,7 @@ fn two_takers_in_a_ring_that_has_wrapped() {
         let (engine, hand) = engine(&[window(2, 1)]);
         assert!(engine.allow(b"k") && engine.allow(b"k"));
         hand.set(20 * SECOND);
-        let other = engine.clone();
-        let (a, b) = both(move || other.allow(b"k"), {
-            let engine = engine.clone();
-            move || engine.allow(b"k")
-        });
+        let (a, b) = at_once(&engine, move |e| e.allow(b"k"), move |e| e.allow(b"k"));
         assert!(a && b, "I2: there is room for both");
         assert!(!engine.allow(b"k"), "I1");
     });
@@ -41,11 +33,7 @@ fn two_windows_two_takers() {
         let (engine, hand) = engine(&[window(2, 1), window(3, 10)]);
         assert!(engine.allow(b"k"));
         hand.set(11 * SECOND);
-        let other = engine.clone();
-        let (a, b) = both(move || other.allow(b"k"), {
-            let engine = engine.clone();
-            move || engine.allow(b"k")
-        });
+        let (a, b) = at_once(&engine, move |e| e.allow(b"k"), move |e| e.allow(b"k"));
         assert!(a && b, "I2");
         assert!(!engine.allow(b"k"), "I1: both windows are full");
         hand.set(12 * SECOND);
@@ -57,11 +45,11 @@ fn two_windows_two_takers() {
 fn cost_two_against_cost_one() {
     model(|| {
         let (engine, _) = engine(&[window(2, 1)]);
-        let other = engine.clone();
-        let (two, one) = both(move || other.hit(b"k", 2).answer.is_allowed(), {
-            let engine = engine.clone();
-            move || engine.hit(b"k", 1).answer.is_allowed()
-        });
+        let (two, one) = at_once(
+            &engine,
+            move |e| e.hit(b"k", 2).answer.is_allowed(),
+            move |e| e.hit(b"k", 1).answer.is_allowed(),
+        );
         assert!(two ^ one, "I1, I2: either fits, both don't");
         let used = engine.peek(b"k", 0).views[0].used;
         assert_eq!(used, if two { 2 } else { 1 }, "all of a cost or nothing");
@@ -73,11 +61,7 @@ fn refund_against_take() {
     model(|| {
         let (engine, _) = engine(&[window(2, 1)]);
         assert!(engine.allow(b"k") && engine.allow(b"k"));
-        let other = engine.clone();
-        let (_, taken) = both(move || other.refund(b"k", 1), {
-            let engine = engine.clone();
-            move || engine.allow(b"k")
-        });
+        let (_, taken) = at_once(&engine, move |e| e.refund(b"k", 1), move |e| e.allow(b"k"));
         let used = engine.peek(b"k", 0).views[0].used;
         assert_eq!(used, 1 + u64::from(taken), "I6: two, less one, and what was taken");
         assert_eq!(engine.allow(b"k"), !taken, "I1, I6");
@@ -89,11 +73,7 @@ fn two_refunds_against_a_full_ring() {
     model(|| {
         let (engine, _) = engine(&[window(2, 1)]);
         assert!(engine.allow(b"k") && engine.allow(b"k"));
-        let other = engine.clone();
-        both(move || other.refund(b"k", 1), {
-            let engine = engine.clone();
-            move || engine.refund(b"k", 1)
-        });
+        at_once(&engine, move |e| e.refund(b"k", 1), move |e| e.refund(b"k", 1));
         assert_eq!(engine.peek(b"k", 0).views[0].used, 0, "I6: two given back are two");
     });
 }
@@ -105,11 +85,7 @@ fn carrying_against_a_take() {
         let (engine, _) = engine(&[window(2, 1)]);
         assert!(engine.allow(b"k") && engine.allow(b"k"));
         engine.refund(b"k", 1);
-        let other = engine.clone();
-        let (a, b) = both(move || other.allow(b"k"), {
-            let engine = engine.clone();
-            move || engine.allow(b"k")
-        });
+        let (a, b) = at_once(&engine, move |e| e.allow(b"k"), move |e| e.allow(b"k"));
         assert!(a ^ b, "I1, I2: one place");
         assert_eq!(engine.peek(b"k", 0).views[0].used, 2, "I6: nothing was lost by carrying");
     });
@@ -144,11 +120,7 @@ fn an_idle_ring_gives_way_against_its_own_key() {
         let (engine, hand) = engine(&[window(1, 1)]);
         assert!(engine.allow(b"k"));
         hand.set(20 * SECOND);
-        let other = engine.clone();
-        let (_, granted) = both(move || other.prune(), {
-            let engine = engine.clone();
-            move || engine.allow(b"k")
-        });
+        let (_, granted) = at_once(&engine, move |e| e.prune(), move |e| e.allow(b"k"));
         assert!(granted, "I10");
         assert!(!engine.allow(b"k"), "I1: pruning takes no live key");
     });

@@ -75,4 +75,14 @@ mod setting {
         let b = b();
         (a.join().unwrap(), b)
     }
+
+    /// Does two things to one engine at once.
+    pub(crate) fn at_once<A: 'static, B: 'static>(
+        engine: &Arc<Engine>,
+        a: impl FnOnce(&Engine) -> A + 'static,
+        b: impl FnOnce(&Engine) -> B + 'static,
+    ) -> (A, B) {
+        let (first, second) = (engine.clone(), engine.clone());
+        both(move || a(&first), move || b(&second))
+    }
 }
