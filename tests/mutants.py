@@ -63,7 +63,7 @@ MUTANTS = [
     ("sequence-stands-still", "row.rs",
      "KeyWord::new(state, self.sequence() + 1, print)", "KeyWord::new(state, self.sequence(), print)",
      "loom_giving_way::a_taker_that_sleeps_wakes_in_another_life"),
-    ("fresh-words-are-all-alike", "hit.rs",
+    ("fresh-words-are-all-alike", "bucket.rs",
      "row.replace(at, seen, Word::fresh(incarnation).0)", "row.replace(at, seen, Word::fresh(incarnation * 0).0)",
      "loom_giving_way"),
     ("refusal-gives-nothing-back", "hit.rs",

@@ -135,3 +135,23 @@ pub(crate) fn refund(
         }
     })
 }
+
+/// Makes the word fresh: of an idle key, or (`None`) of any. False if it is in use, or the row moved on.
+pub(crate) fn freshen(
+    row: &Row<'_>,
+    at: usize,
+    bucket: &Bucket,
+    incarnation: u64,
+    idle_at: Option<u64>,
+) -> bool {
+    loop {
+        let seen = row.load(at);
+        let busy = idle_at.is_some_and(|now| !bucket.is_idle(Word(seen), now));
+        if busy || row.check().is_err() {
+            return false;
+        }
+        if row.replace(at, seen, Word::fresh(incarnation).0).is_ok() {
+            return true;
+        }
+    }
+}

@@ -622,17 +622,18 @@ fn take_together<const N: usize>(
     }
     // A lone cell can't be met half-taken: its refusal needs no second look unless it was mended.
     let lone = N == 1 && parts.iter().all(|part| part.engine.limits.placed.len() == 1);
+    let denied = |views| Together { answer: Answer::Denied, views, permits: [None; N] };
     let mut doubted = false;
     for _ in 0..ATTEMPTS {
         match attempt(parts, cost, time) {
             Attempt::Done(together) => return together,
             Attempt::Refused(views) if doubted => {
-                return Together { answer: Answer::Denied, views, permits: [None; N] };
+                return denied(views);
             }
             Attempt::Refused(views) => {
                 doubted = true;
                 if !mend_together(parts, time) && lone {
-                    return Together { answer: Answer::Denied, views, permits: [None; N] };
+                    return denied(views);
                 }
             }
             Attempt::Lost => {}
@@ -643,7 +644,7 @@ fn take_together<const N: usize>(
     if views.iter().all(Views::fits) && N > 0 {
         views[0].set_wait(1);
     }
-    Together { answer: Answer::Denied, views, permits: [None; N] }
+    denied(views)
 }
 
 /// What a hit gets that can't or need not be charged.
@@ -658,7 +659,7 @@ fn look_only<const N: usize>(parts: &[Part<'_>; N], cost: u64, now: u64) -> Toge
 fn mend_together<const N: usize>(parts: &[Part<'_>; N], time: &mut Time<'_>) -> bool {
     let mut any = false;
     for part in parts {
-        if let Some(row) = part.engine.table.find(part.hash) {
+        if let Some(row) = part.engine.known_row(part.hash, time.now()) {
             any |= part.engine.limits.mend(&row, time).unwrap_or(true);
         }
     }

@@ -316,7 +316,7 @@ impl Limits {
         self.placed.iter().all(|placed| {
             let at = placed.at;
             match &placed.cell {
-                Cell::Bucket(bucket) => freshen_bucket(row, at, bucket, incarnation, idle_at),
+                Cell::Bucket(bucket) => bucket::freshen(row, at, bucket, incarnation, idle_at),
                 Cell::Counter(counter) => counter.freshen(row, at, incarnation, idle_at),
                 Cell::Fixed(fixed) => fixed.freshen(row, at, idle_at),
                 Cell::Permits(permits) => permits.freshen(row, at, idle_at),
@@ -325,24 +325,5 @@ impl Limits {
                 }
             }
         })
-    }
-}
-
-pub(crate) fn freshen_bucket(
-    row: &Row<'_>,
-    at: usize,
-    bucket: &Bucket,
-    incarnation: u64,
-    idle_at: Option<u64>,
-) -> bool {
-    loop {
-        let seen = row.load(at);
-        let busy = idle_at.is_some_and(|now| !bucket.is_idle(Word(seen), now));
-        if busy || row.check().is_err() {
-            return false;
-        }
-        if row.replace(at, seen, Word::fresh(incarnation).0).is_ok() {
-            return true;
-        }
     }
 }

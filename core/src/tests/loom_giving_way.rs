@@ -141,7 +141,7 @@ fn stopped_takeover(shared: &Shared, stop: Stop) {
     };
     for at in 0..words {
         let numbers = Bucket::new(1, SECOND, 1).unwrap();
-        if !crate::hit::freshen_bucket(&row, at, &numbers, sealed.sequence(), Some(LATE)) {
+        if !bucket::freshen(&row, at, &numbers, sealed.sequence(), Some(LATE)) {
             return;
         }
     }
