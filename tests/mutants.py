@@ -31,7 +31,7 @@ MUTANTS = [
      "let stamp = word.stamp(&self.scale); let _ = ticks;",
      "loom_bucket::take_against_refill"),
     ("reset-does-not-clear", "table.rs",
-     "limits.freshen(&row, sealed.sequence(), false, now)\n            && step", "now == limits.len() as u64 + now\n            || step",
+     "limits.freshen(&row, sealed.sequence(), false, now)\n            && step", "now == u64::MAX\n            || step",
      "loom_bucket::reset_against_hit"),
     ("settle-without-second-look", "table.rs",
      "while distance < self.span {\n            let other", "while distance < 0 {\n            let other",

@@ -1,7 +1,7 @@
 //! The cell of a token bucket: where its one word is changed.
 
 use crate::clock::Time;
-use crate::row::{Moved, Row, Step};
+use crate::row::{Idle, Moved, Row, Step, is_busy};
 use crate::sync::Ordering;
 use crate::table::{Hash, Table};
 use crate::word::{Bucket, Charge, Word};
@@ -136,18 +136,11 @@ pub(crate) fn refund(
     })
 }
 
-/// Makes the word fresh: of an idle key, or (`None`) of any. False if it is in use, or the row moved on.
-pub(crate) fn freshen(
-    row: &Row<'_>,
-    at: usize,
-    bucket: &Bucket,
-    incarnation: u64,
-    idle_at: Option<u64>,
-) -> bool {
+/// Makes the word fresh. False if it is in use, or the row moved on.
+pub(crate) fn freshen(row: &Row<'_>, at: usize, incarnation: u64, idle: Idle<'_>) -> bool {
     loop {
         let seen = row.load(at);
-        let busy = idle_at.is_some_and(|now| !bucket.is_idle(Word(seen), now));
-        if busy || row.check().is_err() {
+        if is_busy(idle) || row.check().is_err() {
             return false;
         }
         if row.replace(at, seen, Word::fresh(incarnation).0).is_ok() {

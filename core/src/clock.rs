@@ -1,7 +1,7 @@
 //! Where time comes from. Nothing below the engine reads a clock on its own.
 
 use std::sync::{Arc, LazyLock};
-use std::time::Instant;
+use std::time::{Duration, Instant, SystemTime};
 
 use crate::sync::{Ordering, PlainU64};
 
@@ -25,8 +25,17 @@ impl Clock {
     /// assert_eq!(clock.now(), 3_000_000_000);
     /// ```
     pub fn manual(nanos: u64) -> (Clock, Arc<ManualClock>) {
-        let hand = Arc::new(ManualClock { nanos: PlainU64::new(nanos) });
+        let hand = Arc::new(ManualClock::at(nanos));
         (Clock::Manual(hand.clone()), hand)
+    }
+
+    /// The wall clock: time since the start of 1970, UTC. Only for what people date by it, such as
+    /// the end of a day; it may jump.
+    pub fn wall(&self) -> Duration {
+        match self {
+            Clock::System => SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default(),
+            Clock::Manual(hand) => hand.wall(),
+        }
     }
 
     /// Nanoseconds now.
@@ -52,12 +61,36 @@ impl Clock {
 }
 
 /// A clock that stands still until it is moved; forward, or back to see what a fault does.
+///
+/// Its wall time moves along, and can be set on its own.
 #[derive(Debug)]
 pub struct ManualClock {
     nanos: PlainU64,
+    /// What the wall clock is ahead of `nanos`, modulo 2^64.
+    wall_lead: PlainU64,
 }
 
 impl ManualClock {
+    /// A clock at `nanos`, with a wall time of 0.
+    fn at(nanos: u64) -> ManualClock {
+        let wall_lead = PlainU64::new(0u64.wrapping_sub(nanos));
+        ManualClock { nanos: PlainU64::new(nanos), wall_lead }
+    }
+
+    /// Time since the start of 1970, as this clock has it; 0 if that lies before.
+    pub fn wall(&self) -> Duration {
+        // ORDERING: Acquire, as in `now`.
+        let wall = self.now().wrapping_add(self.wall_lead.load(Ordering::Acquire));
+        Duration::from_nanos(if (wall as i64) < 0 { 0 } else { wall })
+    }
+
+    /// Sets the wall time, and leaves the clock itself alone.
+    pub fn set_wall(&self, unix: Duration) {
+        let lead = (unix.as_nanos() as u64).wrapping_sub(self.now());
+        // ORDERING: Release, see `now`.
+        self.wall_lead.store(lead, Ordering::Release);
+    }
+
     /// Nanoseconds now.
     pub fn now(&self) -> u64 {
         // ORDERING: Acquire, with the Release in `set`: who sees the new time sees what was done before.
@@ -65,7 +98,7 @@ impl ManualClock {
     }
 
     /// Moves on by `step`.
-    pub fn advance(&self, step: std::time::Duration) {
+    pub fn advance(&self, step: Duration) {
         let later = |now: u64| Some(now.saturating_add(step.as_nanos() as u64));
         // ORDERING: Release and Acquire, see `now`.
         let _ = self.nanos.fetch_update(Ordering::AcqRel, Ordering::Acquire, later);
@@ -79,8 +112,15 @@ impl ManualClock {
 }
 
 /// The moment of one operation: read once, and again whenever a word seems to be ahead of it.
+///
+/// ```
+/// let (clock, hand) = tidegate_core::Clock::manual(5);
+/// let time = tidegate_core::Time::read(&clock);
+/// hand.set(9);
+/// assert_eq!(time.now(), 5);
+/// ```
 #[derive(Debug)]
-pub(crate) struct Time<'c> {
+pub struct Time<'c> {
     clock: &'c Clock,
     now: u64,
 }
@@ -88,7 +128,7 @@ pub(crate) struct Time<'c> {
 impl<'c> Time<'c> {
     /// Reads the clock.
     #[inline]
-    pub(crate) fn read(clock: &'c Clock) -> Time<'c> {
+    pub fn read(clock: &'c Clock) -> Time<'c> {
         Time { clock, now: clock.now() }
     }
 
@@ -99,7 +139,7 @@ impl<'c> Time<'c> {
 
     /// Nanoseconds.
     #[inline]
-    pub(crate) fn now(&self) -> u64 {
+    pub fn now(&self) -> u64 {
         self.now
     }
 

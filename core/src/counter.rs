@@ -7,7 +7,7 @@
 //! previous cell's hits as evenly spread, so a window may see up to 2·max − 1.
 
 use crate::clock::Time;
-use crate::row::{Moved, Row, Step};
+use crate::row::{Idle, Moved, Row, Step, is_busy};
 
 pub(crate) const WORDS: usize = 2;
 const UNIT_BITS: u32 = 30;
@@ -209,19 +209,12 @@ impl Counter {
         self.used(&self.read(row, at, now)) == 0 && quiet(at) && quiet(at + 1)
     }
 
-    pub(crate) fn freshen(
-        &self,
-        row: &Row<'_>,
-        at: usize,
-        incarnation: u64,
-        idle_at: Option<u64>,
-    ) -> bool {
+    pub(crate) fn freshen(row: &Row<'_>, at: usize, incarnation: u64, idle: Idle<'_>) -> bool {
         let fresh = (incarnation & CELL_MASK) << UNIT_BITS | FRESH;
         (at..at + WORDS).all(|word| {
             loop {
                 let seen = row.load(word);
-                let busy = idle_at.is_some_and(|now| !self.is_idle(row, at, now));
-                if busy || row.check().is_err() {
+                if is_busy(idle) || row.check().is_err() {
                     return false;
                 }
                 if row.replace(word, seen, fresh).is_ok() {

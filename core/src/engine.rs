@@ -8,7 +8,7 @@ use crate::bucket::{self, Quick, Take};
 use crate::clock::{Clock, Time};
 use crate::counters::{Count, Counters};
 use crate::hit::{Taken, View, Views, bucket_view};
-use crate::limit::{Cell, Limits};
+use crate::limit::{Cell, Hull, Limits};
 use crate::permit::{Permit, Permits};
 use crate::row::{Moved, Row};
 use crate::table::{Found, Full, Hash, Table};
@@ -40,8 +40,8 @@ pub struct Options {
     pub on_full: OnFull,
     /// Where time comes from.
     pub clock: Clock,
-    /// A fixed seed for the hash, for tests; by default it is random, so that nobody outside can
-    /// make keys that collide.
+    /// The seed of the hash, for tables that are to hash alike; by default it is random, so that
+    /// nobody outside can make keys that collide.
     pub seed: Option<u64>,
 }
 
@@ -84,6 +84,8 @@ pub struct Outcome {
     pub views: Views,
     /// The slot that is held, if there is a concurrent limit.
     pub permit: Option<Permit>,
+    /// Whether the table is full, so that the key shares a row with others.
+    pub shared: bool,
 }
 
 /// Memory for the table could not be had.
@@ -120,7 +122,8 @@ impl std::error::Error for OutOfMemory {}
 #[derive(Debug)]
 pub struct Engine {
     table: Table,
-    limits: Limits,
+    /// Its own limits, and the other numbers that its rows may be judged by.
+    hull: Hull,
     /// The numbers of a row whose only limit is a bucket that allows something: the common case.
     lone: Option<Bucket>,
     clock: Clock,
@@ -138,18 +141,14 @@ impl Engine {
     pub fn new(limits: Limits, options: Options) -> Result<Engine, OutOfMemory> {
         let Options { capacity, on_full, clock, seed } = options;
         let error = OutOfMemory { capacity, row_words: limits.row_words() };
-        let hasher = match seed {
-            Some(seed) => RandomState::with_seeds(seed, !seed, seed.rotate_left(32), 0x71de),
-            None => RandomState::new(),
-        };
         let table = Table::new(capacity, &limits).ok_or(error)?;
         let lone = limits.lone_bucket().copied();
         Ok(Engine {
             table,
-            limits,
+            hull: Hull::new(limits),
             lone,
             clock,
-            hasher,
+            hasher: hasher(seed),
             on_full,
             capacity,
             counters: Counters::new(),
@@ -167,21 +166,25 @@ impl Engine {
     /// The hash of a key of several parts. Each is hashed with its length, so that parts never run
     /// into each other; a key of one part is the same as the plain key.
     pub fn hash_parts(&self, parts: &[&[u8]]) -> Hash {
-        if let [one] = parts {
-            return self.hash(one);
-        }
-        let mut hasher = self.hasher.build_hasher();
-        hasher.write_usize(parts.len());
-        for part in parts {
-            hasher.write_usize(part.len());
-            hasher.write(part);
-        }
-        Hash(hasher.finish())
+        hash_parts(&self.hasher, parts)
     }
 
     /// The limits that the engine was made with.
     pub fn limits(&self) -> &Limits {
-        &self.limits
+        self.hull.own()
+    }
+
+    /// A key's row here, judged by the engine's own limits.
+    #[inline]
+    pub fn part(&self, hash: Hash) -> Part<'_> {
+        Part { engine: self, hash, limits: self.limits() }
+    }
+
+    /// Takes note of other numbers that keys may be judged by from now on, so that no row which they
+    /// still count in gives way. Call this before the first [`Part`] with such limits. False if their
+    /// shape is not the table's.
+    pub fn widen(&self, limits: &Limits) -> bool {
+        self.hull.widen(limits)
     }
 
     /// The clock that it was made with.
@@ -250,9 +253,10 @@ impl Engine {
 
     /// As [`take_together`] for one row and a cost of 1, without views of a hit that passes.
     fn allow_any(&self, hash: Hash, time: &mut Time<'_>) -> bool {
-        let lone = self.limits.placed.len() == 1;
+        let limits = self.limits();
+        let lone = limits.placed.len() == 1;
         let mut doubted = false;
-        if self.limits.smallest() == 0 {
+        if limits.smallest() == 0 {
             return false;
         }
         for _ in 0..ATTEMPTS {
@@ -261,14 +265,14 @@ impl Engine {
                 Err(answer) => return answer.is_allowed(),
             };
             // A lone cell refuses before it writes; several are looked at before the first is taken.
-            let fits = lone || self.limits.look(&row, 1, time.now()).is_ok_and(|v| v.fits());
-            match fits.then(|| self.limits.take(&row, 1, time)) {
+            let fits = lone || limits.look(&row, 1, time.now()).is_ok_and(|v| v.fits());
+            match fits.then(|| limits.take(&row, 1, time)) {
                 Some(Ok(Some(_))) => return true,
                 Some(Ok(None)) if lone => return false,
                 Some(_) => {}
                 None if doubted => return false,
                 None => {
-                    let _ = self.limits.mend(&row, time);
+                    let _ = limits.mend(&row, time);
                     doubted = true;
                 }
             }
@@ -279,7 +283,7 @@ impl Engine {
     /// The key's row, made if need be, or a shared one, or the answer of a full table.
     #[inline]
     fn row(&self, hash: Hash, now: u64) -> Result<Row<'_>, Answer> {
-        match self.table.find_or_insert(hash, &self.limits, now) {
+        match self.table.find_or_insert(hash, &self.hull, now) {
             Ok((row, Found::Known | Found::New)) => Ok(row),
             Ok((row, Found::TakenOver)) => {
                 self.counters.add(Count::Evicted);
@@ -305,44 +309,7 @@ impl Engine {
     pub fn hit(&self, key: &[u8], cost: u64) -> Outcome {
         let hash = self.hash(key);
         self.table.prefetch(hash);
-        self.hit_at(hash, cost, &mut Time::read(&self.clock))
-    }
-
-    fn hit_at(&self, hash: Hash, cost: u64, time: &mut Time<'_>) -> Outcome {
-        let outcome = match &self.lone {
-            Some(bucket) if (1..=self.limits.smallest()).contains(&cost) => {
-                self.hit_one(hash, bucket, cost, time)
-            }
-            _ => {
-                let one = take_together(&[Part { engine: self, hash }], cost, time);
-                Outcome { answer: one.answer, views: one.views[0], permit: one.permits[0] }
-            }
-        };
-        self.count(outcome.answer);
-        outcome
-    }
-
-    fn hit_one(&self, hash: Hash, bucket: &Bucket, cost: u64, time: &mut Time<'_>) -> Outcome {
-        loop {
-            let row = match self.row(hash, time.now()) {
-                Ok(row) => row,
-                Err(answer) => return self.unread(answer, cost),
-            };
-            let Ok(take) = bucket::take(&row, 0, bucket, MILLI * cost, time) else {
-                continue;
-            };
-            let (answer, word, asked) = match take {
-                Take::Granted(word) => (Answer::Allowed, word, 0),
-                Take::Denied(word) => (Answer::Denied, word, cost),
-            };
-            let view = bucket_view(bucket, word, asked, time.now());
-            return Outcome { answer, views: Views::one(view), permit: None };
-        }
-    }
-
-    /// An answer that no row was read for: the views are those of a new key.
-    fn unread(&self, answer: Answer, cost: u64) -> Outcome {
-        Outcome { answer, views: self.limits.views_of_new(cost), permit: None }
+        self.part(hash).hit(cost, &mut Time::read(&self.clock))
     }
 
     fn count(&self, answer: Answer) {
@@ -355,36 +322,17 @@ impl Engine {
 
     /// What a hit would get, changing nothing.
     pub fn peek(&self, key: &[u8], cost: u64) -> Outcome {
-        let hash = self.hash(key);
-        let time = Time::read(&self.clock);
-        let views = self.look(hash, cost, time.now());
-        let answer = match self.limits.judge(&views, cost) {
-            Answer::Allowed if cost > 0 && self.on_full != OnFull::Overflow => {
-                self.peek_full(hash, time.now())
-            }
-            answer => answer,
-        };
-        Outcome { answer, views, permit: None }
+        let part = self.part(self.hash(key));
+        peek_together(&[part], cost, &Time::read(&self.clock)).only()
     }
 
     /// What a key gets that may have no row and find no place.
     fn peek_full(&self, hash: Hash, now: u64) -> Answer {
-        let none = self.table.find(hash).is_none() && !self.table.has_room(hash, &self.limits, now);
+        let none = self.table.find(hash).is_none() && !self.table.has_room(hash, &self.hull, now);
         match self.on_full {
             OnFull::Deny if none => Answer::Full,
             OnFull::Allow if none => Answer::Uncounted,
             _ => Answer::Allowed,
-        }
-    }
-
-    fn look(&self, hash: Hash, cost: u64, now: u64) -> Views {
-        loop {
-            let Some(row) = self.known_row(hash, now) else {
-                return self.limits.views_of_new(cost);
-            };
-            if let Ok(views) = self.limits.look(&row, cost, now) {
-                return views;
-            }
         }
     }
 
@@ -396,67 +344,29 @@ impl Engine {
     }
 
     fn is_crowded_out(&self, hash: Hash, now: u64) -> bool {
-        self.on_full == OnFull::Overflow && !self.table.has_room(hash, &self.limits, now)
+        self.on_full == OnFull::Overflow && !self.table.has_room(hash, &self.hull, now)
     }
 
     /// Spends `cost` without asking, and says what is left. A window logs up to 8,191 units in one go,
     /// and no more entries than its largest `max`; others up to 1,000,000,000.
     pub fn record(&self, key: &[u8], cost: u64) -> Views {
-        let hash = self.hash(key);
-        let mut time = Time::read(&self.clock);
-        if cost == 0 {
-            return self.look(hash, 0, time.now());
-        }
-        while let Ok(row) = self.row(hash, time.now()) {
-            if self.limits.record(&row, cost, &mut time).is_ok() {
-                return self.look_after(&row, time.now());
-            }
-        }
-        self.look(hash, 0, time.now())
-    }
-
-    /// What is left in a row that was just charged. One that moved on since is idle again.
-    fn look_after(&self, row: &Row<'_>, now: u64) -> Views {
-        self.limits.look(row, 0, now).unwrap_or_else(|Moved| self.limits.views_of_new(0))
+        self.part(self.hash(key)).record(cost, &mut Time::read(&self.clock))
     }
 
     /// Gives `cost` back, never above full.
     pub fn refund(&self, key: &[u8], cost: u64) {
-        let mut time = Time::read(&self.clock);
-        if let Some(row) = self.known_row(self.hash(key), time.now()) {
-            self.limits.refund(&row, cost, &mut time);
-        }
+        self.part(self.hash(key)).refund(cost, &mut Time::read(&self.clock));
     }
 
     /// Gives a slot of a concurrent limit back. False if it is no longer held: its lease had run out,
     /// and the slot was freed or taken by another.
     pub fn release(&self, key: &[u8], permit: Permit) -> bool {
-        self.with_permit(key, permit, |row, at, permits| permits.release(row, at, permit))
-            .unwrap_or(false)
+        self.part(self.hash(key)).release(permit)
     }
 
     /// Starts a permit's lease anew. `None` if it had run out and the slot is lost.
     pub fn renew(&self, key: &[u8], permit: Permit) -> Option<Permit> {
-        let now = self.clock.now();
-        self.with_permit(key, permit, |row, at, permits| permits.renew(row, at, permit, now))?
-    }
-
-    fn with_permit<R>(
-        &self,
-        key: &[u8],
-        permit: Permit,
-        act: impl FnOnce(&Row<'_>, usize, &Permits) -> R,
-    ) -> Option<R> {
-        let hash = self.hash(key);
-        let row = match permit.shared {
-            true => self.table.overflow(hash),
-            false => self.table.find(hash)?,
-        };
-        let (at, permits) = self.limits.placed.iter().find_map(|placed| match &placed.cell {
-            Cell::Permits(permits) => Some((placed.at, permits)),
-            _ => None,
-        })?;
-        Some(act(&row, at, permits))
+        self.part(self.hash(key)).renew(permit, self.clock.now())
     }
 
     /// A batch of [`Engine::allow`]: `out[i]` is 1 or 0 for `keys[i]`.
@@ -480,17 +390,22 @@ impl Engine {
 
     /// Forgets what a key has spent.
     pub fn reset(&self, key: &[u8]) {
-        self.table.reset(self.hash(key), &self.limits, self.clock.now());
+        self.reset_hashed(self.hash(key));
+    }
+
+    /// As [`Engine::reset`], for a key that was hashed before.
+    pub fn reset_hashed(&self, hash: Hash) {
+        self.table.reset(hash, &self.hull, self.clock.now());
     }
 
     /// Forgets all keys.
     pub fn reset_all(&self) {
-        self.table.reset_all(&self.limits, self.clock.now());
+        self.table.reset_all(&self.hull, self.clock.now());
     }
 
     /// Drops idle keys, and says how many. Nothing must call this: they give way by themselves.
     pub fn prune(&self) -> usize {
-        self.table.prune(&self.limits, self.clock.now())
+        self.table.prune(&self.hull, self.clock.now())
     }
 
     /// Rows in use, idle ones until they are pruned or taken over.
@@ -529,6 +444,28 @@ impl Engine {
     }
 }
 
+/// The keyed hash of a table: two tables of one seed hash alike.
+pub(crate) fn hasher(seed: Option<u64>) -> RandomState {
+    match seed {
+        Some(seed) => RandomState::with_seeds(seed, !seed, seed.rotate_left(32), 0x71de),
+        None => RandomState::new(),
+    }
+}
+
+pub(crate) fn hash_parts(hasher: &RandomState, parts: &[&[u8]]) -> Hash {
+    let mut hasher = hasher.build_hasher();
+    if let [one] = parts {
+        hasher.write(one);
+        return Hash(hasher.finish());
+    }
+    hasher.write_usize(parts.len());
+    for part in parts {
+        hasher.write_usize(part.len());
+        hasher.write(part);
+    }
+    Hash(hasher.finish())
+}
+
 impl Limits {
     /// What a key that was never seen would be told.
     pub(crate) fn views_of_new(&self, cost: u64) -> Views {
@@ -539,7 +476,8 @@ impl Limits {
                 _ => cost <= limit && stated.max > 0,
             };
             let wait = if fits { 0 } else { crate::NEVER };
-            View { limit, used: 0, remaining: limit, wait, reset: 0 }
+            let more = if stated.max > 0 { 0 } else { crate::NEVER };
+            View { limit, used: 0, remaining: limit, wait, more, reset: 0 }
         };
         Views::collect(self.stated.iter().map(new))
     }
@@ -561,6 +499,116 @@ pub struct Part<'a> {
     pub engine: &'a Engine,
     /// Whose it is, by that engine's hash.
     pub hash: Hash,
+    /// What it is judged by: the engine's own limits, or others that the engine was
+    /// [widened](Engine::widen) by.
+    pub limits: &'a Limits,
+}
+
+impl Part<'_> {
+    /// Brings the row near, so that the clock can be read meanwhile.
+    #[inline]
+    pub fn prefetch(&self) {
+        self.engine.table.prefetch(self.hash);
+    }
+
+    /// Spends `cost` if every limit allows it, and says what each of them has left.
+    pub fn hit(&self, cost: u64, time: &mut Time<'_>) -> Outcome {
+        let outcome = match self.limits.lone_bucket() {
+            Some(bucket) if (1..=self.limits.smallest()).contains(&cost) => {
+                self.hit_one(bucket, cost, time)
+            }
+            _ => take_together(&[*self], cost, time).only(),
+        };
+        self.engine.count(outcome.answer);
+        outcome
+    }
+
+    fn hit_one(&self, bucket: &Bucket, cost: u64, time: &mut Time<'_>) -> Outcome {
+        loop {
+            let row = match self.engine.row(self.hash, time.now()) {
+                Ok(row) => row,
+                Err(answer) => {
+                    // No row was read: the views are those of a new key.
+                    let views = self.limits.views_of_new(cost);
+                    return Outcome { answer, views, permit: None, shared: false };
+                }
+            };
+            let Ok(take) = bucket::take(&row, 0, bucket, MILLI * cost, time) else {
+                continue;
+            };
+            let (answer, word, asked) = match take {
+                Take::Granted(word) => (Answer::Allowed, word, 0),
+                Take::Denied(word) => (Answer::Denied, word, cost),
+            };
+            let view = bucket_view(bucket, word, asked, time.now());
+            let shared = row.is_shared();
+            return Outcome { answer, views: Views::one(view), permit: None, shared };
+        }
+    }
+
+    /// What each limit would say to `cost`.
+    pub fn look(&self, cost: u64, now: u64) -> Views {
+        loop {
+            let Some(row) = self.engine.known_row(self.hash, now) else {
+                return self.limits.views_of_new(cost);
+            };
+            if let Ok(views) = self.limits.look(&row, cost, now) {
+                return views;
+            }
+        }
+    }
+
+    /// What is left in a row that was just charged. One that moved on since is idle again.
+    fn look_after(&self, row: &Row<'_>, now: u64) -> Views {
+        self.limits.look(row, 0, now).unwrap_or_else(|Moved| self.limits.views_of_new(0))
+    }
+
+    /// Spends without asking; see [`Engine::record`].
+    pub fn record(&self, cost: u64, time: &mut Time<'_>) -> Views {
+        if cost == 0 {
+            return self.look(0, time.now());
+        }
+        while let Ok(row) = self.engine.row(self.hash, time.now()) {
+            if self.limits.record(&row, cost, time).is_ok() {
+                return self.look_after(&row, time.now());
+            }
+        }
+        self.look(0, time.now())
+    }
+
+    /// Gives `cost` back, never above full.
+    pub fn refund(&self, cost: u64, time: &mut Time<'_>) {
+        if let Some(row) = self.engine.known_row(self.hash, time.now()) {
+            self.limits.refund(&row, cost, time);
+        }
+    }
+
+    /// Gives a slot back; see [`Engine::release`].
+    pub fn release(&self, permit: Permit) -> bool {
+        self.with_permit(permit, |row, at, permits| permits.release(row, at, permit))
+            .unwrap_or(false)
+    }
+
+    /// Starts a lease anew; see [`Engine::renew`].
+    pub fn renew(&self, permit: Permit, now: u64) -> Option<Permit> {
+        self.with_permit(permit, |row, at, permits| permits.renew(row, at, permit, now))?
+    }
+
+    fn with_permit<R>(
+        &self,
+        permit: Permit,
+        act: impl FnOnce(&Row<'_>, usize, &Permits) -> R,
+    ) -> Option<R> {
+        let row = match permit.shared {
+            true => self.engine.table.overflow(self.hash),
+            false => self.engine.table.find(self.hash)?,
+        };
+        let (at, permits) = self.limits.placed.iter().find_map(|placed| match &placed.cell {
+            Cell::Permits(permits) => Some((placed.at, permits)),
+            _ => None,
+        })?;
+        Some(act(&row, at, permits))
+    }
 }
 
 /// The answer to a hit on several parts, and what the limits of each say.
@@ -573,20 +621,29 @@ pub struct Together<const N: usize> {
     pub views: [Views; N],
     /// The slot that is held in each part that has a concurrent limit.
     pub permits: [Option<Permit>; N],
+    /// Whether a part's table is full, so that its key shares a row with others.
+    pub shared: bool,
+}
+
+impl Together<1> {
+    fn only(self) -> Outcome {
+        let ([views], [permit]) = (self.views, self.permits);
+        Outcome { answer: self.answer, views, permit, shared: self.shared }
+    }
 }
 
 /// Spends `cost` in every part or in none: for limits that are keyed differently.
 ///
 /// ```
 /// use std::time::Duration;
-/// use tidegate_core::{Answer, Clock, Engine, Limit, Limits, Options, Part, hit_together};
+/// use tidegate_core::{Answer, Clock, Engine, Limit, Limits, Options, Time, hit_together};
 ///
 /// let limits = |max| Limits::new(&[Limit::bucket(max, Duration::from_secs(60))]).unwrap();
 /// let each = Engine::new(limits(2), Options::default()).unwrap();
 /// let all = Engine::new(limits(3), Options::default()).unwrap();
 /// let hit = |who: &[u8]| {
-///     let parts = [Part { engine: &each, hash: each.hash(who) }, Part { engine: &all, hash: all.hash(b"") }];
-///     hit_together(&parts, 1, &Clock::System).answer
+///     let parts = [each.part(each.hash(who)), all.part(all.hash(b""))];
+///     hit_together(&parts, 1, &mut Time::read(&Clock::System)).answer
 /// };
 /// assert_eq!([hit(b"a"), hit(b"a"), hit(b"b")], [Answer::Allowed; 3]);
 /// assert_eq!(hit(b"b"), Answer::Denied);
@@ -595,19 +652,42 @@ pub struct Together<const N: usize> {
 pub fn hit_together<const N: usize>(
     parts: &[Part<'_>; N],
     cost: u64,
-    clock: &Clock,
+    time: &mut Time<'_>,
 ) -> Together<N> {
-    parts.iter().for_each(|part| part.engine.table.prefetch(part.hash));
-    let together = take_together(parts, cost, &mut Time::read(clock));
+    let together = take_together(parts, cost, time);
     parts.iter().for_each(|part| part.engine.count(together.answer));
+    together
+}
+
+/// What [`hit_together`] would say, changing nothing.
+pub fn peek_together<const N: usize>(
+    parts: &[Part<'_>; N],
+    cost: u64,
+    time: &Time<'_>,
+) -> Together<N> {
+    let now = time.now();
+    let mut together = look_only(parts, cost, now);
+    if together.answer == Answer::Allowed && cost > 0 {
+        let full = |part: &Part<'_>| match part.engine.on_full {
+            OnFull::Overflow => Answer::Allowed,
+            _ => part.engine.peek_full(part.hash, now),
+        };
+        let answers = parts.each_ref().map(full);
+        let counted = answers.contains(&Answer::Allowed);
+        together.answer = match answers.contains(&Answer::Full) {
+            true => Answer::Full,
+            false if counted => Answer::Allowed,
+            false => Answer::Uncounted,
+        };
+    }
     together
 }
 
 /// One attempt at all parts.
 enum Attempt<const N: usize> {
     Done(Together<N>),
-    /// Refused, by limits that say this.
-    Refused([Views; N]),
+    /// Refused, by limits that say this; and whether a row is shared.
+    Refused([Views; N], bool),
     /// Somebody else was quicker.
     Lost,
 }
@@ -617,23 +697,24 @@ fn take_together<const N: usize>(
     cost: u64,
     time: &mut Time<'_>,
 ) -> Together<N> {
-    if cost == 0 || parts.iter().any(|part| cost > part.engine.limits.smallest()) {
+    if cost == 0 || parts.iter().any(|part| cost > part.limits.smallest()) {
         return look_only(parts, cost, time.now());
     }
     // A lone cell can't be met half-taken: its refusal needs no second look unless it was mended.
-    let lone = N == 1 && parts.iter().all(|part| part.engine.limits.placed.len() == 1);
-    let denied = |views| Together { answer: Answer::Denied, views, permits: [None; N] };
+    let lone = N == 1 && parts.iter().all(|part| part.limits.placed.len() == 1);
+    let denied =
+        |views, shared| Together { answer: Answer::Denied, views, permits: [None; N], shared };
     let mut doubted = false;
     for _ in 0..ATTEMPTS {
         match attempt(parts, cost, time) {
             Attempt::Done(together) => return together,
-            Attempt::Refused(views) if doubted => {
-                return denied(views);
+            Attempt::Refused(views, shared) if doubted => {
+                return denied(views, shared);
             }
-            Attempt::Refused(views) => {
+            Attempt::Refused(views, shared) => {
                 doubted = true;
                 if !mend_together(parts, time) && lone {
-                    return denied(views);
+                    return denied(views, shared);
                 }
             }
             Attempt::Lost => {}
@@ -644,30 +725,32 @@ fn take_together<const N: usize>(
     if views.iter().all(Views::fits) && N > 0 {
         views[0].set_wait(1);
     }
-    denied(views)
+    // Nobody is to be punished for that.
+    denied(views, true)
 }
 
 /// What a hit gets that can't or need not be charged.
 fn look_only<const N: usize>(parts: &[Part<'_>; N], cost: u64, now: u64) -> Together<N> {
     let views = look_together(parts, cost, now);
-    let answers = || (0..N).map(|i| parts[i].engine.limits.judge(&views[i], cost));
+    let answers = || (0..N).map(|i| parts[i].limits.judge(&views[i], cost));
     let denied = answers().find(|answer| *answer == Answer::Denied);
     let worst = denied.or_else(|| answers().find(|answer| *answer == Answer::Cost));
-    Together { answer: worst.unwrap_or(Answer::Allowed), views, permits: [None; N] }
+    let answer = worst.unwrap_or(Answer::Allowed);
+    Together { answer, views, permits: [None; N], shared: false }
 }
 
 fn mend_together<const N: usize>(parts: &[Part<'_>; N], time: &mut Time<'_>) -> bool {
     let mut any = false;
     for part in parts {
         if let Some(row) = part.engine.known_row(part.hash, time.now()) {
-            any |= part.engine.limits.mend(&row, time).unwrap_or(true);
+            any |= part.limits.mend(&row, time).unwrap_or(true);
         }
     }
     any
 }
 
 fn look_together<const N: usize>(parts: &[Part<'_>; N], cost: u64, now: u64) -> [Views; N] {
-    std::array::from_fn(|i| parts[i].engine.look(parts[i].hash, cost, now))
+    std::array::from_fn(|i| parts[i].look(cost, now))
 }
 
 fn attempt<const N: usize>(parts: &[Part<'_>; N], cost: u64, time: &mut Time<'_>) -> Attempt<N> {
@@ -676,24 +759,33 @@ fn attempt<const N: usize>(parts: &[Part<'_>; N], cost: u64, time: &mut Time<'_>
     for (i, part) in parts.iter().enumerate() {
         match part.engine.row(part.hash, time.now()) {
             Ok(row) => rows[i] = Some(row),
-            Err(Answer::Uncounted) => views[i] = part.engine.limits.views_of_new(cost),
+            Err(Answer::Uncounted) => views[i] = part.limits.views_of_new(cost),
             Err(answer) => {
                 let views = look_together(parts, cost, time.now());
-                return Attempt::Done(Together { answer, views, permits: [None; N] });
+                return Attempt::Done(Together {
+                    answer,
+                    views,
+                    permits: [None; N],
+                    shared: false,
+                });
             }
         }
     }
     for (i, part) in parts.iter().enumerate() {
         let Some(row) = &rows[i] else { continue };
-        match part.engine.limits.look(row, cost, time.now()) {
+        match part.limits.look(row, cost, time.now()) {
             Ok(seen) => views[i] = seen,
             Err(Moved) => return Attempt::Lost,
         }
     }
     if !views.iter().all(Views::fits) {
-        return Attempt::Refused(views);
+        return Attempt::Refused(views, is_shared(&rows));
     }
     take_rows(parts, &rows, views, cost, time)
+}
+
+fn is_shared(rows: &[Option<Row<'_>>]) -> bool {
+    rows.iter().flatten().any(Row::is_shared)
 }
 
 fn take_rows<const N: usize>(
@@ -706,12 +798,12 @@ fn take_rows<const N: usize>(
     let mut taken: [Taken; N] = std::array::from_fn(|_| Taken::default());
     for i in 0..N {
         let Some(row) = &rows[i] else { continue };
-        match parts[i].engine.limits.take(row, cost, time) {
+        match parts[i].limits.take(row, cost, time) {
             Ok(Some(mine)) => taken[i] = mine,
             Ok(None) | Err(Moved) => {
                 for (back, row) in rows.iter().enumerate().take(i) {
                     let Some(row) = row else { continue };
-                    parts[back].engine.limits.give_back(row, &taken[back], cost, time);
+                    parts[back].limits.give_back(row, &taken[back], cost, time);
                 }
                 return Attempt::Lost;
             }
@@ -719,9 +811,10 @@ fn take_rows<const N: usize>(
     }
     for (i, row) in rows.iter().enumerate() {
         let Some(row) = row else { continue };
-        views[i] = parts[i].engine.look_after(row, time.now());
+        views[i] = parts[i].look_after(row, time.now());
     }
     let counted = rows.iter().any(Option::is_some);
     let answer = if counted { Answer::Allowed } else { Answer::Uncounted };
-    Attempt::Done(Together { answer, views, permits: taken.map(|t| t.permit) })
+    let shared = is_shared(rows);
+    Attempt::Done(Together { answer, views, permits: taken.map(|t| t.permit), shared })
 }

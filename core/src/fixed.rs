@@ -6,7 +6,7 @@
 //! The count is loaded before the span: an epoch that a count names was opened before.
 
 use crate::clock::Time;
-use crate::row::{Moved, Row};
+use crate::row::{Idle, Moved, Row, is_busy};
 use crate::stamp;
 
 pub(crate) const WORDS: usize = 2;
@@ -143,11 +143,11 @@ impl Fixed {
         !self.read(row, at, now).open
     }
 
-    /// Closes the span for good: of an idle key, or (`None`) of any.
-    pub(crate) fn freshen(&self, row: &Row<'_>, at: usize, idle_at: Option<u64>) -> bool {
+    /// Closes the span for good.
+    pub(crate) fn freshen(row: &Row<'_>, at: usize, idle: Idle<'_>) -> bool {
         loop {
             let span = Tagged(row.load(at));
-            if idle_at.is_some_and(|now| !self.is_idle(row, at, now)) {
+            if is_busy(idle) {
                 return false;
             }
             let (count, closed) = (row.load(at + 1), Tagged::new(span.epoch() + 1, 0));

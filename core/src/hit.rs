@@ -7,10 +7,12 @@
 //! what it took.
 
 use crate::clock::Time;
-use crate::limit::{Cell, Limits, MOST_LIMITS, Placed};
+use crate::counter::Counter;
+use crate::fixed::Fixed;
+use crate::limit::{Cell, Hull, Limits, MOST_LIMITS, Placed};
 use crate::permit::Permit;
-use crate::row::{Moved, Row};
-use crate::window::{Entry, Ring};
+use crate::row::{Idle, Moved, Row, Shape};
+use crate::window::{self, Entry, Ring};
 use crate::word::{Bucket, MILLI, Word};
 use crate::{NEVER, bucket};
 
@@ -25,6 +27,8 @@ pub struct View {
     pub remaining: u64,
     /// Nanoseconds until the cost asked about fits: 0 if it does, [`NEVER`] if it can't.
     pub wait: u64,
+    /// Nanoseconds until more than `remaining` is left: 0 if nothing is used.
+    pub more: u64,
     /// Nanoseconds until the whole quota is there again.
     pub reset: u64,
 }
@@ -80,12 +84,17 @@ pub(crate) struct Taken {
 }
 
 pub(crate) fn bucket_view(bucket: &Bucket, word: Word, cost: u64, now: u64) -> View {
-    let remaining = bucket.milli(word, now) / MILLI;
+    let (limit, remaining) = (bucket.burst(), bucket.milli(word, now) / MILLI);
+    let until = |tokens| match tokens <= limit {
+        true => bucket.wait(word, MILLI * tokens, now),
+        false => NEVER,
+    };
     View {
-        limit: bucket.burst(),
-        used: bucket.burst() - remaining,
+        limit,
+        used: limit - remaining,
         remaining,
-        wait: if cost > bucket.burst() { NEVER } else { bucket.wait(word, MILLI * cost, now) },
+        wait: until(cost),
+        more: if remaining < limit { until(remaining + 1) } else { 0 },
         reset: bucket.until_full(word, now),
     }
 }
@@ -103,7 +112,7 @@ impl Limits {
         }
         for (view, stated) in views.views.iter_mut().zip(&self.stated) {
             if stated.max == 0 {
-                *view = View { wait: NEVER, reset: view.reset, ..View::default() };
+                *view = View { wait: NEVER, more: NEVER, reset: view.reset, ..View::default() };
             }
         }
         row.check()?;
@@ -112,9 +121,9 @@ impl Limits {
 
     fn look_at(&self, placed: &Placed, row: &Row<'_>, cost: u64, now: u64, views: &mut [View]) {
         let (at, index) = (placed.at, placed.index);
-        let of = |max: u64, used: u64, wait: u64, reset: u64| {
+        let of = |max: u64, used: u64, wait: u64, more: u64, reset: u64| {
             let wait = if cost > max { NEVER } else { wait };
-            View { limit: max, used, remaining: max.saturating_sub(used), wait, reset }
+            View { limit: max, used, remaining: max.saturating_sub(used), wait, more, reset }
         };
         match &placed.cell {
             Cell::Bucket(bucket) => {
@@ -124,29 +133,31 @@ impl Limits {
                 let cells = counter.read(row, at, now);
                 let wait = if cost > counter.max { NEVER } else { counter.wait(&cells, cost) };
                 let (used, reset) = (counter.used(&cells), counter.until_clear(&cells));
-                views[index] = of(counter.max, used, wait, reset);
+                let one_more = counter.max.saturating_sub(used) + 1;
+                let more = if used == 0 { 0 } else { counter.wait(&cells, one_more) };
+                views[index] = of(counter.max, used, wait, more, reset);
             }
             Cell::Fixed(fixed) => {
                 let spent = fixed.read(row, at, now);
                 let reset = fixed.until_over(&spent, now);
                 let wait = if spent.used.saturating_add(cost) > fixed.max { reset } else { 0 };
-                views[index] = of(fixed.max, spent.used, wait, reset);
+                views[index] = of(fixed.max, spent.used, wait, reset, reset);
             }
             Cell::Permits(permits) => {
                 let held = permits.held(row, at, now);
-                let wait = match cost {
-                    0 => 0,
-                    _ => permits.until_held(row, at, permits.max - 1, now),
-                };
-                let reset = permits.until_held(row, at, 0, now);
+                let until = |goal| permits.until_held(row, at, goal, now);
+                let wait = if cost == 0 { 0 } else { until(permits.max - 1) };
+                let more = until(held.saturating_sub(1).min(permits.max - 1));
                 let remaining = permits.max.saturating_sub(held);
-                views[index] = View { limit: permits.max, used: held, remaining, wait, reset };
+                let reset = until(0);
+                views[index] =
+                    View { limit: permits.max, used: held, remaining, wait, more, reset };
             }
             Cell::Ring { slots, windows } => {
                 let ring = Ring::new(row, at, *slots);
                 for window in windows {
-                    let (used, wait, reset) = ring.view(window, cost, now);
-                    views[window.index] = of(window.max, used, wait, reset);
+                    let (used, wait, more, reset) = ring.view(window, cost, now);
+                    views[window.index] = of(window.max, used, wait, more, reset);
                 }
             }
         }
@@ -295,35 +306,77 @@ impl Limits {
             }
         })
     }
+}
 
-    /// Whether the row gives its key the same rights as a new one.
-    pub(crate) fn is_idle(&self, row: &Row<'_>, now: u64) -> bool {
-        self.placed.iter().all(|placed| match &placed.cell {
-            Cell::Bucket(bucket) => bucket.is_idle(Word(row.load(placed.at)), now),
-            Cell::Counter(counter) => counter.is_idle(row, placed.at, now),
-            Cell::Fixed(fixed) => fixed.is_idle(row, placed.at, now),
-            Cell::Permits(permits) => permits.held(row, placed.at, now) == 0,
-            Cell::Ring { slots, windows } => {
-                Ring::new(row, placed.at, *slots).is_idle(windows, now)
-            }
-        })
+impl Placed {
+    fn is_idle(&self, row: &Row<'_>, now: u64) -> bool {
+        match &self.cell {
+            Cell::Bucket(bucket) => bucket.is_idle(Word(row.load(self.at)), now),
+            Cell::Counter(counter) => counter.is_idle(row, self.at, now),
+            Cell::Fixed(fixed) => fixed.is_idle(row, self.at, now),
+            Cell::Permits(permits) => permits.held(row, self.at, now) == 0,
+            Cell::Ring { slots, windows } => Ring::new(row, self.at, *slots).is_idle(windows, now),
+        }
     }
+}
 
-    /// Makes every state word fresh, in a way that fails any hit that is under way. With `idle`
-    /// only what is idle, and false as soon as something is not.
-    pub(crate) fn freshen(&self, row: &Row<'_>, incarnation: u64, idle: bool, now: u64) -> bool {
-        let idle_at = idle.then_some(now);
-        self.placed.iter().all(|placed| {
-            let at = placed.at;
-            match &placed.cell {
-                Cell::Bucket(bucket) => bucket::freshen(row, at, bucket, incarnation, idle_at),
-                Cell::Counter(counter) => counter.freshen(row, at, incarnation, idle_at),
-                Cell::Fixed(fixed) => fixed.freshen(row, at, idle_at),
-                Cell::Permits(permits) => permits.freshen(row, at, idle_at),
-                Cell::Ring { slots, windows } => {
-                    Ring::new(row, at, *slots).freshen(windows, idle, now)
-                }
+/// Whether a row is as a new key's by all of these numbers.
+fn is_idle_by<'l>(mut all: impl Iterator<Item = &'l Limits>, row: &Row<'_>, now: u64) -> bool {
+    all.all(|limits| limits.placed.iter().all(|placed| placed.is_idle(row, now)))
+}
+
+/// As [`Shape::freshen`], for numbers of one shape.
+fn freshen_by<'l>(
+    all: impl Iterator<Item = &'l Limits> + Clone,
+    row: &Row<'_>,
+    incarnation: u64,
+    idle: bool,
+    now: u64,
+) -> bool {
+    let Some(first) = all.clone().next() else { return true };
+    let longest = || {
+        let keep = |l: &Limits| match l.placed.last().map(|placed| &placed.cell) {
+            Some(Cell::Ring { windows, .. }) => window::longest(windows),
+            _ => 0,
+        };
+        all.clone().map(keep).max().unwrap_or(0)
+    };
+    first.placed.iter().enumerate().all(|(i, placed)| {
+        let judge = || all.clone().all(|limits| limits.placed[i].is_idle(row, now));
+        let (at, idle_now): (usize, Idle<'_>) = (placed.at, idle.then_some(&judge));
+        match &placed.cell {
+            Cell::Bucket(_) => bucket::freshen(row, at, incarnation, idle_now),
+            Cell::Counter(_) => Counter::freshen(row, at, incarnation, idle_now),
+            Cell::Fixed(_) => Fixed::freshen(row, at, idle_now),
+            Cell::Permits(permits) => permits.freshen(row, at, idle.then_some(now)),
+            Cell::Ring { slots, .. } => {
+                Ring::new(row, at, *slots).freshen(longest(), now, idle_now)
             }
-        })
+        }
+    })
+}
+
+impl Shape for Limits {
+    fn row_words(&self) -> usize {
+        Limits::row_words(self)
+    }
+    fn is_idle(&self, row: &Row<'_>, now: u64) -> bool {
+        is_idle_by(std::iter::once(self), row, now)
+    }
+    fn freshen(&self, row: &Row<'_>, incarnation: u64, idle: bool, now: u64) -> bool {
+        freshen_by(std::iter::once(self), row, incarnation, idle, now)
+    }
+}
+
+/// A row may go to another key if it is idle by all the numbers that it may be judged by.
+impl Shape for Hull {
+    fn row_words(&self) -> usize {
+        self.own().row_words()
+    }
+    fn is_idle(&self, row: &Row<'_>, now: u64) -> bool {
+        is_idle_by(self.all(), row, now)
+    }
+    fn freshen(&self, row: &Row<'_>, incarnation: u64, idle: bool, now: u64) -> bool {
+        freshen_by(self.all(), row, incarnation, idle, now)
     }
 }

@@ -31,6 +31,7 @@ mod counters;
 mod engine;
 mod fixed;
 mod hit;
+mod ledger;
 mod limit;
 mod memory;
 mod penalty;
@@ -46,16 +47,18 @@ mod word;
 #[cfg(test)]
 mod tests;
 
-pub use clock::{Clock, ManualClock};
+pub use clock::{Clock, ManualClock, Time};
 pub use counters::Count;
 pub use engine::{
     Answer, Engine, OnFull, Options, OutOfMemory, Outcome, Part, Together, hit_together,
+    peek_together,
 };
 pub use hit::{View, Views};
+pub use ledger::{IdleNotes, Ledger};
 pub use limit::{
     Algorithm, Error, LONGEST, Limit, Limits, MOST, MOST_EXACT, MOST_LIMITS, SHORTEST,
 };
-pub use penalty::{Alert, Penalty};
+pub use penalty::{Alert, Penalty, Spent, Until};
 pub use permit::Permit;
 pub use table::Hash;
 

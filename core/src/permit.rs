@@ -171,7 +171,8 @@ impl Permits {
         micros * stamp::MICRO - now % stamp::MICRO
     }
 
-    /// Frees every slot: of an idle key, or (`None`) of any.
+    /// Frees every slot: of an idle key, or (`None`) of any. (What is held does not depend on the
+    /// numbers, so each slot can be judged alone.)
     pub(crate) fn freshen(&self, row: &Row<'_>, at: usize, idle_at: Option<u64>) -> bool {
         (at..at + self.slots).all(|i| {
             loop {

@@ -125,6 +125,27 @@ pub(crate) fn step(cell: &AtomicU64, from: KeyWord, to: KeyWord) -> Result<KeyWo
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Moved;
 
+/// Whether the words about to be made fresh are idle; `None` where they are cleared in any case.
+///
+/// Asked after the word was loaded that is then swapped, so the answer is about that word: had it
+/// changed in between, the swap fails.
+pub(crate) type Idle<'a> = Option<&'a dyn Fn() -> bool>;
+
+pub(crate) fn is_busy(idle: Idle<'_>) -> bool {
+    idle.is_some_and(|idle| !idle())
+}
+
+/// What the rows of a table hold: how wide they are, and when they may go to another key.
+pub(crate) trait Shape {
+    /// Words of a row: the key's and the state's.
+    fn row_words(&self) -> usize;
+    /// Whether the row gives its key the same rights as a new one.
+    fn is_idle(&self, row: &Row<'_>, now: u64) -> bool;
+    /// Makes every state word fresh, in a way that fails any hit that is under way. With `idle`
+    /// only what is idle, and false as soon as something is not.
+    fn freshen(&self, row: &Row<'_>, incarnation: u64, idle: bool, now: u64) -> bool;
+}
+
 /// What [`Row::update`] does with a word that it was shown.
 pub(crate) enum Step<R> {
     Write(u64, R),

@@ -16,9 +16,8 @@
 //! by word (each only if still idle), handed to the new key as *pending*, and settled like any claim.
 //! A live key's row is never taken.
 
-use crate::limit::Limits;
 use crate::memory::{LINE_WORDS, Words};
-use crate::row::{KeyWord, Row, State, step};
+use crate::row::{KeyWord, Row, Shape, State, step};
 use crate::sync::{AtomicU64, Ordering, fence};
 
 /// How many rows a key may lie in. At two thirds full the longest way seen in 50 tables of a million
@@ -108,14 +107,14 @@ pub(crate) struct Table {
 
 impl Table {
     /// A table with room for `capacity` live keys, or `None` without memory.
-    pub(crate) fn new(capacity: usize, limits: &Limits) -> Option<Table> {
+    pub(crate) fn new(capacity: usize, limits: &impl Shape) -> Option<Table> {
         let rows = capacity.max(1).checked_mul(3)?.div_ceil(2);
         // Beyond any address space: so that sizes can be multiplied below.
         rows.checked_mul(16 * limits.row_words()).filter(|&bytes| bytes < 1 << 47)?;
         Table::with_rows(rows, limits)
     }
 
-    pub(crate) fn with_rows(rows: usize, limits: &Limits) -> Option<Table> {
+    pub(crate) fn with_rows(rows: usize, limits: &impl Shape) -> Option<Table> {
         let layout = Layout::new(rows, limits.row_words());
         let overflow = Words::zeroed(OVERFLOW_ROWS * limits.row_words())?;
         let table = Table {
@@ -239,7 +238,7 @@ impl Table {
     pub(crate) fn find_or_insert(
         &self,
         hash: Hash,
-        limits: &Limits,
+        limits: &impl Shape,
         now: u64,
     ) -> Result<(Row<'_>, Found), Full> {
         match self.look(hash) {
@@ -287,7 +286,7 @@ impl Table {
 
     /// Whether a new key would find a place.
     #[cold]
-    pub(crate) fn has_room(&self, hash: Hash, limits: &Limits, now: u64) -> bool {
+    pub(crate) fn has_room(&self, hash: Hash, limits: &impl Shape, now: u64) -> bool {
         let home = self.home(hash);
         (0..self.span).any(|distance| {
             let place = self.place(home, distance);
@@ -307,7 +306,7 @@ impl Table {
         &self,
         hash: Hash,
         mut look: Look,
-        limits: &Limits,
+        limits: &impl Shape,
         now: u64,
     ) -> Result<(Row<'_>, Found), Full> {
         for _ in 0..ROUNDS {
@@ -386,7 +385,7 @@ impl Table {
     fn take_over(
         &self,
         hash: Hash,
-        limits: &Limits,
+        limits: &impl Shape,
         now: u64,
     ) -> Result<Option<(usize, KeyWord)>, Full> {
         let home = self.home(hash);
@@ -412,7 +411,13 @@ impl Table {
     }
 
     /// Seals a live row and makes it fresh, if it is idle and stays so.
-    fn seal_idle(&self, place: usize, live: KeyWord, limits: &Limits, now: u64) -> Option<KeyWord> {
+    fn seal_idle(
+        &self,
+        place: usize,
+        live: KeyWord,
+        limits: &impl Shape,
+        now: u64,
+    ) -> Option<KeyWord> {
         if !limits.is_idle(&self.row(place, live), now) {
             return None;
         }
@@ -425,7 +430,7 @@ impl Table {
     }
 
     /// Frees every idle row, and says how many.
-    pub(crate) fn prune(&self, limits: &Limits, now: u64) -> usize {
+    pub(crate) fn prune(&self, limits: &impl Shape, now: u64) -> usize {
         let free = |place: &usize| {
             let word = self.load_key(*place);
             if word.state() != State::Live {
@@ -438,7 +443,7 @@ impl Table {
     }
 
     /// Forgets a key. A hit that comes in between makes it start over, a bounded number of times.
-    pub(crate) fn reset(&self, hash: Hash, limits: &Limits, now: u64) {
+    pub(crate) fn reset(&self, hash: Hash, limits: &impl Shape, now: u64) {
         for _ in 0..ROUNDS {
             let Some(row) = self.find(hash) else { return };
             if self.clear(&row, State::Live, limits, now) {
@@ -448,7 +453,7 @@ impl Table {
     }
 
     /// Forgets all keys.
-    pub(crate) fn reset_all(&self, limits: &Limits, now: u64) {
+    pub(crate) fn reset_all(&self, limits: &impl Shape, now: u64) {
         for place in 0..self.layout.rows {
             for _ in 0..ROUNDS {
                 let word = self.load_key(place);
@@ -465,7 +470,7 @@ impl Table {
     }
 
     /// Seals the row, makes it fresh and moves it on. False if somebody came in between.
-    fn clear(&self, row: &Row<'_>, then: State, limits: &Limits, now: u64) -> bool {
+    fn clear(&self, row: &Row<'_>, then: State, limits: &impl Shape, now: u64) -> bool {
         let Ok(sealed) = step(row.key, row.seen(), row.seen().then(State::Sealed)) else {
             return false;
         };
@@ -491,7 +496,7 @@ impl Table {
 
     /// Forgets a key and frees its row.
     #[cfg(all(test, loom))]
-    pub(crate) fn free(&self, hash: Hash, limits: &Limits, now: u64) {
+    pub(crate) fn free(&self, hash: Hash, limits: &impl Shape, now: u64) {
         if let Some(row) = self.find(hash) {
             self.clear(&row, State::Free, limits, now);
         }
@@ -509,7 +514,7 @@ mod tests {
 
     use super::*;
     use crate::clock::{Clock, Time};
-    use crate::limit::Limit;
+    use crate::limit::{Limit, Limits};
 
     #[test]
     fn a_reset_that_slept_leaves_the_rows_new_owner_alone() {

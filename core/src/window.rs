@@ -33,7 +33,7 @@
 //!   which stands still while hits and refunds go on.
 
 use crate::clock::Time;
-use crate::row::{Moved, Row};
+use crate::row::{Idle, Moved, Row, is_busy};
 use crate::stamp;
 use crate::sync::Ordering;
 
@@ -400,26 +400,21 @@ impl<'r> Ring<'r> {
 
     /// Whether nothing counts any more.
     pub(crate) fn is_idle(&self, windows: &[Window], now: u64) -> bool {
-        self.is_idle_at(self.tip().position, windows, now)
-    }
-
-    fn is_idle_at(&self, position: u64, windows: &[Window], now: u64) -> bool {
-        let keep = longest(windows);
+        let (position, keep) = (self.tip().position, longest(windows));
         if !self.is_plain(position) {
             return !self.entries(position).any(|(_, slot)| slot.is_within(keep, now));
         }
         self.newest(position).is_none_or(|s| stamp::age(s, now) >= keep as i64)
     }
 
-    /// Empties the log: one that is idle, or any.
-    pub(crate) fn freshen(&self, windows: &[Window], idle: bool, now: u64) -> bool {
+    /// Empties the log. `keep` is the longest that any entry may count.
+    pub(crate) fn freshen(&self, keep: u64, now: u64, idle: Idle<'_>) -> bool {
         loop {
             let tip = self.tip();
-            let busy = idle && !self.is_idle_at(tip.position, windows, now);
-            if busy || self.row.check().is_err() {
+            if is_busy(idle) || self.row.check().is_err() {
                 return false;
             }
-            let expired = (now / stamp::MICRO).wrapping_sub(longest(windows));
+            let expired = (now / stamp::MICRO).wrapping_sub(keep);
             if self.put(tip, 1, expired).is_some() {
                 self.raise(BASE, tip.position + 1);
                 return true;
@@ -427,9 +422,9 @@ impl<'r> Ring<'r> {
         }
     }
 
-    /// What a window holds, how long `cost` has to wait, and when it is empty.
-    pub(crate) fn view(&self, window: &Window, cost: u64, now: u64) -> (u64, u64, u64) {
-        let mut view = (0, 0, 0);
+    /// What a window holds, how long `cost` and one more unit have to wait, and when it is empty.
+    pub(crate) fn view(&self, window: &Window, cost: u64, now: u64) -> (u64, u64, u64, u64) {
+        let mut view = (0, 0, 0, 0);
         for _ in 0..LOOKS {
             let tip = self.tip();
             view = self.view_at(tip.position, window, cost, now);
@@ -440,20 +435,22 @@ impl<'r> Ring<'r> {
         view
     }
 
-    fn view_at(&self, position: u64, window: &Window, cost: u64, now: u64) -> (u64, u64, u64) {
+    fn view_at(&self, position: u64, window: &Window, cost: u64, now: u64) -> (u64, u64, u64, u64) {
         let used = self.used(position, window.per_us, now);
         let wait = self.wait(position, window, cost, now);
+        let one_more = window.max.saturating_sub(used) + 1;
+        let more = if used == 0 { 0 } else { self.wait(position, window, one_more, now) };
         let counting = |(_, slot): &(u64, Slot)| slot.weight() != 0;
         let last = match self.is_plain(position) {
             true => self.newest(position),
             false => self.entries(position).filter(counting).map(|(_, s)| s.stamp()).reduce(later),
         };
         let reset = last.map_or(0, |s| stamp::until_age(s, window.per_us, now));
-        (used, wait, reset)
+        (used, wait, more, reset)
     }
 }
 
-fn longest(windows: &[Window]) -> u64 {
+pub(crate) fn longest(windows: &[Window]) -> u64 {
     windows.iter().map(|w| w.per_us).max().unwrap_or(0)
 }
 

@@ -9,7 +9,7 @@ use std::cell::Cell;
 use std::time::Duration;
 
 use tidegate_core::{
-    Answer, Clock, Count, Engine, Limit, Limits, OnFull, Options, Part, hit_together,
+    Answer, Clock, Count, Engine, Limit, Limits, OnFull, Options, Time, hit_together,
 };
 
 /// The system's allocator, with a count for each thread, so that tests may run side by side.
@@ -171,8 +171,8 @@ fn hits_on_parts_and_on_keys_of_parts_allocate_nothing() {
     let count = allocations(|| {
         for number in 0..500 {
             let hash = each.hash_parts(&[b"telegram", b"bot", &key(number)]);
-            let parts = [Part { engine: &each, hash }, Part { engine: &all, hash: all.hash(b"") }];
-            let answer = hit_together(&parts, 1, &clock).answer;
+            let parts = [each.part(hash), all.part(all.hash(b""))];
+            let answer = hit_together(&parts, 1, &mut Time::read(&clock)).answer;
             assert!(matches!(answer, Answer::Allowed | Answer::Denied));
             _ = each.allow_hashed(hash);
         }

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 
 use tidegate_core::{
-    Algorithm, Clock, Count, Engine, Limit, Limits, ManualClock, OnFull, Options, Part,
+    Algorithm, Clock, Count, Engine, Limit, Limits, ManualClock, OnFull, Options, Time,
     hit_together,
 };
 
@@ -613,11 +613,8 @@ fn parts_in_different_tables_are_charged_alike_after_any_race() {
         let mut dice = Dice::new(thread);
         for _ in 0..20_000 {
             let number = dice.below(100);
-            let parts = [
-                Part { engine: &each, hash: each.hash(&key(number)) },
-                Part { engine: &all, hash: all.hash(b"") },
-            ];
-            let allowed = hit_together(&parts, 1, &clock).answer.is_allowed();
+            let parts = [each.part(each.hash(&key(number))), all.part(all.hash(b""))];
+            let allowed = hit_together(&parts, 1, &mut Time::read(&clock)).answer.is_allowed();
             granted[number].fetch_add(usize::from(allowed), SeqCst);
         }
     });

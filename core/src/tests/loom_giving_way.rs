@@ -2,9 +2,9 @@
 
 use super::setting::{SECOND, both, bucket, key, model, table};
 use crate::clock::{Clock, Time};
-use crate::row::{Moved, Row, State, step};
+use crate::row::{Moved, Row, Shape, State, step};
 use crate::table::{Hash, Table};
-use crate::word::{Bucket, MILLI};
+use crate::word::{Bucket, MILLI, Word};
 use crate::{Limits, bucket};
 
 /// A moment at which what was spent at [`EARLY`] has come back.
@@ -141,7 +141,8 @@ fn stopped_takeover(shared: &Shared, stop: Stop) {
     };
     for at in 0..words {
         let numbers = Bucket::new(1, SECOND, 1).unwrap();
-        if !bucket::freshen(&row, at, &numbers, sealed.sequence(), Some(LATE)) {
+        let idle = || numbers.is_idle(Word(row.load(at)), LATE);
+        if !bucket::freshen(&row, at, sealed.sequence(), Some(&idle)) {
             return;
         }
     }

@@ -11,6 +11,8 @@ mod loom_giving_way;
 #[cfg(loom)]
 mod loom_insert;
 #[cfg(loom)]
+mod loom_ledger;
+#[cfg(loom)]
 mod loom_rule;
 #[cfg(loom)]
 mod loom_window;

@@ -1,0 +1,176 @@
+//! Notes on keys: a few words each, whose meaning is the caller's.
+//!
+//! A table like the engine's, by the same row protocol, for what a key's denials and spending lead
+//! to. Keys without notes have no row, so the table stays small and near. The caller says with
+//! each call when notes are *idle*, that is worth as much as none: such a row may go to another key.
+//!
+//! A note has 60 bits; the lowest four of its word are the row's incarnation, so that a thread which
+//! slept since a row's earlier life can't take a note for the one that it saw then.
+
+use crate::engine::{OutOfMemory, hasher};
+use crate::row::{Row, Shape, Step, is_busy};
+use crate::table::{Hash, Table};
+
+const INCARNATION_BITS: u32 = 4;
+const INCARNATION: u64 = (1 << INCARNATION_BITS) - 1;
+
+/// When the notes of a key are worth as much as none.
+pub type IdleNotes<'a, const W: usize> = &'a dyn Fn(&[u64; W]) -> bool;
+
+/// `W` notes of 60 bits for each key that has any.
+///
+/// ```
+/// use tidegate_core::Ledger;
+///
+/// let ledger: Ledger<1> = Ledger::new(100, 7).unwrap();
+/// let alice = ledger.hash_parts(&[b"alice"]);
+/// let idle = |notes: &[u64; 1]| notes[0] == 0;
+/// assert_eq!(ledger.read(alice), None);
+/// assert_eq!(ledger.update(alice, 0, &idle, |note| (note + 5, note)), Some(0));
+/// assert_eq!(ledger.read(alice), Some([5]));
+/// ledger.reset(alice);
+/// assert_eq!(ledger.prune(&idle), 1);
+/// ```
+#[derive(Debug)]
+pub struct Ledger<const W: usize> {
+    table: Table,
+    hasher: ahash::RandomState,
+}
+
+/// What the table has to know about rows of notes.
+struct Notes<'a, const W: usize>(IdleNotes<'a, W>);
+
+fn notes<const W: usize>(row: &Row<'_>) -> [u64; W] {
+    std::array::from_fn(|at| row.load(at) >> INCARNATION_BITS)
+}
+
+impl<const W: usize> Shape for Notes<'_, W> {
+    fn row_words(&self) -> usize {
+        1 + W
+    }
+    fn is_idle(&self, row: &Row<'_>, _now: u64) -> bool {
+        (self.0)(&notes(row))
+    }
+    fn freshen(&self, row: &Row<'_>, incarnation: u64, idle: bool, now: u64) -> bool {
+        let judge = || self.is_idle(row, now);
+        (0..W).all(|at| {
+            loop {
+                let seen = row.load(at);
+                if is_busy(idle.then_some(&judge)) || row.check().is_err() {
+                    return false;
+                }
+                if row.replace(at, seen, incarnation & INCARNATION).is_ok() {
+                    return true;
+                }
+            }
+        })
+    }
+}
+
+/// For rows that are cleared whatever they hold.
+fn never<const W: usize>(_: &[u64; W]) -> bool {
+    false
+}
+
+impl<const W: usize> Ledger<W> {
+    /// A ledger with room for `capacity` keys, which hashes as an engine of this seed does.
+    ///
+    /// # Errors
+    /// If memory for the table can't be had.
+    pub fn new(capacity: usize, seed: u64) -> Result<Ledger<W>, OutOfMemory> {
+        let error = OutOfMemory { capacity, row_words: 1 + W };
+        let table = Table::new(capacity, &Notes(&never::<W>)).ok_or(error)?;
+        Ok(Ledger { table, hasher: hasher(Some(seed)) })
+    }
+
+    /// The hash of a key, as [`Engine::hash_parts`](crate::Engine::hash_parts).
+    pub fn hash_parts(&self, parts: &[&[u8]]) -> Hash {
+        crate::engine::hash_parts(&self.hasher, parts)
+    }
+
+    /// The notes on a key, if there are any.
+    pub fn read(&self, hash: Hash) -> Option<[u64; W]> {
+        loop {
+            let row = self.table.find(hash)?;
+            let seen = notes(&row);
+            if row.check().is_ok() {
+                return Some(seen);
+            }
+        }
+    }
+
+    /// Changes a note by `change`, which says what it becomes and what to return; it may be asked
+    /// again if others are at it. Makes a row if need be; `None` if every place is taken.
+    pub fn update<R>(
+        &self,
+        hash: Hash,
+        at: usize,
+        idle: IdleNotes<'_, W>,
+        mut change: impl FnMut(u64) -> (u64, R),
+    ) -> Option<R> {
+        loop {
+            let (row, _) = self.table.find_or_insert(hash, &Notes(idle), 0).ok()?;
+            if let Some(result) = change_in(&row, at, &mut change) {
+                return Some(result);
+            }
+        }
+    }
+
+    /// As [`Ledger::update`], for a key that has notes; `None` if it has none.
+    pub fn update_known<R>(
+        &self,
+        hash: Hash,
+        at: usize,
+        mut change: impl FnMut(u64) -> (u64, R),
+    ) -> Option<R> {
+        loop {
+            let row = self.table.find(hash)?;
+            if let Some(result) = change_in(&row, at, &mut change) {
+                return Some(result);
+            }
+        }
+    }
+
+    /// Forgets a key's notes.
+    pub fn reset(&self, hash: Hash) {
+        self.table.reset(hash, &Notes(&never::<W>), 0);
+    }
+
+    /// Forgets all notes.
+    pub fn reset_all(&self) {
+        self.table.reset_all(&Notes(&never::<W>), 0);
+    }
+
+    /// Drops idle rows, and says how many.
+    pub fn prune(&self, idle: IdleNotes<'_, W>) -> usize {
+        self.table.prune(&Notes(idle), 0)
+    }
+
+    /// Rows in use.
+    pub fn len(&self) -> usize {
+        self.table.len()
+    }
+
+    /// Whether nobody has notes.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Bytes of all rows, fixed from the start.
+    pub fn bytes(&self) -> usize {
+        self.table.bytes()
+    }
+}
+
+/// One change of one note; `None` if the row is another's by now.
+fn change_in<R>(row: &Row<'_>, at: usize, change: &mut impl FnMut(u64) -> (u64, R)) -> Option<R> {
+    let step = |seen: u64| {
+        let (note, result) = change(seen >> INCARNATION_BITS);
+        match note << INCARNATION_BITS | seen & INCARNATION {
+            same if same == seen => Step::Keep(result),
+            next => Step::Write(next, result),
+        }
+    };
+    let mut step = step;
+    row.steadily(|row| row.update(at, &mut step)).ok()
+}
