@@ -25,7 +25,7 @@ pub enum Count {
     Evicted,
 }
 
-const COUNTS: usize = 5;
+pub(crate) const COUNTS: usize = 5;
 const LINES: usize = 64;
 /// The line of a thread that has none of its own, or not asked yet.
 const NONE: usize = LINES;
@@ -62,24 +62,41 @@ impl Drop for Lease {
     }
 }
 
-type Line = [PlainU64; COUNTS];
+type Line<const N: usize> = [PlainU64; N];
 
-/// The counts of one engine.
-#[derive(Debug)]
-pub(crate) struct Counters {
-    lines: Box<[CachePadded<Line>; LINES]>,
-    /// For threads that found no line free.
-    shared: CachePadded<Line>,
+fn line<const N: usize>() -> CachePadded<Line<N>> {
+    CachePadded::new(std::array::from_fn(|_| PlainU64::new(0)))
 }
 
-impl Counters {
-    pub(crate) fn new() -> Counters {
-        let lines = Box::new(std::array::from_fn(|_| CachePadded::default()));
-        Counters { lines, shared: CachePadded::default() }
+/// `N` counts that many threads add to.
+///
+/// ```
+/// let counters = tidegate_core::Counters::<2>::new();
+/// counters.add(1);
+/// assert_eq!((counters.sum(0), counters.sum(1)), (0, 1));
+/// ```
+#[derive(Debug)]
+pub struct Counters<const N: usize> {
+    lines: Box<[CachePadded<Line<N>>]>,
+    /// For threads that found no line free.
+    shared: CachePadded<Line<N>>,
+}
+
+impl<const N: usize> Default for Counters<N> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<const N: usize> Counters<N> {
+    /// All at 0.
+    pub fn new() -> Self {
+        Counters { lines: (0..LINES).map(|_| line()).collect(), shared: line() }
     }
 
+    /// Adds one to a count below `N`.
     #[inline(always)]
-    pub(crate) fn add(&self, count: Count) {
+    pub fn add(&self, count: usize) {
         match self.lines.get(LINE.get()) {
             Some(line) => add_alone(line, count),
             None => self.add_slowly(count),
@@ -88,26 +105,27 @@ impl Counters {
 
     /// The first count of a thread claims its line; one that is ending, or got none, shares.
     #[cold]
-    fn add_slowly(&self, count: Count) {
+    fn add_slowly(&self, count: usize) {
         let claimed = LEASE.try_with(|lease| lease.0).unwrap_or(NONE);
         LINE.set(claimed);
         match self.lines.get(claimed) {
             Some(line) => add_alone(line, count),
             // ORDERING: Relaxed; a count orders nothing.
-            None => drop(self.shared[count as usize].fetch_add(1, Ordering::Relaxed)),
+            None => drop(self.shared[count].fetch_add(1, Ordering::Relaxed)),
         }
     }
 
-    pub(crate) fn sum(&self, count: Count) -> u64 {
+    /// What a count has come to.
+    pub fn sum(&self, count: usize) -> u64 {
         let lines = self.lines.iter().chain([&self.shared]);
         // ORDERING: Relaxed; a sum taken while threads count is as good as any moment's.
-        lines.map(|line| line[count as usize].load(Ordering::Relaxed)).sum()
+        lines.map(|line| line[count].load(Ordering::Relaxed)).sum()
     }
 }
 
 #[inline(always)]
-fn add_alone(line: &Line, count: Count) {
-    let cell = &line[count as usize];
+fn add_alone<const N: usize>(line: &Line<N>, count: usize) {
+    let cell = &line[count];
     // ORDERING: Relaxed; only this thread writes here.
     cell.store(cell.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
 }
@@ -118,18 +136,18 @@ mod tests {
 
     #[test]
     fn nothing_is_lost_with_more_threads_than_lines() {
-        let counters = Counters::new();
+        let counters = Counters::<COUNTS>::new();
         let barrier = std::sync::Barrier::new(100);
         std::thread::scope(|s| {
             for _ in 0..100 {
                 s.spawn(|| {
                     barrier.wait();
-                    (0..10_000).for_each(|_| counters.add(Count::Allowed));
+                    (0..10_000).for_each(|_| counters.add(Count::Allowed as usize));
                     barrier.wait();
                 });
             }
         });
-        assert_eq!(counters.sum(Count::Allowed), 1_000_000);
-        assert_eq!(counters.sum(Count::Denied), 0);
+        assert_eq!(counters.sum(Count::Allowed as usize), 1_000_000);
+        assert_eq!(counters.sum(Count::Denied as usize), 0);
     }
 }

@@ -6,12 +6,12 @@ use ahash::RandomState;
 
 use crate::bucket::{self, Quick, Take};
 use crate::clock::{Clock, Time};
-use crate::counters::{Count, Counters};
+use crate::counters::{COUNTS, Count, Counters};
 use crate::hit::{Taken, View, Views, bucket_view};
 use crate::limit::{Cell, Hull, Limits};
 use crate::permit::{Permit, Permits};
 use crate::row::{Moved, Row};
-use crate::table::{Found, Full, Hash, Table};
+use crate::table::{Found, Full, Hash, Table, bytes_for};
 use crate::word::{Bucket, MILLI};
 
 /// How many keys of a batch are hashed and fetched before they are judged, by one reading of the clock.
@@ -130,7 +130,7 @@ pub struct Engine {
     hasher: RandomState,
     on_full: OnFull,
     capacity: usize,
-    counters: Counters,
+    counters: Counters<COUNTS>,
 }
 
 impl Engine {
@@ -153,6 +153,11 @@ impl Engine {
             capacity,
             counters: Counters::new(),
         })
+    }
+
+    /// What [`Engine::bytes`] of such an engine will be; `None` if that is beyond counting.
+    pub fn bytes_for(limits: &Limits, capacity: usize) -> Option<u64> {
+        bytes_for(capacity, limits.row_words())
     }
 
     /// The hash of a key of one part.
@@ -212,7 +217,7 @@ impl Engine {
             Quick::Denied => false,
             Quick::Lost | Quick::Other => self.allow_slowly(hash, now),
         };
-        self.counters.add(if allowed { Count::Allowed } else { Count::Denied });
+        self.counters.add(if allowed { Count::Allowed } else { Count::Denied } as usize);
         allowed
     }
 
@@ -251,7 +256,7 @@ impl Engine {
         }
     }
 
-    /// As [`take_together`] for one row and a cost of 1, without views of a hit that passes.
+    /// As [`hit_together`] for one row and a cost of 1, without views of a hit that passes.
     fn allow_any(&self, hash: Hash, time: &mut Time<'_>) -> bool {
         let limits = self.limits();
         let lone = limits.placed.len() == 1;
@@ -286,7 +291,7 @@ impl Engine {
         match self.table.find_or_insert(hash, &self.hull, now) {
             Ok((row, Found::Known | Found::New)) => Ok(row),
             Ok((row, Found::TakenOver)) => {
-                self.counters.add(Count::Evicted);
+                self.counters.add(Count::Evicted as usize);
                 Ok(row)
             }
             Err(Full) => self.full_row(hash),
@@ -295,7 +300,7 @@ impl Engine {
 
     #[cold]
     fn full_row(&self, hash: Hash) -> Result<Row<'_>, Answer> {
-        self.counters.add(Count::Full);
+        self.counters.add(Count::Full as usize);
         match self.on_full {
             OnFull::Overflow => Ok(self.table.overflow(hash)),
             OnFull::Deny => Err(Answer::Full),
@@ -309,15 +314,18 @@ impl Engine {
     pub fn hit(&self, key: &[u8], cost: u64) -> Outcome {
         let hash = self.hash(key);
         self.table.prefetch(hash);
-        self.part(hash).hit(cost, &mut Time::read(&self.clock))
+        let outcome = self.part(hash).hit(cost, &mut Time::read(&self.clock));
+        self.count(outcome.answer);
+        outcome
     }
 
     fn count(&self, answer: Answer) {
-        self.counters.add(match answer {
+        let count = match answer {
             Answer::Allowed | Answer::Uncounted => Count::Allowed,
             Answer::Denied | Answer::Full => Count::Denied,
             Answer::Cost => Count::Cost,
-        });
+        };
+        self.counters.add(count as usize);
     }
 
     /// What a hit would get, changing nothing.
@@ -440,7 +448,7 @@ impl Engine {
 
     /// How often something happened so far.
     pub fn total(&self, count: Count) -> u64 {
-        self.counters.sum(count)
+        self.counters.sum(count as usize)
     }
 }
 
@@ -504,6 +512,7 @@ pub struct Part<'a> {
     pub limits: &'a Limits,
 }
 
+/// None of these counts for [`Engine::total`]: that is for whole hits, which may have several parts.
 impl Part<'_> {
     /// Brings the row near, so that the clock can be read meanwhile.
     #[inline]
@@ -513,14 +522,12 @@ impl Part<'_> {
 
     /// Spends `cost` if every limit allows it, and says what each of them has left.
     pub fn hit(&self, cost: u64, time: &mut Time<'_>) -> Outcome {
-        let outcome = match self.limits.lone_bucket() {
+        match self.limits.lone_bucket() {
             Some(bucket) if (1..=self.limits.smallest()).contains(&cost) => {
                 self.hit_one(bucket, cost, time)
             }
-            _ => take_together(&[*self], cost, time).only(),
-        };
-        self.engine.count(outcome.answer);
-        outcome
+            _ => hit_together(&[*self], cost, time).only(),
+        }
     }
 
     fn hit_one(&self, bucket: &Bucket, cost: u64, time: &mut Time<'_>) -> Outcome {
@@ -654,9 +661,36 @@ pub fn hit_together<const N: usize>(
     cost: u64,
     time: &mut Time<'_>,
 ) -> Together<N> {
-    let together = take_together(parts, cost, time);
-    parts.iter().for_each(|part| part.engine.count(together.answer));
-    together
+    if cost == 0 || parts.iter().any(|part| cost > part.limits.smallest()) {
+        return look_only(parts, cost, time.now());
+    }
+    // A lone cell can't be met half-taken: its refusal needs no second look unless it was mended.
+    let lone = N == 1 && parts.iter().all(|part| part.limits.placed.len() == 1);
+    let denied =
+        |views, shared| Together { answer: Answer::Denied, views, permits: [None; N], shared };
+    let mut doubted = false;
+    for _ in 0..ATTEMPTS {
+        match attempt(parts, cost, time) {
+            Attempt::Done(together) => return together,
+            Attempt::Refused(views, shared) if doubted => {
+                return denied(views, shared);
+            }
+            Attempt::Refused(views, shared) => {
+                doubted = true;
+                if !mend_together(parts, time) && lone {
+                    return denied(views, shared);
+                }
+            }
+            Attempt::Lost => {}
+        }
+    }
+    // Others took and gave back all the while. A denial needs a wait: the shortest there is.
+    let mut views = look_together(parts, cost, time.now());
+    if views.iter().all(Views::fits) && N > 0 {
+        views[0].set_wait(1);
+    }
+    // Nobody is to be punished for that.
+    denied(views, true)
 }
 
 /// What [`hit_together`] would say, changing nothing.
@@ -690,43 +724,6 @@ enum Attempt<const N: usize> {
     Refused([Views; N], bool),
     /// Somebody else was quicker.
     Lost,
-}
-
-fn take_together<const N: usize>(
-    parts: &[Part<'_>; N],
-    cost: u64,
-    time: &mut Time<'_>,
-) -> Together<N> {
-    if cost == 0 || parts.iter().any(|part| cost > part.limits.smallest()) {
-        return look_only(parts, cost, time.now());
-    }
-    // A lone cell can't be met half-taken: its refusal needs no second look unless it was mended.
-    let lone = N == 1 && parts.iter().all(|part| part.limits.placed.len() == 1);
-    let denied =
-        |views, shared| Together { answer: Answer::Denied, views, permits: [None; N], shared };
-    let mut doubted = false;
-    for _ in 0..ATTEMPTS {
-        match attempt(parts, cost, time) {
-            Attempt::Done(together) => return together,
-            Attempt::Refused(views, shared) if doubted => {
-                return denied(views, shared);
-            }
-            Attempt::Refused(views, shared) => {
-                doubted = true;
-                if !mend_together(parts, time) && lone {
-                    return denied(views, shared);
-                }
-            }
-            Attempt::Lost => {}
-        }
-    }
-    // Others took and gave back all the while. A denial needs a wait: the shortest there is.
-    let mut views = look_together(parts, cost, time.now());
-    if views.iter().all(Views::fits) && N > 0 {
-        views[0].set_wait(1);
-    }
-    // Nobody is to be punished for that.
-    denied(views, true)
 }
 
 /// What a hit gets that can't or need not be charged.

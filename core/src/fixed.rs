@@ -19,7 +19,7 @@ pub(crate) struct Fixed {
     pub(crate) per_us: u64,
 }
 
-/// An epoch and a payload: the start of a span (0: none) or its units.
+/// An epoch and a payload: the start of a span, or its units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Tagged(u64);
 
@@ -32,6 +32,14 @@ impl Tagged {
     }
     fn payload(self) -> u64 {
         self.0 & stamp::MASK
+    }
+
+    /// A span that starts now. One more than the stamp is kept, so that 0 says that there is none.
+    fn opened(epoch: u64, now: u64) -> Tagged {
+        Tagged::new(epoch, ((stamp::of(now) + 1) & stamp::MASK).max(1))
+    }
+    fn start(self) -> Option<u64> {
+        self.payload().checked_sub(1)
     }
 }
 
@@ -50,7 +58,7 @@ impl Fixed {
     pub(crate) fn read(&self, row: &Row<'_>, at: usize, now: u64) -> Spent {
         let count = Tagged(row.load(at + 1));
         let span = Tagged(row.load(at));
-        let running = span.payload() != 0 && stamp::age(span.payload(), now) < self.per_us as i64;
+        let running = span.start().is_some_and(|s| stamp::age(s, now) < self.per_us as i64);
         let counted = span.epoch() == count.epoch();
         // A span whose units were all given back is over: the key is as new.
         let open = running && !(counted && count.payload() == 0);
@@ -77,7 +85,7 @@ impl Fixed {
                 return Ok(false);
             }
             if !spent.open {
-                let opened = Tagged::new(spent.span.epoch() + 1, stamp::of(time.now()).max(1));
+                let opened = Tagged::opened(spent.span.epoch() + 1, time.now());
                 let _ = row.replace(at, spent.span.0, opened.0);
                 continue;
             }
@@ -98,16 +106,13 @@ impl Fixed {
     /// Brings a start that was just loaded and lies in the future back to now, if the clock really
     /// went back. True if there is a newer word, or a newer reading of the clock, to go by.
     fn mend(&self, row: &Row<'_>, at: usize, span: Tagged, time: &mut Time<'_>) -> bool {
-        if !stamp::is_ahead(span.payload(), time.now()) {
+        let is_ahead = |now| span.start().is_some_and(|start| stamp::is_ahead(start, now));
+        if !is_ahead(time.now()) {
             return false;
         }
         time.doubt();
-        if stamp::is_ahead(span.payload(), time.now()) {
-            let mended = Tagged::new(span.epoch(), stamp::of(time.now()).max(1));
-            // At the very start of time the least stamp there is looks ahead, and stays.
-            if mended == span {
-                return false;
-            }
+        if is_ahead(time.now()) {
+            let mended = Tagged::opened(span.epoch(), time.now());
             let _ = row.replace(at, span.0, mended.0);
         }
         true
@@ -133,10 +138,8 @@ impl Fixed {
 
     /// Nanoseconds until the span is over: 0 if none is open.
     pub(crate) fn until_over(&self, spent: &Spent, now: u64) -> u64 {
-        if !spent.open {
-            return 0;
-        }
-        stamp::until_age(spent.span.payload(), self.per_us, now)
+        let start = spent.span.start().filter(|_| spent.open);
+        start.map_or(0, |start| stamp::until_age(start, self.per_us, now))
     }
 
     pub(crate) fn is_idle(&self, row: &Row<'_>, at: usize, now: u64) -> bool {

@@ -9,12 +9,12 @@
 use crate::clock::Time;
 use crate::counter::Counter;
 use crate::fixed::Fixed;
-use crate::limit::{Cell, Hull, Limits, MOST_LIMITS, Placed};
+use crate::limit::{Algorithm, Cell, Hull, Limit, Limits, MOST_LIMITS, Placed};
 use crate::permit::Permit;
 use crate::row::{Idle, Moved, Row, Shape};
 use crate::window::{self, Entry, Ring};
 use crate::word::{Bucket, MILLI, Word};
-use crate::{NEVER, bucket};
+use crate::{NEVER, bucket, stamp};
 
 /// What one limit says: how much is left, and when there is more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,6 +31,50 @@ pub struct View {
     pub more: u64,
     /// Nanoseconds until the whole quota is there again.
     pub reset: u64,
+}
+
+impl View {
+    /// What a limit would say after a hit of `cost` that it allows.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tidegate_core::{Clock, Engine, Limit, Limits, Options};
+    ///
+    /// let limit = Limit::bucket(20, Duration::from_secs(60));
+    /// let (clock, _) = Clock::manual(0);
+    /// let options = Options { clock, ..Options::default() };
+    /// let engine = Engine::new(Limits::new(&[limit]).unwrap(), options).unwrap();
+    /// let foreseen = engine.peek(b"alice", 2).views[0].after(&limit, 2, 0);
+    /// assert_eq!(foreseen, engine.hit(b"alice", 2).views[0]);
+    /// ```
+    #[must_use]
+    pub fn after(self, limit: &Limit, cost: u64, now: u64) -> View {
+        if cost == 0 || limit.max == 0 {
+            return self;
+        }
+        let per = limit.per.as_nanos() as u64;
+        // A moment is kept in whole microseconds, rounded up.
+        let whole = per + now.next_multiple_of(stamp::MICRO) - now;
+        let held = if limit.algorithm == Algorithm::Concurrent { 1 } else { cost };
+        let refill = |tokens: u64| {
+            let product = u128::from(tokens) * u128::from(per);
+            product.div_ceil(u128::from(limit.max)) as u64
+        };
+        let (more, reset) = match limit.algorithm {
+            Algorithm::Bucket => (refill(1), self.reset + refill(cost)),
+            Algorithm::Counter => (2 * per - now % per, 2 * per - now % per),
+            Algorithm::Fixed if self.reset > 0 => (self.reset, self.reset),
+            Algorithm::Window | Algorithm::Fixed | Algorithm::Concurrent => (whole, whole),
+        };
+        View {
+            used: self.used + held,
+            remaining: self.remaining.saturating_sub(held),
+            wait: 0,
+            more: if self.used == 0 { more } else { self.more },
+            reset: self.reset.max(reset),
+            ..self
+        }
+    }
 }
 
 /// What the limits of a row say, in the order in which they were stated.

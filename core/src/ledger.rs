@@ -9,7 +9,7 @@
 
 use crate::engine::{OutOfMemory, hasher};
 use crate::row::{Row, Shape, Step, is_busy};
-use crate::table::{Hash, Table};
+use crate::table::{Hash, Table, bytes_for};
 
 const INCARNATION_BITS: u32 = 4;
 const INCARNATION: u64 = (1 << INCARNATION_BITS) - 1;
@@ -81,6 +81,11 @@ impl<const W: usize> Ledger<W> {
         let error = OutOfMemory { capacity, row_words: 1 + W };
         let table = Table::new(capacity, &Notes(&never::<W>)).ok_or(error)?;
         Ok(Ledger { table, hasher: hasher(Some(seed)) })
+    }
+
+    /// What [`Ledger::bytes`] of such a ledger will be; `None` if that is beyond counting.
+    pub fn bytes_for(capacity: usize) -> Option<u64> {
+        bytes_for(capacity, 1 + W)
     }
 
     /// The hash of a key, as [`Engine::hash_parts`](crate::Engine::hash_parts).

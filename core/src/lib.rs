@@ -48,7 +48,7 @@ mod word;
 mod tests;
 
 pub use clock::{Clock, ManualClock, Time};
-pub use counters::Count;
+pub use counters::{Count, Counters};
 pub use engine::{
     Answer, Engine, OnFull, Options, OutOfMemory, Outcome, Part, Together, hit_together,
     peek_together,

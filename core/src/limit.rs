@@ -21,7 +21,7 @@ pub const SHORTEST: Duration = Duration::from_millis(1);
 pub const LONGEST: Duration = Duration::from_secs(366 * 86_400);
 
 /// How a limit counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Algorithm {
     /// A token bucket, refilled evenly.
     Bucket,

@@ -144,7 +144,7 @@ impl Permits {
         Some(Permit { word: next, ..permit })
     }
 
-    /// Starts the lease anew. `None` if the slot is lost.
+    /// Starts the lease anew. `None` if it has run out: others may count on the slot.
     pub(crate) fn renew(
         &self,
         row: &Row<'_>,
@@ -152,7 +152,8 @@ impl Permits {
         permit: Permit,
         now: u64,
     ) -> Option<Permit> {
-        self.replace(row, at, permit, self.expiry(now))
+        let held = Slot(permit.word).is_held(now);
+        held.then(|| self.replace(row, at, permit, self.expiry(now)))?
     }
 
     /// Nanoseconds until at most `goal` permits are out, if nobody releases or takes one.

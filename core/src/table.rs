@@ -35,6 +35,11 @@ const ROUNDS: usize = 64;
 pub struct Hash(pub(crate) u64);
 
 impl Hash {
+    /// As a number, for maps of one's own.
+    pub fn as_u64(self) -> u64 {
+        self.0
+    }
+
     #[inline]
     fn print(self) -> u64 {
         KeyWord::print_of(self.0)
@@ -73,6 +78,20 @@ impl Layout {
     }
 }
 
+/// Half as many again as keys, so that probing stays short.
+fn rows_for(capacity: usize) -> Option<usize> {
+    Some(capacity.max(1).checked_mul(3)?.div_ceil(2))
+}
+
+/// Bytes of a table for `capacity` keys; `None` if they are beyond counting.
+pub(crate) fn bytes_for(capacity: usize, row_words: usize) -> Option<u64> {
+    let rows = rows_for(capacity)?;
+    let padded = row_words.checked_next_power_of_two()?;
+    rows.checked_mul(16 * padded)?;
+    let words = Layout::new(rows, row_words).words() + OVERFLOW_ROWS * row_words;
+    Some(words as u64 * 8)
+}
+
 /// What a look through a span found.
 enum Look {
     Live(usize, KeyWord),
@@ -108,7 +127,7 @@ pub(crate) struct Table {
 impl Table {
     /// A table with room for `capacity` live keys, or `None` without memory.
     pub(crate) fn new(capacity: usize, limits: &impl Shape) -> Option<Table> {
-        let rows = capacity.max(1).checked_mul(3)?.div_ceil(2);
+        let rows = rows_for(capacity)?;
         // Beyond any address space: so that sizes can be multiplied below.
         rows.checked_mul(16 * limits.row_words()).filter(|&bytes| bytes < 1 << 47)?;
         Table::with_rows(rows, limits)

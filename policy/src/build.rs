@@ -1,0 +1,233 @@
+//! Checks a whole policy, and tells of everything that is wrong with it at once.
+
+use std::sync::Arc;
+
+use tidegate_core::{Clock, Spent};
+
+use crate::config::{Match, Policy, RuleConfig};
+use crate::decision::Face;
+use crate::error::{Code, Error, Problem};
+use crate::limit::LimitPatches;
+use crate::matching::Matcher;
+use crate::nearest::unknown;
+use crate::plan::Plan;
+use crate::tables::{Tables, Wanted};
+use crate::variant::{Effective, Variant};
+
+/// A rule that can be had.
+pub(crate) struct Built {
+    pub(crate) name: String,
+    pub(crate) config: Arc<RuleConfig>,
+    pub(crate) face: Arc<Face>,
+    pub(crate) wanted: Wanted,
+    pub(crate) base: Variant,
+}
+
+/// All rules of a policy, or all its problems.
+pub(crate) fn check(policy: &Policy, clock: &Clock) -> Result<Vec<Built>, Error> {
+    let (mut built, mut problems) = (Vec::new(), check_policy(policy));
+    for (name, config) in &policy.rules {
+        match check_rule(policy, name, config, clock) {
+            Ok(rule) => built.push(rule),
+            Err(wrong) => {
+                problems.extend(wrong.into_iter().map(|p| under(&format!("rules.{name}"), p)))
+            }
+        }
+    }
+    if !problems.is_empty() {
+        return Err(Error::policy(problems));
+    }
+    check_memory(policy, &built)?;
+    Ok(built)
+}
+
+/// The same error, with paths from the rule on.
+pub(crate) fn within_rule(error: Error, rule: &str) -> Error {
+    if error.problems().is_empty() {
+        return error;
+    }
+    let prefix = format!("rules.{rule}.");
+    let short = |p: &Problem| Problem {
+        path: p.path.strip_prefix(&prefix).unwrap_or(&p.path).to_string(),
+        message: p.message.clone(),
+    };
+    Error::policy(error.problems().iter().map(short).collect())
+}
+
+fn problem(path: impl Into<String>, message: impl Into<String>) -> Problem {
+    Problem { path: path.into(), message: message.into() }
+}
+
+fn under(path: &str, problem: Problem) -> Problem {
+    let path = match problem.path.is_empty() {
+        true => path.to_string(),
+        false => format!("{path}.{}", problem.path),
+    };
+    Problem { path, ..problem }
+}
+
+fn check_policy(policy: &Policy) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    let names: Vec<&String> = policy.rules.iter().map(|(name, _)| name).collect();
+    if names.is_empty() {
+        problems.push(problem("rules", "there is no rule"));
+    }
+    for (index, name) in names.iter().enumerate() {
+        if name.is_empty() || names[..index].contains(name) {
+            problems.push(problem(format!("rules.{name}"), "a rule needs a name of its own"));
+        }
+    }
+    if let Some(fallback) = policy.fallback.as_ref().filter(|name| !names.contains(name)) {
+        problems.push(problem("fallback", unknown("rule", fallback, &names)));
+    }
+    for (path, name) in [
+        ("headers.limit", &policy.headers.limit),
+        ("headers.remaining", &policy.headers.remaining),
+        ("headers.reset", &policy.headers.reset),
+    ] {
+        let token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
+        if name.is_empty() || !name.bytes().all(token) {
+            problems.push(problem(path, format!("{name:?} is not a header's name")));
+        }
+    }
+    if !(policy.share > 0.0 && policy.share <= 1.0) {
+        problems.push(problem("share", format!("{} is not above 0 and at most 1", policy.share)));
+    }
+    problems
+}
+
+fn check_rule(
+    policy: &Policy,
+    name: &str,
+    config: &RuleConfig,
+    clock: &Clock,
+) -> Result<Built, Vec<Problem>> {
+    let mut problems = check_options(config);
+    let plan = match Plan::new(config) {
+        Ok(plan) => plan,
+        Err(wrong) => {
+            problems.extend(wrong);
+            return Err(problems);
+        }
+    };
+    let face = Arc::new(Face {
+        rule: name.to_string(),
+        limits: plan.names.clone(),
+        headers: policy.headers.clone(),
+        clock: clock.clone(),
+    });
+    let base = Variant::new(Effective::of(config), &plan, &face);
+    let whens = check_whens(config, &plan, &face, base.is_err());
+    let penalties = whens.as_ref().is_ok_and(|penalties| *penalties);
+    problems.extend(whens.err().unwrap_or_default());
+    let base = match base {
+        Ok(base) if problems.is_empty() => base,
+        Ok(_) => return Err(problems),
+        Err(wrong) => {
+            problems.extend(wrong);
+            return Err(problems);
+        }
+    };
+    let wanted = Wanted {
+        penalties: penalties || base.has_penalties(),
+        budgets: config.budget.is_some(),
+        capacity: config.capacity.unwrap_or(policy.capacity),
+        on_full: config.on_full.unwrap_or(policy.on_full),
+        plan,
+    };
+    if wanted.capacity == 0 {
+        return Err(vec![problem("capacity", "there must be room for one key at least")]);
+    }
+    Ok(Built { name: name.to_string(), config: Arc::new(config.clone()), face, wanted, base })
+}
+
+/// Checks every entry of `when`; says whether any of them has penalties.
+fn check_whens(
+    config: &RuleConfig,
+    plan: &Plan,
+    face: &Arc<Face>,
+    base_is_wrong: bool,
+) -> Result<bool, Vec<Problem>> {
+    let (mut penalties, mut problems) = (false, Vec::new());
+    for (index, when) in config.when.iter().enumerate() {
+        let path = format!("when[{index}]");
+        let mut found = check_match(&format!("{path}.match"), &when.matches, &config.key);
+        found.extend(check_names(&format!("{path}.limits"), &when.limits, plan));
+        if found.is_empty() && !base_is_wrong {
+            match Variant::new(Effective::of(config).changed(when), plan, face) {
+                Ok(variant) => penalties |= variant.has_penalties(),
+                Err(wrong) => found.extend(wrong.into_iter().map(|p| under(&path, p))),
+            }
+        }
+        problems.extend(found);
+    }
+    if problems.is_empty() { Ok(penalties) } else { Err(problems) }
+}
+
+fn check_names(path: &str, limits: &LimitPatches, plan: &Plan) -> Vec<Problem> {
+    let unknown_name = |(name, _): &&(String, _)| !plan.names.contains(name);
+    limits
+        .iter()
+        .filter(unknown_name)
+        .map(|(name, _)| problem(format!("{path}.{name}"), unknown("limit", name, &plan.names)))
+        .collect()
+}
+
+fn check_match(path: &str, matches: &Match, key: &[String]) -> Vec<Problem> {
+    let wrong = Matcher::new(matches, key).err().unwrap_or_default();
+    wrong.into_iter().map(|(field, message)| problem(format!("{path}.{field}"), message)).collect()
+}
+
+fn check_options(config: &RuleConfig) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    for (index, matches) in config.exempt.iter().enumerate() {
+        problems.extend(check_match(&format!("exempt[{index}]"), matches, &config.key));
+    }
+    if let Some(budget) = &config.budget {
+        if budget.reset_hour_utc > 23 {
+            let message = format!("{} is not an hour of the day, 0 to 23", budget.reset_hour_utc);
+            problems.push(problem("budget.reset_hour_utc", message));
+        }
+        if budget.daily > Spent::MOST {
+            let message = format!("{} is above {}, the largest budget", budget.daily, Spent::MOST);
+            problems.push(problem("budget.daily", message));
+        }
+    }
+    if let Some(classify) = &config.classify {
+        let place = config.key.iter().position(|part| *part == classify.to);
+        if place.is_some_and(|place| place + 1 != config.key.len()) {
+            let message =
+                format!("{:?} must be the last part of the key, which callers omit", classify.to);
+            problems.push(problem("classify.to", message));
+        }
+        if classify.from == classify.to {
+            problems.push(problem("classify.to", "it must have another name than `from`"));
+        }
+    }
+    problems
+}
+
+fn check_memory(policy: &Policy, built: &[Built]) -> Result<(), Error> {
+    let each = built.iter().map(|rule| (&rule.name, Tables::bytes_for(&rule.wanted, &rule.base)));
+    let sum = each.clone().fold(0u64, |sum, (_, bytes)| sum.saturating_add(bytes));
+    if sum <= policy.memory {
+        return Ok(());
+    }
+    let rules: Vec<String> =
+        each.map(|(name, bytes)| format!("{name} {}", megabytes(bytes))).collect();
+    let message = format!(
+        "memory: the tables need {} ({}), and {} is allowed; state a smaller `capacity`, smaller windows or a larger `memory`",
+        megabytes(sum),
+        rules.join(", "),
+        megabytes(policy.memory),
+    );
+    Err(Error::new(Code::Memory, message))
+}
+
+fn megabytes(bytes: u64) -> String {
+    match bytes {
+        u64::MAX => "more than can be counted".to_string(),
+        0..1_000_000 => format!("{} bytes", bytes),
+        _ => format!("{:.1} MB", bytes as f64 / 1e6),
+    }
+}

@@ -1,0 +1,290 @@
+//! Rules and policies as users state them, before they are at work.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use tidegate_core::OnFull;
+
+use crate::limit::{Limit, LimitPatches};
+
+/// Keys that a rule may hold live unless stated.
+pub const DEFAULT_CAPACITY: usize = 65_536;
+/// Bytes that the tables of a policy may take unless stated.
+pub const DEFAULT_MEMORY: u64 = 256 << 20;
+
+/// Whether the caller should tell the sender of a denial.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Notify {
+    /// Never.
+    Silent,
+    /// On the first denial of an episode: until the key is next allowed, or its cooldown ends.
+    Once,
+    /// On every denial.
+    #[default]
+    Always,
+}
+
+/// What becomes of denials.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Mode {
+    /// They are denials.
+    #[default]
+    Enforce,
+    /// Every hit is allowed; `would_deny` says what would have been. State changes all the same.
+    Shadow,
+    /// Every hit is allowed, and nothing is counted.
+    Off,
+}
+
+/// What repeated denials lead to.
+///
+/// ```
+/// use std::time::Duration;
+/// let seconds = Duration::from_secs;
+/// let backoff = tidegate::Backoff::new([1, 2, 5, 10, 30].map(seconds), seconds(60));
+/// assert!(!backoff.enforce);
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Backoff {
+    /// At least this is reported as `retry_after`: by the first denial the first, and so on; the last repeats.
+    pub steps: Vec<Duration>,
+    /// So long without a denial starts over.
+    pub quiet: Duration,
+    /// `retry_after` is rounded up to a multiple of this.
+    pub round: Option<Duration>,
+    /// Whether hits are refused until then, or it is advice.
+    pub enforce: bool,
+}
+
+impl Backoff {
+    /// Advice, not rounded.
+    pub fn new(steps: impl IntoIterator<Item = Duration>, quiet: Duration) -> Backoff {
+        Backoff { steps: steps.into_iter().collect(), quiet, round: None, enforce: false }
+    }
+}
+
+/// When denials are worth an alert.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct AlertAt {
+    /// So many denials,
+    pub violations: u64,
+    /// in a span of this length from the first one.
+    pub within: Duration,
+}
+
+/// What a key may spend in a day.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct BudgetConfig {
+    /// Whole units in a UTC day; hits are denied when they are spent.
+    pub daily: u64,
+    /// What one hit should cost at most; more is reported as `over_per_hit`.
+    pub per_hit: Option<u64>,
+    /// When the day begins.
+    pub reset_hour_utc: u8,
+    /// What is counted: cents, model tokens.
+    pub unit: Option<String>,
+}
+
+/// Turns an attribute of a call into another one, or into the last part of its key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Classify {
+    /// The attribute that calls bring.
+    pub from: String,
+    /// The attribute or the last key part that is made of it.
+    pub to: String,
+    /// What is made of what.
+    pub map: Vec<(String, String)>,
+    /// What is made of anything else.
+    pub default: String,
+}
+
+/// Which calls something applies to: each field names a key part or an attribute, and must have one
+/// of the values. Values of `ip` may be ranges such as `10.0.0.0/8`.
+///
+/// ```
+/// let admins = tidegate::Match::new([("role", "admin"), ("role", "system")]);
+/// assert_eq!(admins.fields, [("role".to_string(), vec!["admin".to_string(), "system".to_string()])]);
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Match {
+    /// Fields and the values that they may have.
+    pub fields: Vec<(String, Vec<String>)>,
+}
+
+impl Match {
+    /// Of fields and values; a field that is given twice may have either value.
+    pub fn new<F: Into<String>, V: Into<String>>(pairs: impl IntoIterator<Item = (F, V)>) -> Match {
+        let mut fields: Vec<(String, Vec<String>)> = Vec::new();
+        for (field, value) in pairs {
+            let (field, value) = (field.into(), value.into());
+            match fields.iter_mut().find(|(name, _)| *name == field) {
+                Some((_, values)) => values.push(value),
+                None => fields.push((field, vec![value])),
+            }
+        }
+        Match { fields }
+    }
+}
+
+/// What is different for calls that match. Everything unset stays as the rule has it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct When {
+    /// Which calls.
+    pub matches: Match,
+    /// What changes of which limits.
+    pub limits: LimitPatches,
+    /// Another `warn_at`.
+    pub warn_at: Option<f64>,
+    /// Another default cooldown for limits that have none of their own.
+    pub cooldown: Option<Duration>,
+    /// Another backoff.
+    pub backoff: Option<Backoff>,
+    /// Another alert.
+    pub alert: Option<AlertAt>,
+    /// Another `notify`.
+    pub notify: Option<Notify>,
+    /// Another mode.
+    pub mode: Option<Mode>,
+    /// Other data for denials.
+    pub attach: Option<Value>,
+}
+
+/// A rule as stated: its limits, and what happens around them. Everything is off unless set.
+///
+/// ```
+/// use tidegate::{Limiter, Notify, Policy, RuleConfig};
+///
+/// let mut messages = RuleConfig::new(["5/10s window", "20/min window"]).unwrap();
+/// messages.key = vec!["channel".into(), "sender".into()];
+/// messages.notify = Notify::Once;
+/// let limiter = Limiter::from_config(Policy::new([("messages", messages)])).unwrap();
+/// assert!(limiter.rule("messages").unwrap().allow(["telegram", "alice"]).unwrap());
+/// ```
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RuleConfig {
+    /// Names of the key's parts, in order.
+    pub key: Vec<String>,
+    /// Taken together, all or nothing.
+    pub limits: Vec<Limit>,
+    /// An allowed hit that leaves less than `1 - warn_at` of a limit sets `warning`.
+    pub warn_at: Option<f64>,
+    /// The cooldown of limits that have none of their own.
+    pub cooldown: Option<Duration>,
+    /// What repeated denials lead to.
+    pub backoff: Option<Backoff>,
+    /// When denials are worth an alert.
+    pub alert: Option<AlertAt>,
+    /// Whether the sender should be told.
+    pub notify: Notify,
+    /// The parts that cooldown, backoff, alert and notices are kept for; all unless set.
+    pub penalty_scope: Option<Vec<String>>,
+    /// What a key may spend in a day.
+    pub budget: Option<BudgetConfig>,
+    /// Turns an attribute into another or into the last key part.
+    pub classify: Option<Classify>,
+    /// Other values for some calls.
+    pub when: Vec<When>,
+    /// Calls that are always allowed.
+    pub exempt: Vec<Match>,
+    /// What becomes of denials.
+    pub mode: Mode,
+    /// Free data handed back with a denial.
+    pub attach: Option<Value>,
+    /// The largest `max` that run-time changes may ask of a window.
+    pub ceiling: Option<u64>,
+    /// Keys that it may hold live; the policy's unless set.
+    pub capacity: Option<usize>,
+    /// What happens beyond that; the policy's unless set.
+    pub on_full: Option<OnFull>,
+}
+
+impl RuleConfig {
+    /// A rule of these limits, with one key part called `key`.
+    ///
+    /// # Errors
+    /// If a limit's text can't be read.
+    pub fn new(limits: impl crate::IntoLimits) -> Result<RuleConfig, crate::Error> {
+        let limits = limits.into_limits()?;
+        Ok(RuleConfig { key: vec!["key".to_string()], limits, ..RuleConfig::default() })
+    }
+}
+
+/// Names of the legacy headers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeaderNames {
+    /// The limit's size.
+    pub limit: String,
+    /// What is left.
+    pub remaining: String,
+    /// When to come again, or when all is back.
+    pub reset: String,
+}
+
+impl Default for HeaderNames {
+    fn default() -> HeaderNames {
+        let name = |last: &str| format!("X-RateLimit-{last}");
+        HeaderNames { limit: name("Limit"), remaining: name("Remaining"), reset: name("Reset") }
+    }
+}
+
+/// What answers when a fleet's store can't be reached.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnOutage {
+    /// The host's own table.
+    #[default]
+    Local,
+    /// Everything is allowed.
+    Allow,
+    /// Everything is denied.
+    Deny,
+}
+
+/// A set of rules, where their state lives, and how many keys it may hold.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Policy {
+    /// Where state lives: `memory`, or `memory:NAME` for one that all limiters of the process share.
+    pub store: String,
+    /// Keys that a rule may hold live, unless it says otherwise.
+    pub capacity: usize,
+    /// What happens beyond that.
+    pub on_full: OnFull,
+    /// Bytes that all tables together may take.
+    pub memory: u64,
+    /// The rule for unknown rule names.
+    pub fallback: Option<String>,
+    /// Names of the legacy headers.
+    pub headers: HeaderNames,
+    /// What answers when a fleet's store can't be reached.
+    pub on_outage: OnOutage,
+    /// How long a fleet's store may take.
+    pub deadline: Duration,
+    /// What part of the limits a host takes for itself in an outage.
+    pub share: f64,
+    /// By name, in the order stated.
+    pub rules: Vec<(String, RuleConfig)>,
+}
+
+impl Default for Policy {
+    fn default() -> Policy {
+        Policy {
+            store: "memory".to_string(),
+            capacity: DEFAULT_CAPACITY,
+            on_full: OnFull::default(),
+            memory: DEFAULT_MEMORY,
+            fallback: None,
+            headers: HeaderNames::default(),
+            on_outage: OnOutage::default(),
+            deadline: Duration::from_millis(25),
+            share: 1.0,
+            rules: Vec::new(),
+        }
+    }
+}
+
+impl Policy {
+    /// These rules, in memory.
+    pub fn new<N: Into<String>>(rules: impl IntoIterator<Item = (N, RuleConfig)>) -> Policy {
+        let rules = rules.into_iter().map(|(name, rule)| (name.into(), rule)).collect();
+        Policy { rules, ..Policy::default() }
+    }
+}

@@ -1,0 +1,167 @@
+//! The answer to a hit.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+use tidegate_core::{Clock, NEVER};
+
+use crate::config::HeaderNames;
+use crate::plan::MOST_LIMITS;
+use crate::variant::Variant;
+
+/// What decisions of a rule have in common.
+#[derive(Debug)]
+pub(crate) struct Face {
+    pub(crate) rule: String,
+    /// Names of the limits.
+    pub(crate) limits: Vec<String>,
+    pub(crate) headers: HeaderNames,
+    pub(crate) clock: Clock,
+}
+
+/// Why a hit was denied, or not counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reason {
+    Limit(usize),
+    Cooldown,
+    Backoff,
+    Budget,
+    Cost,
+    Full,
+    Exempt,
+    Off,
+}
+
+impl Reason {
+    pub(crate) fn name(self, face: &Face) -> &str {
+        match self {
+            Reason::Limit(index) => face.limits.get(index).map_or("", String::as_str),
+            Reason::Cooldown => "cooldown",
+            Reason::Backoff => "backoff",
+            Reason::Budget => "budget",
+            Reason::Cost => "cost",
+            Reason::Full => "full",
+            Reason::Exempt => "exempt",
+            Reason::Off => "off",
+        }
+    }
+}
+
+/// What a header says of one limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Left {
+    pub(crate) remaining: u64,
+    /// Nanoseconds until there is more.
+    pub(crate) more: u64,
+}
+
+/// The answer to a hit.
+///
+/// ```
+/// let limiter = tidegate::Limiter::new("1/min").unwrap();
+/// assert!(limiter.hit("alice", 1).unwrap().allowed);
+/// let denied = limiter.hit("alice", 1).unwrap();
+/// assert_eq!(denied.reason(), Some("1/min"));
+/// assert!(denied.retry_after.unwrap().as_secs() <= 60);
+/// ```
+#[derive(Clone)]
+#[must_use]
+pub struct Decision {
+    /// Yes or no.
+    pub allowed: bool,
+    /// The size of the limit with the least left, or of the one that denies; none for exempt and off.
+    pub limit: Option<u64>,
+    /// What is left of it, rounded down.
+    pub remaining: Option<u64>,
+    /// Until the same hit would pass: zero when allowed, none where waiting never helps.
+    pub retry_after: Option<Duration>,
+    /// Until the key has its full quota again, the longest over its limits.
+    pub reset_after: Duration,
+    /// An allowed hit left little.
+    pub warning: bool,
+    /// A denial was the one that reached the rule's alert.
+    pub alert: bool,
+    /// The sender should be told of this denial.
+    pub notify: bool,
+    pub(crate) reason: Option<Reason>,
+    pub(crate) would: Option<Reason>,
+    pub(crate) variant: Arc<Variant>,
+    pub(crate) left: [Left; MOST_LIMITS],
+    /// When it was made, by the limiter's clock.
+    pub(crate) at: u64,
+}
+
+/// A duration of whole milliseconds, rounded up; none for one that never ends.
+pub(crate) fn whole_millis(nanos: u64) -> Option<Duration> {
+    (nanos != NEVER).then(|| Duration::from_millis(nanos.div_ceil(1_000_000)))
+}
+
+impl Decision {
+    pub(crate) fn face(&self) -> &Face {
+        &self.variant.face
+    }
+
+    /// The rule that was hit.
+    pub fn rule(&self) -> &str {
+        &self.face().rule
+    }
+
+    /// Why it was denied: the denying limit's name, `cooldown`, `backoff`, `budget`, `cost` or `full`; or
+    /// why it was not counted: `exempt` or `off`.
+    pub fn reason(&self) -> Option<&str> {
+        self.reason.map(|reason| reason.name(self.face()))
+    }
+
+    /// In shadow mode, why it would have been denied.
+    pub fn would_deny(&self) -> Option<&str> {
+        self.would.map(|reason| reason.name(self.face()))
+    }
+
+    /// What the rule hands back with a denial.
+    pub fn attach(&self) -> Option<&Value> {
+        self.variant.attach.as_deref().filter(|_| !self.allowed)
+    }
+}
+
+impl PartialEq for Decision {
+    fn eq(&self, other: &Decision) -> bool {
+        let plain = |d: &Decision| {
+            (
+                d.allowed,
+                d.limit,
+                d.remaining,
+                d.retry_after,
+                d.reset_after,
+                d.warning,
+                d.alert,
+                d.notify,
+            )
+        };
+        plain(self) == plain(other)
+            && self.rule() == other.rule()
+            && self.reason() == other.reason()
+            && self.would_deny() == other.would_deny()
+            && self.attach() == other.attach()
+    }
+}
+
+impl fmt::Debug for Decision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Decision")
+            .field("allowed", &self.allowed)
+            .field("rule", &self.rule())
+            .field("reason", &self.reason())
+            .field("limit", &self.limit)
+            .field("remaining", &self.remaining)
+            .field("retry_after", &self.retry_after)
+            .field("reset_after", &self.reset_after)
+            .field("warning", &self.warning)
+            .field("alert", &self.alert)
+            .field("notify", &self.notify)
+            .field("would_deny", &self.would_deny())
+            .field("attach", &self.attach())
+            .finish()
+    }
+}

@@ -1,0 +1,801 @@
+//! Policy files: YAML or JSON, read into [`Policy`] with every mistake named by its path.
+
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+use tidegate_core::OnFull;
+
+use crate::config::{
+    AlertAt, Backoff, BudgetConfig, Classify, HeaderNames, Match, Mode, Notify, OnOutage, Policy,
+    RuleConfig, When,
+};
+use crate::error::{Code, Error, Problem};
+use crate::limit::{
+    ALGORITHMS, DEFAULT_LEASE, Limit, LimitPatch, LimitPatches, parse_algorithm, parse_limit,
+    parse_limits, period,
+};
+use crate::nearest::unknown;
+
+/// Fields of each map that a policy file has; what is not here is a mistake.
+pub(crate) mod fields {
+    pub(crate) const POLICY: &[&str] = &[
+        "version",
+        "store",
+        "capacity",
+        "on_full",
+        "memory",
+        "fallback",
+        "headers",
+        "on_outage",
+        "deadline",
+        "share",
+        "rules",
+    ];
+    pub(crate) const RULE: &[&str] = &[
+        "key",
+        "limits",
+        "warn_at",
+        "cooldown",
+        "backoff",
+        "alert",
+        "notify",
+        "penalty_scope",
+        "budget",
+        "classify",
+        "when",
+        "exempt",
+        "mode",
+        "attach",
+        "ceiling",
+        "capacity",
+        "on_full",
+    ];
+    pub(crate) const LIMIT: &[&str] =
+        &["name", "max", "per", "burst", "algorithm", "lease", "cooldown", "scope"];
+    pub(crate) const PATCH: &[&str] = &["max", "per", "burst", "lease", "cooldown"];
+    pub(crate) const WHEN: &[&str] =
+        &["match", "limits", "warn_at", "cooldown", "backoff", "alert", "notify", "mode", "attach"];
+    pub(crate) const BACKOFF: &[&str] = &["steps", "quiet", "round", "enforce"];
+    pub(crate) const ALERT: &[&str] = &["violations", "within"];
+    pub(crate) const BUDGET: &[&str] = &["daily", "per_hit", "reset_hour_utc", "unit"];
+    pub(crate) const CLASSIFY: &[&str] = &["from", "to", "map", "default"];
+    pub(crate) const HEADERS: &[&str] = &["limit", "remaining", "reset"];
+}
+
+const NOTIFY: [(&str, Notify); 3] =
+    [("silent", Notify::Silent), ("once", Notify::Once), ("always", Notify::Always)];
+const MODES: [(&str, Mode); 3] =
+    [("enforce", Mode::Enforce), ("shadow", Mode::Shadow), ("off", Mode::Off)];
+const ON_FULL: [(&str, OnFull); 3] =
+    [("overflow", OnFull::Overflow), ("deny", OnFull::Deny), ("allow", OnFull::Allow)];
+const ON_OUTAGE: [(&str, OnOutage); 3] =
+    [("local", OnOutage::Local), ("allow", OnOutage::Allow), ("deny", OnOutage::Deny)];
+
+impl Policy {
+    /// Reads a policy file, YAML or JSON.
+    ///
+    /// # Errors
+    /// If it can't be read, or with all its problems.
+    pub fn from_file(path: impl AsRef<Path>) -> Result<Policy, Error> {
+        let path = path.as_ref();
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| Error::new(Code::File, format!("{}: {error}", path.display())))?;
+        Policy::from_text(&text)
+    }
+
+    /// Reads a policy's text, YAML or JSON. `${NAME:-default}` takes environment variables.
+    ///
+    /// ```
+    /// let policy = tidegate::Policy::from_text("
+    /// version: 1
+    /// rules:
+    ///   messages:
+    ///     limits: { per-minute: { max: 20, per: 1m, algorithm: window } }
+    /// ").unwrap();
+    /// assert_eq!(policy.rules[0].1.limits[0].name(), "per-minute");
+    /// ```
+    ///
+    /// # Errors
+    /// With all its problems.
+    pub fn from_text(text: &str) -> Result<Policy, Error> {
+        let mut value = parse(text)?;
+        let mut reader = Reader::default();
+        reader.substitute("", &mut value);
+        reader.policy(&value)
+    }
+
+    /// Reads a policy as a plain map, as a file has it.
+    ///
+    /// # Errors
+    /// With all its problems.
+    pub fn from_value(value: &Value) -> Result<Policy, Error> {
+        Reader::default().policy(value)
+    }
+}
+
+/// Reads what changes of a rule's limits, from a map by names or, for a rule with one limit, a text.
+///
+/// ```
+/// use serde_json::json;
+/// let patches = tidegate::limit_patches(&json!({"per-minute": {"max": 60}}), &["per-minute"]).unwrap();
+/// assert_eq!(patches, [("per-minute".to_string(), tidegate::LimitPatch::max(60))]);
+/// ```
+///
+/// # Errors
+/// With all problems.
+pub fn limit_patches<S: AsRef<str>>(value: &Value, names: &[S]) -> Result<LimitPatches, Error> {
+    let mut reader = Reader::default();
+    let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
+    let patches = reader.patches("limits", value, &names);
+    reader.finish(patches)
+}
+
+impl Match {
+    /// Reads a match from a map, as a policy file has it.
+    ///
+    /// ```
+    /// let matches = tidegate::Match::from_value(&serde_json::json!({"role": ["admin", "system"]})).unwrap();
+    /// assert_eq!(matches, tidegate::Match::new([("role", "admin"), ("role", "system")]));
+    /// ```
+    ///
+    /// # Errors
+    /// With all problems.
+    pub fn from_value(value: &Value) -> Result<Match, Error> {
+        let mut reader = Reader::default();
+        let matches = reader.matching("match", value);
+        reader.finish(matches)
+    }
+}
+
+impl RuleConfig {
+    /// Reads a rule from a map, as a policy file has it.
+    ///
+    /// # Errors
+    /// With all problems; their paths begin at the rule.
+    pub fn from_value(value: &Value) -> Result<RuleConfig, Error> {
+        let mut reader = Reader::default();
+        let rule = reader.rule("", value);
+        reader.finish(rule)
+    }
+}
+
+fn parse(text: &str) -> Result<Value, Error> {
+    if let Ok(value) = serde_json::from_str(text) {
+        return Ok(value);
+    }
+    let options = serde_saphyr::options! { strict_booleans: true };
+    serde_saphyr::from_str_with_options(text, options).map_err(|error| {
+        let first = error.to_string();
+        crate::limit::one("", format!("this is neither YAML nor JSON: {}", first.trim()))
+    })
+}
+
+/// Replaces `${NAME}` and `${NAME:-default}` in a text by environment variables.
+fn substituted(text: &str, lookup: impl Fn(&str) -> Option<String>) -> Result<String, String> {
+    let (mut out, mut rest) = (String::new(), text);
+    while let Some(start) = rest.find("${") {
+        let (before, from) = rest.split_at(start);
+        let end = from.find('}').ok_or("there is a \"${\" without a \"}\"")?;
+        let inner = &from[2..end];
+        let (name, default) = inner.split_once(":-").map_or((inner, None), |(n, d)| (n, Some(d)));
+        let named =
+            !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+        if !named {
+            return Err(format!("{name:?} is not an environment variable's name"));
+        }
+        let value = lookup(name).filter(|value| !value.is_empty()).or(default.map(str::to_string));
+        let value = value.ok_or_else(|| {
+            format!(
+                "the environment variable {name} is not set; set it, or write ${{{name}:-default}}"
+            )
+        })?;
+        out.push_str(before);
+        out.push_str(&value);
+        rest = &from[end + 1..];
+    }
+    out.push_str(rest);
+    Ok(out)
+}
+
+fn at(path: &str, field: &str) -> String {
+    if path.is_empty() { field.to_string() } else { format!("{path}.{field}") }
+}
+
+fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "nothing",
+        Value::Bool(_) => "true or false",
+        Value::Number(_) => "a number",
+        Value::String(_) => "text",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "a map",
+    }
+}
+
+/// Reads values, and collects what is wrong on the way.
+#[derive(Default)]
+struct Reader {
+    problems: Vec<Problem>,
+}
+
+impl Reader {
+    fn wrong(&mut self, path: &str, message: impl Into<String>) {
+        self.problems.push(Problem { path: path.to_string(), message: message.into() });
+    }
+
+    fn expected<T>(&mut self, path: &str, what: &str, value: &Value) -> Option<T> {
+        self.wrong(path, format!("this should be {what}, not {}", kind(value)));
+        None
+    }
+
+    /// What was read, if nothing is wrong.
+    fn finish<T>(self, read: Option<T>) -> Result<T, Error> {
+        match read {
+            Some(read) if self.problems.is_empty() => Ok(read),
+            _ => Err(Error::policy(self.problems)),
+        }
+    }
+
+    fn substitute(&mut self, path: &str, value: &mut Value) {
+        match value {
+            Value::String(text) => match substituted(text, |name| std::env::var(name).ok()) {
+                Ok(done) => *text = done,
+                Err(message) => self.wrong(path, message),
+            },
+            Value::Array(list) => {
+                for (index, one) in list.iter_mut().enumerate() {
+                    self.substitute(&format!("{path}[{index}]"), one);
+                }
+            }
+            Value::Object(map) => {
+                map.iter_mut().for_each(|(field, one)| self.substitute(&at(path, field), one));
+            }
+            _ => {}
+        }
+    }
+
+    /// A map with these fields and no others.
+    fn map<'v>(
+        &mut self,
+        path: &str,
+        value: &'v Value,
+        known: &[&str],
+    ) -> Option<&'v Map<String, Value>> {
+        let Value::Object(map) = value else {
+            return self.expected(path, "a map", value);
+        };
+        for field in map.keys().filter(|field| !known.contains(&field.as_str())) {
+            self.wrong(&at(path, field), unknown("field", field, known));
+        }
+        Some(map)
+    }
+
+    fn text(&mut self, path: &str, value: &Value) -> Option<String> {
+        match value {
+            Value::String(text) => Some(text.clone()),
+            other => self.expected(path, "text", other),
+        }
+    }
+
+    /// Text, or a number or a truth value by its text.
+    fn scalar(&mut self, path: &str, value: &Value) -> Option<String> {
+        match value {
+            Value::String(text) => Some(text.clone()),
+            Value::Number(number) => Some(number.to_string()),
+            Value::Bool(truth) => Some(truth.to_string()),
+            other => self.expected(path, "text, a number, or true or false", other),
+        }
+    }
+
+    fn texts(&mut self, path: &str, value: &Value) -> Option<Vec<String>> {
+        match value {
+            Value::Array(list) => {
+                let each = list.iter().enumerate();
+                each.map(|(index, one)| self.scalar(&format!("{path}[{index}]"), one)).collect()
+            }
+            other => self.scalar(path, other).map(|one| vec![one]),
+        }
+    }
+
+    fn whole(&mut self, path: &str, value: &Value) -> Option<u64> {
+        let number = match value {
+            Value::Number(number) => number.as_u64().or_else(|| whole_of(number.as_f64())),
+            Value::String(text) => text.parse().ok(),
+            _ => None,
+        };
+        if number.is_none() {
+            let shown = match value {
+                Value::Number(number) => number.to_string(),
+                Value::String(text) => format!("{text:?}"),
+                other => kind(other).to_string(),
+            };
+            self.wrong(path, format!("this should be a whole number from 0 on, not {shown}"));
+        }
+        number
+    }
+
+    fn fraction(&mut self, path: &str, value: &Value) -> Option<f64> {
+        let number = match value {
+            Value::Number(number) => number.as_f64(),
+            Value::String(text) => text.parse().ok().filter(|n: &f64| n.is_finite()),
+            _ => None,
+        };
+        if number.is_none() {
+            return self.expected(path, "a number", value);
+        }
+        number
+    }
+
+    fn truth(&mut self, path: &str, value: &Value) -> Option<bool> {
+        match value {
+            Value::Bool(truth) => Some(*truth),
+            Value::String(text) if text == "true" || text == "false" => Some(text == "true"),
+            other => self.expected(path, "true or false", other),
+        }
+    }
+
+    fn period(&mut self, path: &str, value: &Value) -> Option<Duration> {
+        let message = match value {
+            Value::String(text) => match period(text) {
+                Ok(period) => return Some(period),
+                Err(message) => message,
+            },
+            Value::Number(number) => format!("{number} has no unit; write {number}s, say"),
+            other => format!("this should be a period such as 10s, not {}", kind(other)),
+        };
+        self.wrong(path, message);
+        None
+    }
+
+    fn choice<T: Copy>(&mut self, path: &str, value: &Value, choices: &[(&str, T)]) -> Option<T> {
+        // Some YAML writers take `off` for a truth value.
+        let text = match value {
+            Value::Bool(false) if choices.iter().any(|(name, _)| *name == "off") => {
+                "off".to_string()
+            }
+            other => self.text(path, other)?,
+        };
+        let found = choices.iter().find(|(name, _)| *name == text).map(|(_, choice)| *choice);
+        if found.is_none() {
+            let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
+            self.wrong(path, format!("this should be {}, not {text:?}", names.join(", ")));
+        }
+        found
+    }
+
+    fn policy(mut self, value: &Value) -> Result<Policy, Error> {
+        let mut policy = Policy::default();
+        if let Some(map) = self.map("", value, fields::POLICY) {
+            self.policy_fields(map, &mut policy);
+        }
+        if !self.problems.is_empty() {
+            self.check_the_rest(policy.clone());
+        }
+        self.finish(Some(policy))
+    }
+
+    /// What else is wrong: with the rules that could be read.
+    fn check_the_rest(&mut self, mut policy: Policy) {
+        let unread = |name: &str| {
+            let path = format!("rules.{name}");
+            let within = |p: &Problem| p.path == path || p.path.starts_with(&format!("{path}."));
+            self.problems.iter().any(within)
+        };
+        policy.rules.retain(|(name, _)| !unread(name));
+        if policy.rules.is_empty() {
+            return;
+        }
+        policy.fallback = None;
+        if let Err(error) = crate::build::check(&policy, &tidegate_core::Clock::System) {
+            self.problems.extend_from_slice(error.problems());
+        }
+    }
+
+    fn policy_fields(&mut self, map: &Map<String, Value>, policy: &mut Policy) {
+        match map.get("version") {
+            Some(version) if version.as_u64() == Some(1) => {}
+            Some(other) => self.wrong("version", format!("this reads version 1, not {other}")),
+            None => self.wrong("version", "it is missing; write version: 1"),
+        }
+        let get = |field: &str| map.get(field).filter(|value| !value.is_null());
+        if let Some(store) = get("store").and_then(|v| self.text("store", v)) {
+            policy.store = store;
+        }
+        if let Some(capacity) = get("capacity").and_then(|v| self.whole("capacity", v)) {
+            policy.capacity = capacity as usize;
+        }
+        if let Some(on_full) = get("on_full").and_then(|v| self.choice("on_full", v, &ON_FULL)) {
+            policy.on_full = on_full;
+        }
+        if let Some(memory) = get("memory").and_then(|v| self.bytes("memory", v)) {
+            policy.memory = memory;
+        }
+        policy.fallback = get("fallback").and_then(|v| self.text("fallback", v));
+        if let Some(headers) = get("headers") {
+            self.headers(headers, &mut policy.headers);
+        }
+        if let Some(outage) = get("on_outage").and_then(|v| self.choice("on_outage", v, &ON_OUTAGE))
+        {
+            policy.on_outage = outage;
+        }
+        if let Some(deadline) = get("deadline").and_then(|v| self.period("deadline", v)) {
+            policy.deadline = deadline;
+        }
+        if let Some(share) = get("share").and_then(|v| self.fraction("share", v)) {
+            policy.share = share;
+        }
+        match get("rules") {
+            Some(Value::Object(rules)) => {
+                for (name, rule) in rules {
+                    let rule = self.rule(&format!("rules.{name}"), rule).unwrap_or_default();
+                    policy.rules.push((name.clone(), rule));
+                }
+            }
+            Some(other) => {
+                let _: Option<()> = self.expected("rules", "a map of rules by their names", other);
+            }
+            None => self.wrong("rules", "there is no rule"),
+        }
+    }
+
+    /// A number of bytes: plain, or with `KB`, `MB` or `GB`.
+    fn bytes(&mut self, path: &str, value: &Value) -> Option<u64> {
+        if let Value::String(text) = value {
+            let units = [("KB", 1u64 << 10), ("MB", 1 << 20), ("GB", 1 << 30)];
+            for (unit, size) in units {
+                if let Some(count) = text.strip_suffix(unit) {
+                    let count = self.whole(path, &Value::String(count.trim().to_string()))?;
+                    return Some(count.saturating_mul(size));
+                }
+            }
+        }
+        self.whole(path, value)
+    }
+
+    fn headers(&mut self, value: &Value, names: &mut HeaderNames) {
+        let Some(map) = self.map("headers", value, fields::HEADERS) else { return };
+        let slots = [
+            ("limit", &mut names.limit),
+            ("remaining", &mut names.remaining),
+            ("reset", &mut names.reset),
+        ];
+        for (field, slot) in slots {
+            if let Some(name) = map.get(field).and_then(|v| self.text(&at("headers", field), v)) {
+                *slot = name;
+            }
+        }
+    }
+
+    fn rule(&mut self, path: &str, value: &Value) -> Option<RuleConfig> {
+        let map = self.map(path, value, fields::RULE)?;
+        let get = |field: &str| map.get(field).filter(|value| !value.is_null());
+        let of = |field: &str| at(path, field);
+        let key = get("key").and_then(|v| self.texts(&of("key"), v));
+        let mut rule =
+            RuleConfig { key: key.unwrap_or(vec!["key".to_string()]), ..RuleConfig::default() };
+        match get("limits") {
+            Some(limits) => rule.limits = self.limits(&of("limits"), limits),
+            None => self.wrong(&of("limits"), "there is no limit; write limits: 20/min, say"),
+        }
+        rule.warn_at = get("warn_at").and_then(|v| self.fraction(&of("warn_at"), v));
+        rule.cooldown = get("cooldown").and_then(|v| self.period(&of("cooldown"), v));
+        rule.backoff = get("backoff").and_then(|v| self.backoff(&of("backoff"), v));
+        rule.alert = get("alert").and_then(|v| self.alert(&of("alert"), v));
+        rule.notify =
+            get("notify").and_then(|v| self.choice(&of("notify"), v, &NOTIFY)).unwrap_or_default();
+        rule.penalty_scope = get("penalty_scope").and_then(|v| self.texts(&of("penalty_scope"), v));
+        rule.budget = get("budget").and_then(|v| self.budget(&of("budget"), v));
+        rule.classify = get("classify").and_then(|v| self.classify(&of("classify"), v));
+        rule.mode =
+            get("mode").and_then(|v| self.choice(&of("mode"), v, &MODES)).unwrap_or_default();
+        rule.attach = get("attach").cloned();
+        rule.ceiling = get("ceiling").and_then(|v| self.whole(&of("ceiling"), v));
+        let capacity = get("capacity").and_then(|v| self.whole(&of("capacity"), v));
+        rule.capacity = capacity.map(|capacity| capacity as usize);
+        rule.on_full = get("on_full").and_then(|v| self.choice(&of("on_full"), v, &ON_FULL));
+        if let Some(exempt) = get("exempt") {
+            rule.exempt = self.list(&of("exempt"), exempt, Reader::matching);
+        }
+        let names: Vec<&str> = rule.limits.iter().map(|limit| limit.name.as_str()).collect();
+        if let Some(when) = get("when") {
+            rule.when =
+                self.list(&of("when"), when, |reader, path, v| reader.when(path, v, &names));
+        }
+        Some(rule)
+    }
+
+    fn list<T>(
+        &mut self,
+        path: &str,
+        value: &Value,
+        mut read: impl FnMut(&mut Reader, &str, &Value) -> Option<T>,
+    ) -> Vec<T> {
+        let Value::Array(list) = value else {
+            self.expected::<()>(path, "a list", value);
+            return Vec::new();
+        };
+        let each = list.iter().enumerate();
+        each.filter_map(|(index, one)| read(self, &format!("{path}[{index}]"), one)).collect()
+    }
+
+    fn limits(&mut self, path: &str, value: &Value) -> Vec<Limit> {
+        match value {
+            Value::String(text) => self.limit_texts(path, text),
+            Value::Array(list) => {
+                let mut limits = Vec::new();
+                for (index, one) in list.iter().enumerate() {
+                    let path = format!("{path}[{index}]");
+                    match one {
+                        Value::String(text) => limits.extend(self.limit_texts(&path, text)),
+                        other => limits.extend(self.limit(&path, other, None)),
+                    }
+                }
+                limits
+            }
+            Value::Object(map) => {
+                let each = map.iter();
+                each.filter_map(|(name, one)| self.limit(&at(path, name), one, Some(name)))
+                    .collect()
+            }
+            other => {
+                self.expected::<()>(path, "text such as 20/min, a list, or a map by names", other);
+                Vec::new()
+            }
+        }
+    }
+
+    fn limit_texts(&mut self, path: &str, text: &str) -> Vec<Limit> {
+        match parse_limits(text) {
+            Ok(limits) => limits,
+            Err(wrong) => {
+                wrong.into_iter().for_each(|message| self.wrong(path, message));
+                Vec::new()
+            }
+        }
+    }
+
+    fn limit(&mut self, path: &str, value: &Value, name: Option<&str>) -> Option<Limit> {
+        if let Value::String(text) = value {
+            return match parse_limit(text) {
+                Ok(limit) => Some(limit.named(name.unwrap_or_default())),
+                Err(message) => {
+                    self.wrong(path, format!("{text}: {message}"));
+                    None
+                }
+            };
+        }
+        let map = self.map(path, value, fields::LIMIT)?;
+        let get = |field: &str| map.get(field).filter(|value| !value.is_null());
+        let of = |field: &str| at(path, field);
+        let algorithm = match get("algorithm") {
+            Some(value) => self.choice(&of("algorithm"), value, &ALGORITHMS),
+            None => parse_algorithm("bucket"),
+        };
+        let permits = algorithm == parse_algorithm("concurrent");
+        let max = match get("max") {
+            Some(value) => self.whole(&of("max"), value),
+            None => {
+                self.wrong(&of("max"), "it is missing: how much may be spent?");
+                None
+            }
+        };
+        let (mine, others) = if permits { ("lease", "per") } else { ("per", "lease") };
+        let per = match get(mine) {
+            Some(value) => self.period(&of(mine), value),
+            None if permits => Some(DEFAULT_LEASE),
+            None => {
+                self.wrong(&of("per"), "it is missing: in what time?");
+                None
+            }
+        };
+        if get(others).is_some() {
+            let message = if permits {
+                "a concurrent limit has a lease instead"
+            } else {
+                "only a concurrent limit has a lease"
+            };
+            self.wrong(&of(others), message);
+        }
+        let burst = get("burst").and_then(|v| self.whole(&of("burst"), v));
+        let cooldown = get("cooldown").and_then(|v| self.period(&of("cooldown"), v));
+        let scope = get("scope").and_then(|v| self.texts(&of("scope"), v));
+        let stated = get("name").and_then(|v| self.text(&of("name"), v));
+        let limit = Limit::new(algorithm?, max?, per?);
+        let name = name.map(str::to_string).or(stated).unwrap_or_else(|| limit.name.clone());
+        Some(Limit { name, burst, cooldown, scope, ..limit })
+    }
+
+    fn when(&mut self, path: &str, value: &Value, names: &[&str]) -> Option<When> {
+        let map = self.map(path, value, fields::WHEN)?;
+        let get = |field: &str| map.get(field).filter(|value| !value.is_null());
+        let of = |field: &str| at(path, field);
+        let matches = match get("match") {
+            Some(value) => self.matching(&of("match"), value),
+            None => {
+                self.wrong(&of("match"), "it is missing: which calls is this for?");
+                None
+            }
+        };
+        let limits = get("limits").and_then(|v| self.patches(&of("limits"), v, names));
+        Some(When {
+            limits: limits.unwrap_or_default(),
+            warn_at: get("warn_at").and_then(|v| self.fraction(&of("warn_at"), v)),
+            cooldown: get("cooldown").and_then(|v| self.period(&of("cooldown"), v)),
+            backoff: get("backoff").and_then(|v| self.backoff(&of("backoff"), v)),
+            alert: get("alert").and_then(|v| self.alert(&of("alert"), v)),
+            notify: get("notify").and_then(|v| self.choice(&of("notify"), v, &NOTIFY)),
+            mode: get("mode").and_then(|v| self.choice(&of("mode"), v, &MODES)),
+            attach: get("attach").cloned(),
+            matches: matches?,
+        })
+    }
+
+    fn patches(&mut self, path: &str, value: &Value, names: &[&str]) -> Option<LimitPatches> {
+        match (value, names) {
+            (Value::Object(map), _) => {
+                let each = map.iter();
+                let read =
+                    each.map(|(name, one)| Some((name.clone(), self.patch(&at(path, name), one)?)));
+                Some(read.collect::<Vec<_>>().into_iter().flatten().collect())
+            }
+            (Value::String(_), [only]) => Some(vec![(only.to_string(), self.patch(path, value)?)]),
+            (other, _) => self.expected(path, "a map of changes by the limits' names", other),
+        }
+    }
+
+    /// What changes of one limit: a map of fields, or a text whose numbers are taken.
+    fn patch(&mut self, path: &str, value: &Value) -> Option<LimitPatch> {
+        if let Value::String(text) = value {
+            return match parse_limit(text) {
+                Ok(limit) => {
+                    let per = Some(limit.per);
+                    Some(LimitPatch {
+                        max: Some(limit.max),
+                        per,
+                        burst: limit.burst,
+                        ..LimitPatch::default()
+                    })
+                }
+                Err(message) => {
+                    self.wrong(path, format!("{text}: {message}"));
+                    None
+                }
+            };
+        }
+        let Value::Object(map) = value else {
+            return self.expected(path, "a map of fields", value);
+        };
+        for field in map.keys().filter(|field| !fields::PATCH.contains(&field.as_str())) {
+            let message = match field.as_str() {
+                "algorithm" | "scope" => format!("a limit's {field} can't change"),
+                _ => unknown("field", field, fields::PATCH),
+            };
+            self.wrong(&at(path, field), message);
+        }
+        let get = |field: &str| map.get(field).filter(|value| !value.is_null());
+        let of = |field: &str| at(path, field);
+        Some(LimitPatch {
+            max: get("max").and_then(|v| self.whole(&of("max"), v)),
+            per: get("per").and_then(|v| self.period(&of("per"), v)),
+            burst: get("burst").and_then(|v| self.whole(&of("burst"), v)),
+            lease: get("lease").and_then(|v| self.period(&of("lease"), v)),
+            cooldown: get("cooldown").and_then(|v| self.period(&of("cooldown"), v)),
+        })
+    }
+
+    fn matching(&mut self, path: &str, value: &Value) -> Option<Match> {
+        let Value::Object(map) = value else {
+            return self.expected(path, "a map of fields and values", value);
+        };
+        let mut fields = Vec::new();
+        for (field, values) in map {
+            fields.push((field.clone(), self.texts(&at(path, field), values)?));
+        }
+        Some(Match { fields })
+    }
+
+    fn backoff(&mut self, path: &str, value: &Value) -> Option<Backoff> {
+        let map = self.map(path, value, fields::BACKOFF)?;
+        let of = |field: &str| at(path, field);
+        let steps = match map.get("steps") {
+            Some(value) => self.list(&of("steps"), value, Reader::period),
+            None => {
+                self.wrong(&of("steps"), "they are missing: write steps: [1s, 2s, 5s], say");
+                Vec::new()
+            }
+        };
+        let quiet = match map.get("quiet") {
+            Some(value) => self.period(&of("quiet"), value),
+            None => {
+                self.wrong(&of("quiet"), "it is missing: after how long does it start over?");
+                None
+            }
+        };
+        let round = map.get("round").and_then(|v| self.period(&of("round"), v));
+        let enforce = map.get("enforce").and_then(|v| self.truth(&of("enforce"), v));
+        Some(Backoff { steps, quiet: quiet?, round, enforce: enforce.unwrap_or(false) })
+    }
+
+    fn alert(&mut self, path: &str, value: &Value) -> Option<AlertAt> {
+        let map = self.map(path, value, fields::ALERT)?;
+        let of = |field: &str| at(path, field);
+        let (violations, within) = (map.get("violations"), map.get("within"));
+        if violations.is_none() || within.is_none() {
+            self.wrong(
+                path,
+                "both `violations` and `within` are needed: { violations: 10, within: 5m }",
+            );
+        }
+        let violations = violations.and_then(|v| self.whole(&of("violations"), v));
+        let within = within.and_then(|v| self.period(&of("within"), v));
+        Some(AlertAt { violations: violations?, within: within? })
+    }
+
+    fn budget(&mut self, path: &str, value: &Value) -> Option<BudgetConfig> {
+        let map = self.map(path, value, fields::BUDGET)?;
+        let of = |field: &str| at(path, field);
+        let daily = match map.get("daily") {
+            Some(value) => self.whole(&of("daily"), value),
+            None => {
+                self.wrong(&of("daily"), "it is missing: how much may be spent in a day?");
+                None
+            }
+        };
+        let hour = map.get("reset_hour_utc").and_then(|v| self.whole(&of("reset_hour_utc"), v));
+        Some(BudgetConfig {
+            per_hit: map.get("per_hit").and_then(|v| self.whole(&of("per_hit"), v)),
+            reset_hour_utc: hour.map_or(0, |hour| u8::try_from(hour).unwrap_or(u8::MAX)),
+            unit: map.get("unit").and_then(|v| self.text(&of("unit"), v)),
+            daily: daily?,
+        })
+    }
+
+    fn classify(&mut self, path: &str, value: &Value) -> Option<Classify> {
+        let map = self.map(path, value, fields::CLASSIFY)?;
+        let mut needed = |field: &str| match map.get(field) {
+            Some(value) => self.scalar(&at(path, field), value),
+            None => {
+                self.wrong(&at(path, field), "it is missing");
+                None
+            }
+        };
+        let (from, to, default) = (needed("from"), needed("to"), needed("default"));
+        let mut pairs = Vec::new();
+        match map.get("map") {
+            Some(Value::Object(map)) => {
+                for (value, class) in map {
+                    let class = self.scalar(&at(&at(path, "map"), value), class);
+                    pairs.extend(class.map(|class| (value.clone(), class)));
+                }
+            }
+            Some(other) => drop(self.expected::<()>(&at(path, "map"), "a map of values", other)),
+            None => self.wrong(&at(path, "map"), "it is missing: what is made of what?"),
+        }
+        Some(Classify { from: from?, to: to?, map: pairs, default: default? })
+    }
+}
+
+fn whole_of(number: Option<f64>) -> Option<u64> {
+    number.filter(|n| n.fract() == 0.0 && (0.0..9e15).contains(n)).map(|n| n as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variables_and_their_defaults() {
+        let lookup = |name: &str| match name {
+            "SET" => Some("7".to_string()),
+            "EMPTY" => Some(String::new()),
+            _ => None,
+        };
+        let read = |text: &str| substituted(text, lookup);
+        assert_eq!(read("${SET}/${UNSET:-min}").unwrap(), "7/min");
+        assert_eq!(read("${EMPTY:-x}${UNSET:-}").unwrap(), "x");
+        assert_eq!(read("no $variable {here}").unwrap(), "no $variable {here}");
+        assert!(read("${UNSET}").unwrap_err().contains("UNSET"));
+        assert!(read("${SET").is_err() && read("${a b}").is_err());
+    }
+}

@@ -1,0 +1,133 @@
+//! What a caller holds on to after a hit: reservations and permits.
+
+use std::sync::Arc;
+use std::sync::Mutex;
+
+use tidegate_core::Time;
+
+use crate::decision::Decision;
+use crate::judge::part_of;
+use crate::plan::MOST_GROUPS;
+use crate::snapshot::{Hashes, Snapshot};
+use crate::variant::Variant;
+
+/// Where something was charged, and by which numbers.
+#[derive(Clone, Debug)]
+pub(crate) struct Held {
+    pub(crate) snapshot: Arc<Snapshot>,
+    pub(crate) variant: Arc<Variant>,
+    pub(crate) hashes: Hashes,
+}
+
+impl Held {
+    fn parts(&self) -> impl Iterator<Item = (usize, tidegate_core::Part<'_>)> {
+        (0..self.snapshot.tables.engines.len()).filter_map(|group| {
+            Some((group, part_of(&self.snapshot, &self.variant, &self.hashes, group)?))
+        })
+    }
+
+    pub(crate) fn refund(&self, cost: u64) {
+        let mut time = Time::read(self.snapshot.tables.clock());
+        self.parts().for_each(|(_, part)| part.refund(cost, &mut time));
+    }
+
+    fn record(&self, cost: u64) {
+        let mut time = Time::read(self.snapshot.tables.clock());
+        for (_, part) in self.parts() {
+            let _ = part.record(cost, &mut time);
+        }
+    }
+}
+
+/// An estimate that was spent, to be settled with the true cost. Dropped, the estimate stays spent.
+#[derive(Debug)]
+pub struct Reservation {
+    decision: Decision,
+    held: Option<Held>,
+    estimate: u64,
+}
+
+impl Reservation {
+    pub(crate) fn new(decision: Decision, held: Option<Held>, estimate: u64) -> Reservation {
+        Reservation { decision, held, estimate }
+    }
+
+    /// How the hit went. If it was denied nothing is reserved, and there is nothing to settle.
+    pub fn decision(&self) -> &Decision {
+        &self.decision
+    }
+
+    /// Gives back or takes the difference to the true cost.
+    pub fn settle(self, actual: u64) {
+        let Some(held) = &self.held else { return };
+        match actual.checked_sub(self.estimate) {
+            Some(0) => {}
+            Some(more) => held.record(more),
+            None => held.refund(self.estimate - actual),
+        }
+    }
+
+    /// Gives the estimate back.
+    pub fn cancel(self) {
+        self.settle(0);
+    }
+}
+
+/// A slot of a concurrent limit, given back when dropped.
+#[derive(Debug)]
+pub struct Permit {
+    decision: Decision,
+    held: Option<Held>,
+    slots: Mutex<[Option<tidegate_core::Permit>; MOST_GROUPS]>,
+}
+
+impl Permit {
+    pub(crate) fn new(
+        decision: Decision,
+        held: Option<Held>,
+        slots: [Option<tidegate_core::Permit>; MOST_GROUPS],
+    ) -> Permit {
+        Permit { decision, held, slots: Mutex::new(slots) }
+    }
+
+    /// How it went. If it was denied, no slot is held.
+    pub fn decision(&self) -> &Decision {
+        &self.decision
+    }
+
+    /// Whether a slot was given and is not released. (Its lease may have run out.)
+    pub fn is_held(&self) -> bool {
+        self.slots.lock().unwrap_or_else(|e| e.into_inner()).iter().any(Option::is_some)
+    }
+
+    /// Gives the slot back. False if it was no longer held: released before, or its lease ran out.
+    pub fn release(&self) -> bool {
+        let mut slots = self.slots.lock().unwrap_or_else(|e| e.into_inner());
+        let Some(held) = &self.held else { return false };
+        let release = |(group, part): (usize, tidegate_core::Part<'_>)| {
+            slots[group].take().map(|slot| part.release(slot))
+        };
+        let released: Vec<bool> = held.parts().filter_map(release).collect();
+        !released.is_empty() && released.iter().all(|held| *held)
+    }
+
+    /// Starts the lease anew. False if the slot is lost.
+    pub fn renew(&self) -> bool {
+        let mut slots = self.slots.lock().unwrap_or_else(|e| e.into_inner());
+        let Some(held) = &self.held else { return false };
+        let now = held.snapshot.tables.clock().now();
+        let renew = |(group, part): (usize, tidegate_core::Part<'_>)| {
+            let slot = slots[group]?;
+            slots[group] = part.renew(slot, now);
+            Some(slots[group].is_some())
+        };
+        let renewed: Vec<bool> = held.parts().filter_map(renew).collect();
+        !renewed.is_empty() && renewed.iter().all(|held| *held)
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        self.release();
+    }
+}

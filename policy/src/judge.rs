@@ -1,0 +1,403 @@
+//! The order of judgement: off, exempt, cost, budget, cooldown, enforced backoff, limits.
+
+use std::sync::Arc;
+
+use tidegate_core::{Answer, NEVER, Part, Permit, Spent, Time, View, hit_together, peek_together};
+
+use crate::budget::Day;
+use crate::call::Call;
+use crate::config::Mode;
+use crate::decision::{Decision, Left, Reason, whole_millis};
+use crate::error::Error;
+use crate::penalty::{Denial, Standing};
+use crate::plan::{MOST_GROUPS, MOST_LIMITS};
+use crate::snapshot::{Hashes, Resolved, Snapshot};
+use crate::variant::Variant;
+
+/// What is wanted of a judgement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Op {
+    /// Spend if allowed. A denial counts.
+    Hit,
+    /// Spend nothing. A denial counts.
+    Check,
+    /// Change nothing.
+    Peek,
+    /// Spend if allowed. A denial counts for nothing.
+    Try,
+}
+
+impl Op {
+    fn spends(self) -> bool {
+        matches!(self, Op::Hit | Op::Try)
+    }
+    fn counts_denials(self) -> bool {
+        matches!(self, Op::Hit | Op::Check)
+    }
+}
+
+/// A decision, and what is needed to go on from it.
+pub(crate) struct Judged {
+    pub(crate) decision: Decision,
+    pub(crate) permits: [Option<Permit>; MOST_GROUPS],
+    /// Where it was counted; none if it was not.
+    pub(crate) hashes: Option<Hashes>,
+    pub(crate) defaulted: bool,
+}
+
+/// What all limits of a rule say, in declared order.
+struct Joint {
+    answer: Answer,
+    views: [View; MOST_LIMITS],
+    permits: [Option<Permit>; MOST_GROUPS],
+    shared: bool,
+}
+
+/// Where the rows of a call are, by these numbers.
+pub(crate) fn part_of<'a>(
+    snapshot: &'a Snapshot,
+    variant: &'a Variant,
+    hashes: &Hashes,
+    group: usize,
+) -> Option<Part<'a>> {
+    let (engine, limits) = (&snapshot.tables.engines[group], &variant.groups[group]);
+    hashes[group].map(|hash| Part { engine, hash, limits })
+}
+
+/// Asks the groups of a rule together. The number of groups is known at compile time below.
+fn join(
+    snapshot: &Snapshot,
+    variant: &Variant,
+    hashes: &Hashes,
+    time: &mut Time<'_>,
+    (cost, spend): (u64, bool),
+) -> Joint {
+    let part = |group| part_of(snapshot, variant, hashes, group);
+    match [
+        part(0),
+        part_or_none(&part, 1, snapshot),
+        part_or_none(&part, 2, snapshot),
+        part_or_none(&part, 3, snapshot),
+    ] {
+        [Some(a), None, ..] => ask(snapshot, &[a], cost, spend, time),
+        [Some(a), Some(b), None, _] => ask(snapshot, &[a, b], cost, spend, time),
+        [Some(a), Some(b), Some(c), None] => ask(snapshot, &[a, b, c], cost, spend, time),
+        [Some(a), Some(b), Some(c), Some(d)] => ask(snapshot, &[a, b, c, d], cost, spend, time),
+        // A rule has at least one group.
+        [None, ..] => ask(snapshot, &[], cost, spend, time),
+    }
+}
+
+fn part_or_none<'a>(
+    part: &impl Fn(usize) -> Option<Part<'a>>,
+    group: usize,
+    snapshot: &Snapshot,
+) -> Option<Part<'a>> {
+    if group < snapshot.tables.engines.len() { part(group) } else { None }
+}
+
+fn ask<const N: usize>(
+    snapshot: &Snapshot,
+    parts: &[Part<'_>; N],
+    cost: u64,
+    spend: bool,
+    time: &mut Time<'_>,
+) -> Joint {
+    let mut joint = Joint {
+        answer: Answer::Allowed,
+        views: [View::default(); MOST_LIMITS],
+        permits: [None; MOST_GROUPS],
+        shared: false,
+    };
+    if let ([part], true) = (&parts[..], spend) {
+        let outcome = part.hit(cost, time);
+        (joint.answer, joint.shared, joint.permits[0]) =
+            (outcome.answer, outcome.shared, outcome.permit);
+        joint.place(snapshot, |_| &outcome.views);
+        return joint;
+    }
+    let together =
+        if spend { hit_together(parts, cost, time) } else { peek_together(parts, cost, time) };
+    (joint.answer, joint.shared) = (together.answer, together.shared);
+    joint.permits[..N].copy_from_slice(&together.permits);
+    joint.place(snapshot, |group| &together.views[group]);
+    joint
+}
+
+impl Joint {
+    fn place<'v>(&mut self, snapshot: &Snapshot, of: impl Fn(usize) -> &'v [View]) {
+        for (view, &(group, place)) in self.views.iter_mut().zip(&snapshot.plan().places) {
+            *view = of(group)[place];
+        }
+    }
+}
+
+/// A call under judgement.
+struct Case<'s> {
+    snapshot: &'s Snapshot,
+    resolved: Resolved<'s>,
+    op: Op,
+    cost: u64,
+    now: u64,
+}
+
+/// Judges a call. The clock is read once, and again only where a state seems to be ahead of it.
+pub(crate) fn judge(
+    snapshot: &Snapshot,
+    call: &Call<'_>,
+    cost: u64,
+    op: Op,
+) -> Result<Judged, Error> {
+    let resolved = snapshot.resolve(call)?;
+    let defaulted = resolved.defaulted;
+    let uncounted = match resolved.variant.effective.mode {
+        Mode::Off => Some(Reason::Off),
+        _ if is_exempt(snapshot, &resolved) => Some(Reason::Exempt),
+        _ => None,
+    };
+    if let Some(reason) = uncounted {
+        let decision = plain(&resolved.variant, Some(reason), snapshot.tables.clock().now());
+        return Ok(Judged { decision, permits: [None; MOST_GROUPS], hashes: None, defaulted });
+    }
+    let hashes = snapshot.hashes(&resolved.subject);
+    if let Some(part) = part_of(snapshot, &resolved.variant, &hashes, 0) {
+        part.prefetch();
+    }
+    let mut time = Time::read(snapshot.tables.clock());
+    let now = time.now();
+    let case = Case { snapshot, resolved, op, cost, now };
+    let (decision, permits) = case.decide(&hashes, &mut time);
+    Ok(Judged { decision, permits, hashes: Some(hashes), defaulted })
+}
+
+fn is_exempt(snapshot: &Snapshot, resolved: &Resolved<'_>) -> bool {
+    snapshot.exempts.iter().any(|matcher| matcher.fit(&resolved.subject).is_some())
+}
+
+/// An allowed decision about which nothing else is known.
+fn plain(variant: &Arc<Variant>, reason: Option<Reason>, now: u64) -> Decision {
+    Decision {
+        allowed: true,
+        limit: None,
+        remaining: None,
+        retry_after: Some(std::time::Duration::ZERO),
+        reset_after: std::time::Duration::ZERO,
+        warning: false,
+        alert: false,
+        notify: false,
+        reason,
+        would: None,
+        variant: variant.clone(),
+        left: [Left::default(); MOST_LIMITS],
+        at: now,
+    }
+}
+
+/// Why a call is refused before its limits are asked, and for how long at least.
+struct Barred {
+    reason: Reason,
+    wait: u64,
+}
+
+impl Case<'_> {
+    fn variant(&self) -> &Arc<Variant> {
+        &self.resolved.variant
+    }
+
+    fn decide(
+        &self,
+        hashes: &Hashes,
+        time: &mut Time<'_>,
+    ) -> (Decision, [Option<Permit>; MOST_GROUPS]) {
+        let none = [None; MOST_GROUPS];
+        let mut look = |cost| join(self.snapshot, self.variant(), hashes, time, (cost, false));
+        if self.cost > self.variant().most_cost() {
+            return (self.too_costly(&look(0)), none);
+        }
+        let standing = self.standing();
+        if let Some(barred) = self.barred(&standing) {
+            let joint = look(self.cost);
+            return (self.refuse(&joint, &barred, &standing), none);
+        }
+        let joint = self.ask_limits(hashes, time);
+        let decision = match joint.answer {
+            Answer::Allowed | Answer::Uncounted => self.allow(&joint, &standing),
+            Answer::Denied => self.deny(&joint, &standing),
+            Answer::Cost => self.too_costly(&joint),
+            Answer::Full => {
+                let barred = Barred { reason: Reason::Full, wait: NEVER };
+                self.refuse(&joint, &barred, &standing)
+            }
+        };
+        (decision, joint.permits)
+    }
+
+    fn ask_limits(&self, hashes: &Hashes, time: &mut Time<'_>) -> Joint {
+        let mut ask = |spend| join(self.snapshot, self.variant(), hashes, time, (self.cost, spend));
+        if self.op.spends() {
+            return ask(true);
+        }
+        let first = ask(false);
+        match first.answer {
+            // What a half-done hit of another caused must start no penalty: look again.
+            Answer::Denied if self.op == Op::Check => ask(false),
+            _ => first,
+        }
+    }
+
+    /// What the key's denials so far lead to.
+    fn standing(&self) -> Standing {
+        let known = self.snapshot.tables.penalties().filter(|_| self.variant().has_penalties());
+        let notes = known.map(|ledger| {
+            let hash = self.snapshot.penalty_hash(&self.resolved.subject);
+            (hash, ledger.read(hash).unwrap_or_default())
+        });
+        Standing::new(notes, self.variant(), self.now)
+    }
+
+    fn barred(&self, standing: &Standing) -> Option<Barred> {
+        let waiting = standing.cooldown_left.max(standing.enforced_left);
+        if let Some(wait) = self.budget_wait() {
+            return Some(Barred { reason: Reason::Budget, wait: wait.max(waiting) });
+        }
+        let reason = match (standing.cooldown_left, standing.enforced_left) {
+            (0, 0) => return None,
+            (0, _) => Reason::Backoff,
+            _ => Reason::Cooldown,
+        };
+        Some(Barred { reason, wait: waiting })
+    }
+
+    /// How long until the budget is there again, if it is spent.
+    fn budget_wait(&self) -> Option<u64> {
+        let (budget, ledger) =
+            self.snapshot.config.budget.as_ref().zip(self.snapshot.tables.budgets())?;
+        let notes = ledger.read(self.snapshot.whole_hash(&self.resolved.subject));
+        let day = Day::today(self.snapshot.tables.clock(), budget.reset_hour_utc);
+        let spent = Spent::from_note(notes.unwrap_or_default()[0]).on(day.number);
+        (spent >= budget.daily).then(|| day.left_nanos())
+    }
+
+    fn views<'j>(&self, joint: &'j Joint) -> &'j [View] {
+        &joint.views[..self.variant().numbers.len()]
+    }
+
+    /// The limit with the least left; ties go to the one declared first.
+    fn least(&self, joint: &Joint) -> usize {
+        let views = self.views(joint);
+        (0..views.len()).min_by_key(|&index| views[index].remaining).unwrap_or(0)
+    }
+
+    fn reset_after(&self, joint: &Joint) -> std::time::Duration {
+        let longest = self.views(joint).iter().map(|view| view.reset).max().unwrap_or(0);
+        whole_millis(longest).unwrap_or_default()
+    }
+
+    fn filled(&self, joint: &Joint) -> Decision {
+        let mut decision = plain(self.variant(), None, self.now);
+        for (left, view) in decision.left.iter_mut().zip(self.views(joint)) {
+            *left = Left { remaining: view.remaining, more: view.more };
+        }
+        decision.reset_after = self.reset_after(joint);
+        decision
+    }
+
+    fn allow(&self, joint: &Joint, standing: &Standing) -> Decision {
+        let mut seen = Joint { permits: joint.permits, ..*joint };
+        if self.op == Op::Peek {
+            self.foresee(&mut seen);
+        }
+        let least = self.least(&seen);
+        let mut decision = self.filled(&seen);
+        let size = |index: usize| self.variant().numbers[index].size;
+        decision.limit = Some(size(least));
+        decision.remaining = Some(seen.views[least].remaining);
+        decision.warning = self.cost > 0
+            && self
+                .views(&seen)
+                .iter()
+                .enumerate()
+                .any(|(index, view)| self.variant().warns(view.remaining, size(index)));
+        if self.op != Op::Peek {
+            standing.forgive(self.snapshot.tables.penalties());
+        }
+        decision
+    }
+
+    /// What the limits would say after the hit.
+    fn foresee(&self, joint: &mut Joint) {
+        let plan = self.snapshot.plan();
+        for (view, &(group, place)) in joint.views.iter_mut().zip(&plan.places) {
+            let limit = &self.variant().groups[group].stated()[place];
+            *view = view.after(limit, self.cost, self.now);
+        }
+    }
+
+    /// Denied for good: nothing starts, and nothing is counted.
+    fn too_costly(&self, joint: &Joint) -> Decision {
+        let index = self.variant().smallest.unwrap_or_else(|| self.least(joint));
+        let mut decision = self.filled(joint);
+        decision.allowed = false;
+        decision.reason = Some(Reason::Cost);
+        decision.limit = Some(self.variant().numbers[index].size);
+        decision.remaining = Some(joint.views[index].remaining);
+        decision.retry_after = None;
+        decision.notify = self.op != Op::Peek && self.variant().notifies_always();
+        self.shadowed(decision)
+    }
+
+    /// Refused by something other than the limits: no violation.
+    fn refuse(&self, joint: &Joint, barred: &Barred, standing: &Standing) -> Decision {
+        let own = self.views(joint).iter().map(|view| view.wait).max().unwrap_or(0);
+        let mut decision = self.filled(joint);
+        decision.allowed = false;
+        decision.reason = Some(barred.reason);
+        decision.limit = match barred.reason {
+            Reason::Cooldown => standing.cooling.map(|index| self.variant().numbers[index].size),
+            _ => None,
+        };
+        decision.remaining = Some(0);
+        decision.retry_after = whole_millis(barred.wait.max(own));
+        decision.notify = self.op.counts_denials()
+            && standing.tell(&self.snapshot.tables, self.variant(), self.now);
+        self.shadowed(decision)
+    }
+
+    fn deny(&self, joint: &Joint, standing: &Standing) -> Decision {
+        let views = self.views(joint);
+        let denial = Denial::of(views, self.variant());
+        // Keys that share a row because the table is full have no penalties.
+        let counts = self.op.counts_denials() && !joint.shared;
+        let verdict = match counts {
+            true => standing.count(&denial, &self.snapshot.tables, self.variant(), self.now),
+            false => standing.foresee(&denial, self.variant(), self.now),
+        };
+        if let Some(reason) = verdict.barred {
+            // Another thread's denial came first and has begun to bar the key.
+            return self.refuse(joint, &Barred { reason, wait: verdict.wait }, standing);
+        }
+        let mut decision = self.filled(joint);
+        decision.allowed = false;
+        decision.reason = Some(Reason::Limit(denial.limit));
+        decision.limit = Some(self.variant().numbers[denial.limit].size);
+        decision.remaining = Some(views[denial.limit].remaining);
+        decision.retry_after = whole_millis(verdict.wait);
+        decision.alert = counts && verdict.alert;
+        decision.notify = match joint.shared {
+            true => self.op.counts_denials() && self.variant().notifies_always(),
+            false => counts && verdict.notify,
+        };
+        self.shadowed(decision)
+    }
+
+    /// In shadow mode a denial is only told of.
+    fn shadowed(&self, mut decision: Decision) -> Decision {
+        if self.variant().effective.mode == Mode::Shadow {
+            decision.would = decision.reason.take();
+            decision.allowed = true;
+            decision.notify = false;
+            decision.retry_after = Some(std::time::Duration::ZERO);
+        }
+        decision
+    }
+}

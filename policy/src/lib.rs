@@ -1,0 +1,63 @@
+//! Rate limits for chat bots, agent hubs and gateways.
+//!
+//! A [`Limiter`] is a policy at work: rules, each a named set of limits that are taken together, all or
+//! nothing, and what happens around them. State lives in a fixed-capacity table without locks; see
+//! `tidegate-core` for how.
+//!
+//! ```
+//! use tidegate::Limiter;
+//!
+//! let limiter = Limiter::new("5/10s window, 20/min").unwrap();
+//! for _ in 0..5 {
+//!     assert!(limiter.allow("alice").unwrap());
+//! }
+//! let denied = limiter.hit("alice", 1).unwrap();
+//! assert!(!denied.allowed);
+//! assert_eq!(denied.reason(), Some("5/10s"));
+//! ```
+
+mod audit;
+mod budget;
+mod build;
+mod call;
+mod config;
+mod decision;
+mod error;
+mod file;
+mod headers;
+mod held;
+mod ip;
+mod judge;
+mod limit;
+mod limiter;
+mod matching;
+mod metrics;
+mod nearest;
+mod penalty;
+mod plan;
+mod rule;
+mod runtime;
+mod snapshot;
+mod tables;
+mod variant;
+mod waiters;
+
+pub use audit::{Finding, Severity};
+pub use budget::Budget;
+pub use call::{Call, Key, MOST_PARTS};
+pub use config::{
+    AlertAt, Backoff, BudgetConfig, Classify, DEFAULT_CAPACITY, DEFAULT_MEMORY, HeaderNames, Match,
+    Mode, Notify, OnOutage, Policy, RuleConfig, When,
+};
+pub use decision::Decision;
+pub use error::{Code, Error, Problem};
+pub use file::limit_patches;
+pub use headers::{IETF_DRAFT, Style};
+pub use held::{Permit, Reservation};
+pub use ip::{V6_PREFIX, ip_key};
+pub use limit::{IntoLimits, Limit, LimitPatch, LimitPatches, parse_period};
+pub use limiter::{Limiter, ManualClock, Options};
+pub use metrics::{Event, Metrics, NamedCount};
+pub use rule::{LimitUse, Recorded, Rule, Stats};
+pub use runtime::Target;
+pub use tidegate_core::{Algorithm, Clock, OnFull};

@@ -1,0 +1,445 @@
+//! Limits as users state them: in text, by builder, or as maps; whole, or only what changes.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use tidegate_core::{self as core, Algorithm};
+
+use crate::error::{Error, Problem};
+
+/// A permit's lease unless stated.
+pub(crate) const DEFAULT_LEASE: Duration = Duration::from_secs(60);
+/// Names that a limit can't have, since a decision's `reason` uses them.
+pub(crate) const REASONS: [&str; 8] =
+    ["cooldown", "backoff", "budget", "exempt", "off", "cost", "full", "outage"];
+
+/// How much one key may spend over time, by one algorithm.
+///
+/// ```
+/// use std::time::Duration;
+/// use tidegate::Limit;
+///
+/// let text: Limit = "100/s burst 20".parse().unwrap();
+/// assert_eq!(text, Limit::bucket(100, Duration::from_secs(1)).burst(20));
+/// assert_eq!(text.name(), "100/s");
+/// let named = Limit::window(5, Duration::from_secs(10)).named("burst").cooldown(Duration::from_secs(60));
+/// assert_eq!(named.name(), "burst");
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Limit {
+    pub(crate) name: String,
+    pub(crate) algorithm: Algorithm,
+    pub(crate) max: u64,
+    /// The period; of a concurrent limit the lease.
+    pub(crate) per: Duration,
+    pub(crate) burst: Option<u64>,
+    pub(crate) cooldown: Option<Duration>,
+    pub(crate) scope: Option<Vec<String>>,
+}
+
+impl Limit {
+    /// A limit by the algorithm of that name: see the shorthands.
+    pub fn new(algorithm: Algorithm, max: u64, per: Duration) -> Limit {
+        let name = match algorithm {
+            Algorithm::Concurrent => max.to_string(),
+            _ => format!("{max}/{}", period_text(per)),
+        };
+        Limit { name, algorithm, max, per, burst: None, cooldown: None, scope: None }
+    }
+    /// A token bucket that refills `max` tokens each `per`.
+    pub fn bucket(max: u64, per: Duration) -> Limit {
+        Limit::new(Algorithm::Bucket, max, per)
+    }
+    /// An exact sliding window.
+    pub fn window(max: u64, per: Duration) -> Limit {
+        Limit::new(Algorithm::Window, max, per)
+    }
+    /// A two-cell sliding counter.
+    pub fn counter(max: u64, per: Duration) -> Limit {
+        Limit::new(Algorithm::Counter, max, per)
+    }
+    /// A count that is forgotten `per` after its first hit.
+    pub fn fixed(max: u64, per: Duration) -> Limit {
+        Limit::new(Algorithm::Fixed, max, per)
+    }
+    /// At most `max` permits at once, each for 60 s unless released, renewed, or told [otherwise](Limit::lease).
+    pub fn concurrent(max: u64) -> Limit {
+        Limit::new(Algorithm::Concurrent, max, DEFAULT_LEASE)
+    }
+
+    /// With another name.
+    #[must_use]
+    pub fn named(self, name: impl Into<String>) -> Limit {
+        Limit { name: name.into(), ..self }
+    }
+    /// With a bucket of this size.
+    #[must_use]
+    pub fn burst(self, burst: u64) -> Limit {
+        Limit { burst: Some(burst), ..self }
+    }
+    /// With a lease for its permits.
+    #[must_use]
+    pub fn lease(self, lease: Duration) -> Limit {
+        Limit { per: lease, ..self }
+    }
+    /// With a cooldown for those whom it denies.
+    #[must_use]
+    pub fn cooldown(self, cooldown: Duration) -> Limit {
+        Limit { cooldown: Some(cooldown), ..self }
+    }
+    /// Keyed by some of the rule's parts; by none, it is one for all keys.
+    #[must_use]
+    pub fn scope<P: Into<String>>(self, parts: impl IntoIterator<Item = P>) -> Limit {
+        Limit { scope: Some(parts.into_iter().map(Into::into).collect()), ..self }
+    }
+
+    /// What decisions call it: unless [named](Limit::named), its text up to the first space.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+    /// How it counts.
+    pub fn algorithm(&self) -> Algorithm {
+        self.algorithm
+    }
+    /// How much in each period.
+    pub fn max(&self) -> u64 {
+        self.max
+    }
+    /// The period; of a concurrent limit the lease.
+    pub fn per(&self) -> Duration {
+        self.per
+    }
+
+    /// A bucket's size, else `max`.
+    pub(crate) fn size(&self) -> u64 {
+        match self.algorithm {
+            Algorithm::Bucket if self.max > 0 => self.burst.unwrap_or(self.max),
+            _ => self.max,
+        }
+    }
+
+    /// What the engine has to know of it. The log of a window is made for `ceiling`.
+    pub(crate) fn to_core(&self, ceiling: u64) -> core::Limit {
+        let exact = matches!(self.algorithm, Algorithm::Window | Algorithm::Concurrent);
+        core::Limit {
+            algorithm: self.algorithm,
+            max: self.max,
+            per: self.per,
+            burst: self.burst,
+            ceiling: exact.then_some(ceiling.max(self.max)),
+        }
+    }
+
+    /// The same limit with what the patch states.
+    pub(crate) fn patched(&self, patch: &LimitPatch) -> Limit {
+        Limit {
+            max: patch.max.unwrap_or(self.max),
+            per: patch.per.or(patch.lease).unwrap_or(self.per),
+            burst: patch.burst.or(self.burst),
+            cooldown: patch.cooldown.or(self.cooldown),
+            ..self.clone()
+        }
+    }
+}
+
+/// What changes of a limit; the rest stays.
+///
+/// ```
+/// use tidegate::LimitPatch;
+/// let sixty = LimitPatch { max: Some(60), ..LimitPatch::default() };
+/// assert_eq!(sixty, LimitPatch::max(60));
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct LimitPatch {
+    /// Another `max`; an unwritten burst follows it.
+    pub max: Option<u64>,
+    /// Another period.
+    pub per: Option<Duration>,
+    /// Another bucket size.
+    pub burst: Option<u64>,
+    /// Another lease, of a concurrent limit.
+    pub lease: Option<Duration>,
+    /// Another cooldown.
+    pub cooldown: Option<Duration>,
+}
+
+impl LimitPatch {
+    /// Only another `max`.
+    pub fn max(max: u64) -> LimitPatch {
+        LimitPatch { max: Some(max), ..LimitPatch::default() }
+    }
+}
+
+/// What changes of a rule's limits, by their names.
+///
+/// A list of whole limits (from text) changes those of the same name, or, if the rule has one limit
+/// and one is given, that one.
+pub type LimitPatches = Vec<(String, LimitPatch)>;
+
+/// Writes a period as shortly as it can be read back: `10s`, `min`, `1500ms`.
+pub(crate) fn period_text(period: Duration) -> String {
+    let millis = period.as_millis();
+    let units = [(86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1000, "s"), (1, "ms")];
+    let (size, unit) = units
+        .into_iter()
+        .find(|(size, _)| millis > 0 && millis.is_multiple_of(*size))
+        .unwrap_or((1, "ms"));
+    match millis / size {
+        1 => unit.to_string(),
+        count => format!("{count}{unit}"),
+    }
+}
+
+/// Reads a period: an optional whole number and a unit.
+///
+/// ```
+/// use std::time::Duration;
+/// assert_eq!(tidegate::parse_period("90s").unwrap(), Duration::from_secs(90));
+/// assert_eq!(tidegate::parse_period("hour").unwrap(), Duration::from_secs(3600));
+/// ```
+///
+/// # Errors
+/// If it is none, with the reason.
+pub fn parse_period(text: &str) -> Result<Duration, Error> {
+    period(text).map_err(|message| one("", message))
+}
+
+pub(crate) fn one(path: &str, message: impl Into<String>) -> Error {
+    Error::policy(vec![Problem { path: path.to_string(), message: message.into() }])
+}
+
+pub(crate) fn period(text: &str) -> Result<Duration, String> {
+    let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+    let (count, unit) = text.split_at(digits);
+    let unit = unit.strip_prefix(' ').filter(|_| digits > 0).unwrap_or(unit);
+    let millis: u64 = match unit {
+        "ms" | "millisecond" | "milliseconds" => 1,
+        "s" | "sec" | "secs" | "second" | "seconds" => 1000,
+        "m" | "min" | "mins" | "minute" | "minutes" => 60_000,
+        "h" | "hr" | "hrs" | "hour" | "hours" => 3_600_000,
+        "d" | "day" | "days" => 86_400_000,
+        "" if digits > 0 => return Err(format!("{text:?} has no unit; write {text}s, say")),
+        "" => return Err("a period is missing; write 10s or min, say".to_string()),
+        other => return Err(format!("{other:?} is not a unit; write ms, s, min, h or d")),
+    };
+    let count = match count {
+        "" => 1,
+        count => count.parse::<u64>().map_err(|_| format!("{count} is too long a period"))?,
+    };
+    let millis = count.checked_mul(millis).filter(|&m| m <= 1 << 50);
+    millis.map(Duration::from_millis).ok_or_else(|| format!("{text} is too long a period"))
+}
+
+fn number(text: &str, what: &str) -> Result<u64, String> {
+    let whole = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit() || b == b'_');
+    let plain = text.replace('_', "");
+    match plain.parse() {
+        Ok(number) if whole => Ok(number),
+        Err(_) if whole && !plain.is_empty() => Err(format!("{what} {text} is too large")),
+        _ => Err(format!("{what} {text:?} is not a whole number")),
+    }
+}
+
+const FORMS: &str = "a limit is MAX/PERIOD [burst N] [bucket | window | counter | fixed], or N concurrent [lease PERIOD]";
+
+impl FromStr for Limit {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Limit, Error> {
+        parse_limit(text).map_err(|message| one("", format!("{text}: {message}")))
+    }
+}
+
+/// Reads one limit. What is wrong is said without repeating the text.
+pub(crate) fn parse_limit(text: &str) -> Result<Limit, String> {
+    let mut words = text.split_ascii_whitespace();
+    let first = words.next().ok_or_else(|| FORMS.to_string())?;
+    let rest: Vec<&str> = words.collect();
+    if let ["concurrent", rest @ ..] = &*rest {
+        return parse_concurrent(first, rest);
+    }
+    let (max, per) = first.split_once('/').ok_or_else(|| format!("there is no \"/\"; {FORMS}"))?;
+    let (max, per) = (number(max, "max")?, period(per)?);
+    let mut limit = Limit { name: first.to_string(), ..Limit::bucket(max, per) };
+    let (mut words, mut algorithm) = (rest.into_iter(), None);
+    while let Some(word) = words.next() {
+        match (word, parse_algorithm(word)) {
+            ("burst", _) if limit.burst.is_none() => {
+                let size = words.next().ok_or("burst needs a number after it")?;
+                limit.burst = Some(number(size, "burst")?);
+            }
+            ("lease", _) => return Err("only a concurrent limit has a lease".to_string()),
+            (_, Some(Algorithm::Concurrent)) => {
+                return Err(format!("{word:?} can't have a period; {FORMS}"));
+            }
+            (_, Some(other)) if algorithm.is_none() => algorithm = Some(other),
+            _ => return Err(format!("{word:?} is not expected here; {FORMS}")),
+        }
+    }
+    limit.algorithm = algorithm.unwrap_or(Algorithm::Bucket);
+    Ok(limit)
+}
+
+fn parse_concurrent(count: &str, rest: &[&str]) -> Result<Limit, String> {
+    let limit = Limit {
+        name: count.to_string(),
+        ..Limit::concurrent(number(count, "the number of permits")?)
+    };
+    match rest {
+        [] => Ok(limit),
+        ["lease", lease] => Ok(limit.lease(period(lease)?)),
+        ["lease"] => Err("lease needs a period after it".to_string()),
+        [word, ..] => Err(format!("{word:?} is not expected here; {FORMS}")),
+    }
+}
+
+pub(crate) const ALGORITHMS: [(&str, Algorithm); 5] = [
+    ("bucket", Algorithm::Bucket),
+    ("window", Algorithm::Window),
+    ("counter", Algorithm::Counter),
+    ("fixed", Algorithm::Fixed),
+    ("concurrent", Algorithm::Concurrent),
+];
+
+pub(crate) fn parse_algorithm(word: &str) -> Option<Algorithm> {
+    ALGORITHMS.iter().find(|(name, _)| *name == word).map(|(_, algorithm)| *algorithm)
+}
+
+pub(crate) fn algorithm_name(algorithm: Algorithm) -> &'static str {
+    ALGORITHMS.iter().find(|(_, a)| *a == algorithm).map_or("bucket", |(name, _)| name)
+}
+
+/// Reads limits that are separated by commas, telling of each that is wrong.
+pub(crate) fn parse_limits(text: &str) -> Result<Vec<Limit>, Vec<String>> {
+    let (mut limits, mut wrong) = (Vec::new(), Vec::new());
+    for one in text.split(',').map(str::trim) {
+        match parse_limit(one) {
+            Ok(limit) => limits.push(limit),
+            Err(message) if one.is_empty() => wrong.push(message),
+            Err(message) => wrong.push(format!("{one}: {message}")),
+        }
+    }
+    if wrong.is_empty() { Ok(limits) } else { Err(wrong) }
+}
+
+/// Something that limits can be made of: one text (commas separate several), a list of texts, or
+/// limits that are built.
+pub trait IntoLimits {
+    /// The limits, or what is wrong with them.
+    ///
+    /// # Errors
+    /// For each limit that can't be read.
+    fn into_limits(self) -> Result<Vec<Limit>, Error>;
+}
+
+fn read(texts: &[&str]) -> Result<Vec<Limit>, Error> {
+    let (mut limits, mut problems) = (Vec::new(), Vec::new());
+    for text in texts {
+        match parse_limits(text) {
+            Ok(more) => limits.extend(more),
+            Err(wrong) => problems.extend(
+                wrong.into_iter().map(|message| Problem { path: "limits".to_string(), message }),
+            ),
+        }
+    }
+    if problems.is_empty() { Ok(limits) } else { Err(Error::policy(problems)) }
+}
+
+impl IntoLimits for &str {
+    fn into_limits(self) -> Result<Vec<Limit>, Error> {
+        read(&[self])
+    }
+}
+impl IntoLimits for &String {
+    fn into_limits(self) -> Result<Vec<Limit>, Error> {
+        read(&[self])
+    }
+}
+impl IntoLimits for &[&str] {
+    fn into_limits(self) -> Result<Vec<Limit>, Error> {
+        read(self)
+    }
+}
+impl<const N: usize> IntoLimits for [&str; N] {
+    fn into_limits(self) -> Result<Vec<Limit>, Error> {
+        read(&self)
+    }
+}
+impl IntoLimits for &[String] {
+    fn into_limits(self) -> Result<Vec<Limit>, Error> {
+        read(&self.iter().map(String::as_str).collect::<Vec<_>>())
+    }
+}
+impl IntoLimits for Limit {
+    fn into_limits(self) -> Result<Vec<Limit>, Error> {
+        Ok(vec![self])
+    }
+}
+impl IntoLimits for Vec<Limit> {
+    fn into_limits(self) -> Result<Vec<Limit>, Error> {
+        Ok(self)
+    }
+}
+impl<const N: usize> IntoLimits for [Limit; N] {
+    fn into_limits(self) -> Result<Vec<Limit>, Error> {
+        Ok(self.into())
+    }
+}
+
+impl fmt::Display for Limit {
+    /// The text form, with the name left out.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.algorithm == Algorithm::Concurrent {
+            return write!(f, "{} concurrent lease {}", self.max, period_text(self.per));
+        }
+        write!(f, "{}/{}", self.max, period_text(self.per))?;
+        if let Some(burst) = self.burst {
+            write!(f, " burst {burst}")?;
+        }
+        match self.algorithm {
+            Algorithm::Bucket => Ok(()),
+            other => write!(f, " {}", algorithm_name(other)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_forms_of_the_contract() {
+        let seconds = Duration::from_secs;
+        let read = |text: &str| parse_limits(text).unwrap();
+        assert_eq!(
+            read("20/min"),
+            [Limit { name: "20/min".into(), ..Limit::bucket(20, seconds(60)) }]
+        );
+        assert_eq!(read("100/s burst 20")[0].burst, Some(20));
+        assert_eq!(read("200/h window")[0].algorithm, Algorithm::Window);
+        let two = read("5/10s window, 20/min");
+        assert_eq!((two[0].name(), two[1].name()), ("5/10s", "20/min"));
+        assert_eq!(read("2000000/min counter")[0].max, 2_000_000);
+        let permits = read("100 concurrent lease 30s");
+        assert_eq!((permits[0].max, permits[0].per, permits[0].name()), (100, seconds(30), "100"));
+        for (text, ms) in [
+            ("250ms", 250),
+            ("2 hours", 7_200_000),
+            ("days", 86_400_000),
+            ("3m", 180_000),
+            ("hr", 3_600_000),
+        ] {
+            assert_eq!(period(text).unwrap(), Duration::from_millis(ms), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_limit_is_written_as_it_is_read() {
+        for text in
+            ["20/min", "100/s burst 20", "5/10s window", "7/1500ms fixed", "3 concurrent lease 30s"]
+        {
+            assert_eq!(parse_limit(text).unwrap().to_string(), text);
+        }
+    }
+}

@@ -1,0 +1,450 @@
+//! A policy at work.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use serde_json::Value;
+use tidegate_core::{Clock, OnFull};
+
+use crate::build::{self, Built};
+use crate::config::{Match, Policy, RuleConfig};
+use crate::error::{Code, Error};
+use crate::limit::{IntoLimits, LimitPatches};
+use crate::metrics::{Event, Metrics};
+use crate::rule::{Recorded, Rule, RuleState, Stats};
+use crate::runtime::Target;
+use crate::snapshot::Snapshot;
+use crate::tables::Store;
+use crate::{Budget, Call, Decision, Permit, Reservation};
+
+/// The rule of a limiter that is made from limits alone.
+const DEFAULT_RULE: &str = "default";
+
+/// A clock that only moves when told to, for tests that don't wait. Its wall time moves along.
+///
+/// ```
+/// use std::time::Duration;
+/// use tidegate::{Limiter, ManualClock, Options};
+///
+/// let clock = ManualClock::new(Duration::ZERO, Duration::ZERO);
+/// let limiter = Limiter::with("1/min", Options { clock: clock.clock(), ..Options::default() }).unwrap();
+/// assert!(limiter.allow("alice").unwrap() && !limiter.allow("alice").unwrap());
+/// clock.advance(Duration::from_secs(60));
+/// assert!(limiter.allow("alice").unwrap());
+/// ```
+#[derive(Clone, Debug)]
+pub struct ManualClock {
+    hand: Arc<tidegate_core::ManualClock>,
+}
+
+impl ManualClock {
+    /// A clock at `start`, whose wall time is `wall` since the start of 1970.
+    pub fn new(start: Duration, wall: Duration) -> ManualClock {
+        let (_, hand) = Clock::manual(crate::variant::nanos(start));
+        hand.set_wall(wall);
+        ManualClock { hand }
+    }
+    /// What a limiter is given.
+    pub fn clock(&self) -> Clock {
+        Clock::Manual(self.hand.clone())
+    }
+    /// Moves on.
+    pub fn advance(&self, step: Duration) {
+        self.hand.advance(step);
+    }
+    /// Jumps, back too.
+    pub fn set(&self, now: Duration) {
+        self.hand.set(crate::variant::nanos(now));
+    }
+    /// The time.
+    pub fn now(&self) -> Duration {
+        Duration::from_nanos(self.hand.now())
+    }
+    /// Sets the wall time alone.
+    pub fn set_wall(&self, unix: Duration) {
+        self.hand.set_wall(unix);
+    }
+}
+
+/// What a limiter is made with; what is set wins over the policy.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Where state lives.
+    pub store: Option<String>,
+    /// Keys that a rule may hold live.
+    pub capacity: Option<usize>,
+    /// What happens beyond that.
+    pub on_full: Option<OnFull>,
+    /// Where time comes from.
+    pub clock: Clock,
+}
+
+/// What the handles of a limiter share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) policy: ArcSwap<Policy>,
+    rules: ArcSwap<HashMap<String, Arc<RuleState>>>,
+    store: Store,
+    options: Options,
+    /// The file that it was read from.
+    source: Option<PathBuf>,
+    /// One change of the rules at a time.
+    changing: Mutex<()>,
+}
+
+/// A policy at work. Cheap to clone, and safe to use from any thread.
+///
+/// ```
+/// use tidegate::Limiter;
+///
+/// let limiter = Limiter::new(["5/10s window", "20/min window", "200/h window"]).unwrap();
+/// let decision = limiter.hit("alice", 1).unwrap();
+/// assert!(decision.allowed);
+/// assert_eq!(decision.remaining, Some(4));
+/// ```
+#[derive(Clone, Debug)]
+pub struct Limiter {
+    shared: Arc<Shared>,
+    /// The rule that operations on the limiter itself are about.
+    main: Option<Rule>,
+}
+
+impl Limiter {
+    /// A limiter with one rule, `default`, of these limits.
+    ///
+    /// # Errors
+    /// For limits that can't be read or had.
+    pub fn new(limits: impl IntoLimits) -> Result<Limiter, Error> {
+        Limiter::with(limits, Options::default())
+    }
+
+    /// As [`Limiter::new`], with options.
+    ///
+    /// # Errors
+    /// As [`Limiter::new`]; and if the store can't be had.
+    pub fn with(limits: impl IntoLimits, options: Options) -> Result<Limiter, Error> {
+        Limiter::with_rule(RuleConfig::new(limits)?, options)
+    }
+
+    /// A limiter with one rule, `default`.
+    ///
+    /// # Errors
+    /// As [`Limiter::with`]. Problems are named by their path within the rule.
+    pub fn with_rule(rule: RuleConfig, options: Options) -> Result<Limiter, Error> {
+        let policy = Policy::new([(DEFAULT_RULE, rule)]);
+        Limiter::make(policy, options, None)
+            .map_err(|error| build::within_rule(error, DEFAULT_RULE))
+    }
+
+    /// A limiter of a policy that is built in code.
+    ///
+    /// # Errors
+    /// With all problems of the policy; and if its store can't be had.
+    pub fn from_config(policy: Policy) -> Result<Limiter, Error> {
+        Limiter::make(policy, Options::default(), None)
+    }
+
+    /// As [`Limiter::from_config`], with options.
+    ///
+    /// # Errors
+    /// As [`Limiter::from_config`].
+    pub fn from_config_with(policy: Policy, options: Options) -> Result<Limiter, Error> {
+        Limiter::make(policy, options, None)
+    }
+
+    /// A limiter of a policy as a plain map, as a file has it.
+    ///
+    /// ```
+    /// let policy = serde_json::json!({"version": 1, "rules": {"messages": {"limits": "20/min"}}});
+    /// let limiter = tidegate::Limiter::from_policy(&policy).unwrap();
+    /// assert!(limiter.rule("messages").unwrap().allow("alice").unwrap());
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Limiter::from_config`].
+    pub fn from_policy(policy: &Value) -> Result<Limiter, Error> {
+        Limiter::from_policy_with(policy, Options::default())
+    }
+
+    /// As [`Limiter::from_policy`], with options.
+    ///
+    /// # Errors
+    /// As [`Limiter::from_config`].
+    pub fn from_policy_with(policy: &Value, options: Options) -> Result<Limiter, Error> {
+        Limiter::make(Policy::from_value(policy)?, options, None)
+    }
+
+    /// A limiter of a policy file, YAML or JSON.
+    ///
+    /// # Errors
+    /// If the file can't be read; and as [`Limiter::from_config`].
+    pub fn from_file(path: impl AsRef<Path>) -> Result<Limiter, Error> {
+        Limiter::from_file_with(path, Options::default())
+    }
+
+    /// As [`Limiter::from_file`], with options.
+    ///
+    /// # Errors
+    /// As [`Limiter::from_file`].
+    pub fn from_file_with(path: impl AsRef<Path>, options: Options) -> Result<Limiter, Error> {
+        let path = path.as_ref();
+        Limiter::make(Policy::from_file(path)?, options, Some(path.to_path_buf()))
+    }
+
+    fn make(policy: Policy, options: Options, source: Option<PathBuf>) -> Result<Limiter, Error> {
+        let policy = with_options(policy, &options);
+        let store = Store::open(&policy.store)?;
+        let built = build::check(&policy, &options.clock)?;
+        let mut rules = HashMap::new();
+        for rule in &built {
+            let tables = store.tables(&rule.name, &rule.wanted, &rule.base, &options.clock)?;
+            let snapshot = Snapshot::new(rule.config.clone(), rule.face.clone(), tables)?;
+            rules.insert(rule.name.clone(), Arc::new(RuleState::new(snapshot)));
+        }
+        let shared = Arc::new(Shared {
+            policy: ArcSwap::from_pointee(policy),
+            rules: ArcSwap::from_pointee(rules),
+            store,
+            options,
+            source,
+            changing: Mutex::new(()),
+        });
+        let main = shared.main();
+        let main = main.map(|state| Rule { state, _limiter: shared.clone() });
+        Ok(Limiter { shared, main })
+    }
+
+    /// A rule by its name, or the policy's `fallback` for names that it does not know.
+    ///
+    /// # Errors
+    /// If there is neither.
+    pub fn rule(&self, name: &str) -> Result<Rule, Error> {
+        let (rules, policy) = (self.shared.rules.load(), self.shared.policy.load());
+        let fallback = || policy.fallback.as_ref().and_then(|name| rules.get(name));
+        let state = rules.get(name).or_else(fallback).ok_or_else(|| {
+            let known: Vec<&String> = policy.rules.iter().map(|(name, _)| name).collect();
+            Error::new(Code::Rule, crate::nearest::unknown("rule", name, &known))
+        })?;
+        Ok(Rule { state: state.clone(), _limiter: self.shared.clone() })
+    }
+
+    /// The names of the policy's rules, in the order stated.
+    pub fn rules(&self) -> Vec<String> {
+        self.shared.policy.load().rules.iter().map(|(name, _)| name.clone()).collect()
+    }
+
+    /// The policy at work.
+    pub fn policy(&self) -> Arc<Policy> {
+        self.shared.policy.load_full()
+    }
+
+    /// Reads the policy file again: all or nothing. Keys keep their state where the shape of a rule's
+    /// limits (their names, algorithms and scopes) is the same.
+    ///
+    /// # Errors
+    /// If the limiter was not made from a file; and as [`Limiter::from_file`]. Then nothing is changed.
+    pub fn reload(&self) -> Result<(), Error> {
+        let Some(source) = &self.shared.source else {
+            let message = "this limiter was not made from a file; there is nothing to read again";
+            return Err(Error::new(Code::Operation, message));
+        };
+        self.replace(Policy::from_file(source)?)
+    }
+
+    fn replace(&self, policy: Policy) -> Result<(), Error> {
+        let shared = &self.shared;
+        let _changing = shared.changing.lock().unwrap_or_else(|e| e.into_inner());
+        let policy = with_options(policy, &shared.options);
+        if policy.store != shared.policy.load().store {
+            let message = "store: another store needs another limiter; nothing was reloaded";
+            return Err(Error::new(Code::Store, message));
+        }
+        let built = build::check(&policy, &shared.options.clock)?;
+        let old = shared.rules.load();
+        if old.values().any(|state| state.live.load().closed) {
+            return Err(Error::new(Code::Closed, "the limiter is closed"));
+        }
+        let next: Result<Vec<_>, Error> =
+            built.iter().map(|rule| shared.renewed(rule, &old)).collect();
+        let mut rules = HashMap::new();
+        for (rule, snapshot) in built.iter().zip(next?) {
+            let state = match old.get(&rule.name) {
+                Some(state) => {
+                    state.live.store(Arc::new(snapshot));
+                    state.clone()
+                }
+                None => Arc::new(RuleState::new(snapshot)),
+            };
+            rules.insert(rule.name.clone(), state);
+        }
+        shared.rules.store(Arc::new(rules));
+        shared.policy.store(Arc::new(policy));
+        Ok(())
+    }
+
+    /// Lets go: every operation from now on is an error.
+    pub fn close(&self) {
+        let _changing = self.shared.changing.lock().unwrap_or_else(|e| e.into_inner());
+        for state in self.shared.rules.load().values() {
+            if let Ok(closed) = state.live.load().closed() {
+                state.live.store(Arc::new(closed));
+            }
+        }
+    }
+
+    /// What happened so far, by rule.
+    ///
+    /// # Errors
+    /// If the limiter is closed.
+    pub fn metrics(&self) -> Result<Vec<Metrics>, Error> {
+        self.rules().iter().map(|name| self.rule(name)?.metrics()).collect()
+    }
+
+    /// The last denials and alerts of all rules: those after event number `since` of each.
+    ///
+    /// # Errors
+    /// If the limiter is closed.
+    pub fn events(&self, since: u64) -> Result<Vec<Event>, Error> {
+        let mut all = Vec::new();
+        for name in self.rules() {
+            all.extend(self.rule(&name)?.events(since)?);
+        }
+        all.sort_by_key(|event| event.at);
+        Ok(all)
+    }
+
+    /// The rule that operations on the limiter itself are about: its only one, or `default`.
+    #[inline]
+    fn main(&self) -> Result<&Rule, Error> {
+        self.main.as_ref().ok_or_else(|| {
+            let names = self.rules().join(", ");
+            let message = format!("this limiter has several rules ({names}): name one with `rule`");
+            Error::new(Code::Rule, message)
+        })
+    }
+}
+
+impl Shared {
+    fn main(&self) -> Option<Arc<RuleState>> {
+        let rules = self.rules.load();
+        let only = rules.values().next().filter(|_| rules.len() == 1);
+        rules.get(DEFAULT_RULE).or(only).cloned()
+    }
+
+    /// A rule as the new policy has it, with the state it had if that fits.
+    fn renewed(
+        &self,
+        rule: &Built,
+        old: &HashMap<String, Arc<RuleState>>,
+    ) -> Result<Snapshot, Error> {
+        let known = old.get(&rule.name).map(|state| state.live.load().tables.clone());
+        let kept = known.filter(|tables| {
+            rule.wanted.plan.keeps_state_of(&tables.plan)
+                && rule.wanted.capacity == tables.capacity
+                && rule.wanted.on_full == tables.on_full
+        });
+        let tables = match kept {
+            Some(tables) => {
+                tables.provide(&rule.wanted)?;
+                tables
+            }
+            None => self.store.tables(&rule.name, &rule.wanted, &rule.base, &self.options.clock)?,
+        };
+        Snapshot::new(rule.config.clone(), rule.face.clone(), tables)
+    }
+}
+
+fn with_options(mut policy: Policy, options: &Options) -> Policy {
+    if let Some(store) = &options.store {
+        policy.store.clone_from(store);
+    }
+    if let Some(capacity) = options.capacity {
+        policy.capacity = capacity;
+        policy.rules.iter_mut().for_each(|(_, rule)| rule.capacity = None);
+    }
+    if let Some(on_full) = options.on_full {
+        policy.on_full = on_full;
+        policy.rules.iter_mut().for_each(|(_, rule)| rule.on_full = None);
+    }
+    policy
+}
+
+/// Operations of the limiter's only rule, or of the one called `default`.
+macro_rules! of_the_main_rule {
+    ($($(#[$meta:meta])* fn $name:ident $(<$life:lifetime>)?(&self $(, $arg:ident: $type:ty)*) -> $result:ty;)*) => {
+        impl Limiter {
+            $(
+                $(#[$meta])*
+                ///
+                /// # Errors
+                #[doc = concat!("As [`Rule::", stringify!($name), "`]; and if it is not clear which rule is meant.")]
+                #[inline]
+                pub fn $name $(<$life>)? (&self $(, $arg: $type)*) -> Result<$result, Error> {
+                    self.main()?.$name($($arg),*)
+                }
+            )*
+        }
+    };
+}
+
+of_the_main_rule! {
+    /// See [`Rule::allow`].
+    fn allow<'a>(&self, call: impl Into<Call<'a>>) -> bool;
+    /// See [`Rule::hit`].
+    fn hit<'a>(&self, call: impl Into<Call<'a>>, cost: u64) -> Decision;
+    /// See [`Rule::check`].
+    fn check<'a>(&self, call: impl Into<Call<'a>>, cost: u64) -> Decision;
+    /// See [`Rule::peek`].
+    fn peek<'a>(&self, call: impl Into<Call<'a>>, cost: u64) -> Decision;
+    /// See [`Rule::record`].
+    fn record<'a>(&self, call: impl Into<Call<'a>>, cost: u64) -> Recorded;
+    /// See [`Rule::refund`].
+    fn refund<'a>(&self, call: impl Into<Call<'a>>, cost: u64) -> ();
+    /// See [`Rule::reserve`].
+    fn reserve<'a>(&self, call: impl Into<Call<'a>>, estimate: u64) -> Reservation;
+    /// See [`Rule::permit`].
+    fn permit<'a>(&self, call: impl Into<Call<'a>>) -> Permit;
+    /// See [`Rule::allow_many`].
+    fn allow_many(&self, keys: &[impl AsRef<[u8]>]) -> Vec<u8>;
+    /// See [`Rule::hit_many`].
+    fn hit_many<'a>(&self, calls: impl IntoIterator<Item = impl Into<Call<'a>>>) -> Vec<Decision>;
+    /// See [`Rule::wait`].
+    fn wait<'a>(&self, call: impl Into<Call<'a>>, cost: u64, timeout: Option<Duration>) -> Decision;
+    /// See [`Rule::spend`].
+    fn spend<'a>(&self, call: impl Into<Call<'a>>, amount: u64) -> Budget;
+    /// See [`Rule::budget`].
+    fn budget<'a>(&self, call: impl Into<Call<'a>>) -> Budget;
+    /// See [`Rule::is_limited`].
+    fn is_limited<'a>(&self, call: impl Into<Call<'a>>) -> bool;
+    /// See [`Rule::stats`].
+    fn stats<'a>(&self, call: impl Into<Call<'a>>) -> Option<Stats>;
+    /// See [`Rule::reset`].
+    fn reset<'a>(&self, call: impl Into<Call<'a>>) -> ();
+    /// See [`Rule::reset_all`].
+    fn reset_all(&self) -> ();
+    /// See [`Rule::prune`].
+    fn prune(&self) -> usize;
+    /// See [`Rule::len`].
+    fn len(&self) -> usize;
+    /// See [`Rule::is_empty`].
+    fn is_empty(&self) -> bool;
+    /// See [`Rule::set_override`].
+    fn set_override(&self, target: impl Into<Target>, limits: LimitPatches) -> ();
+    /// See [`Rule::clear_override`].
+    fn clear_override(&self, target: impl Into<Target>) -> bool;
+    /// See [`Rule::overrides`].
+    fn overrides(&self) -> Vec<(Target, LimitPatches)>;
+    /// See [`Rule::set_default`].
+    fn set_default(&self, limits: LimitPatches) -> ();
+    /// See [`Rule::add_exempt`].
+    fn add_exempt(&self, matches: Match) -> ();
+    /// See [`Rule::remove_exempt`].
+    fn remove_exempt(&self, matches: &Match) -> bool;
+    /// See [`Rule::set_exempts`].
+    fn set_exempts(&self, matches: Vec<Match>) -> ();
+    /// See [`Rule::exempts`].
+    fn exempts(&self) -> Vec<Match>;
+}

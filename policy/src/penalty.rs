@@ -1,0 +1,260 @@
+//! What denials lead to: cooldown, backoff, alert and notices, kept as notes on a key.
+
+use tidegate_core::{Alert, Hash, NEVER, Penalty, Until, View};
+
+use crate::config::Notify;
+use crate::decision::Reason;
+use crate::tables::{Penalties, Tables};
+use crate::variant::Variant;
+
+const PENALTY: usize = 0;
+const UNTIL: usize = 1;
+const ALERT: usize = 2;
+
+/// What limits deny a hit, and for how long.
+pub(crate) struct Denial {
+    /// The one with the longest wait, its cooldown included; ties go to the one declared first.
+    pub(crate) limit: usize,
+    /// The longest of the limits' own waits.
+    own: u64,
+    /// The longest cooldown of those that deny, and whose it is.
+    cooldown: Option<(u64, usize)>,
+}
+
+impl Denial {
+    pub(crate) fn of(views: &[View], variant: &Variant) -> Denial {
+        let mut denial = Denial { limit: 0, own: 0, cooldown: None };
+        let mut longest = 0;
+        for (index, view) in views.iter().enumerate().filter(|(_, view)| view.wait > 0) {
+            let cooldown = variant.numbers[index].cooldown;
+            if view.wait.max(cooldown) > longest {
+                (longest, denial.limit) = (view.wait.max(cooldown), index);
+            }
+            denial.own = denial.own.max(view.wait);
+            if cooldown > denial.cooldown.map_or(0, |(longest, _)| longest) {
+                denial.cooldown = Some((cooldown, index));
+            }
+        }
+        denial
+    }
+
+    /// The wait that denial number `count` of a run reports.
+    fn wait(&self, variant: &Variant, count: u64) -> u64 {
+        let wait = self.own.max(self.cooldown.map_or(0, |(cooldown, _)| cooldown));
+        match &variant.backoff {
+            _ if self.own == NEVER => NEVER,
+            Some(steps) => steps.rounded(wait.max(steps.step(count))),
+            None => wait,
+        }
+    }
+}
+
+/// What a denial came to.
+pub(crate) struct Verdict {
+    pub(crate) wait: u64,
+    pub(crate) alert: bool,
+    pub(crate) notify: bool,
+    /// Why the key was barred already, by a denial that came first.
+    pub(crate) barred: Option<Reason>,
+}
+
+/// How a key stands with its denials so far.
+pub(crate) struct Standing {
+    hash: Option<Hash>,
+    penalty: Penalty,
+    /// Nanoseconds that a cooldown has to run.
+    pub(crate) cooldown_left: u64,
+    /// The limit whose cooldown runs.
+    pub(crate) cooling: Option<usize>,
+    /// Nanoseconds that an enforced wait has to run.
+    pub(crate) enforced_left: u64,
+}
+
+/// Nanoseconds that the cooldown of a penalty has to run.
+fn cooldown_left(penalty: Penalty, variant: &Variant, now: u64) -> u64 {
+    let cooldown = penalty.limit().and_then(|limit| variant.numbers.get(limit));
+    let age = penalty.since_last(now).unwrap_or(u64::MAX);
+    cooldown.map_or(0, |numbers| numbers.cooldown.saturating_sub(age))
+}
+
+/// Nanoseconds that an enforced wait has to run. Without its own note, the step is what is sure.
+fn enforced_left(penalty: Penalty, until: u64, variant: &Variant, now: u64) -> u64 {
+    let Some(steps) = variant.backoff.as_ref().filter(|s| s.enforce && penalty.count() > 0) else {
+        return 0;
+    };
+    match Until::from_note(until, penalty) {
+        Some(until) => until.left(now),
+        None => {
+            let age = penalty.since_last(now).unwrap_or(u64::MAX);
+            steps.step(penalty.count()).saturating_sub(age)
+        }
+    }
+}
+
+/// Whether a penalty that came in between bars the key already, and for how long.
+fn bars(penalty: Penalty, variant: &Variant, now: u64) -> Option<(Reason, u64)> {
+    let cooldown = cooldown_left(penalty, variant, now);
+    let enforced = enforced_left(penalty, 0, variant, now);
+    match (cooldown, enforced) {
+        (0, 0) => None,
+        (0, _) => Some((Reason::Backoff, enforced)),
+        _ => Some((Reason::Cooldown, cooldown.max(enforced))),
+    }
+}
+
+/// Which denial of its run the next one would be.
+fn next_count(penalty: Penalty, variant: &Variant, now: u64) -> u64 {
+    let quiet = variant.backoff.as_ref().map_or(0, |steps| steps.quiet);
+    let running = penalty.count() > 0 && penalty.since_last(now).is_some_and(|age| age < quiet);
+    if running { penalty.count() + 1 } else { 1 }
+}
+
+/// Whether the sender was told in this episode. One ends with the cooldown that ran in it.
+fn is_told(penalty: Penalty, variant: &Variant, now: u64) -> bool {
+    let cooled = penalty.limit().is_some() && cooldown_left(penalty, variant, now) == 0;
+    penalty.is_told() && !cooled
+}
+
+impl Variant {
+    pub(crate) fn notifies_always(&self) -> bool {
+        self.effective.notify == Notify::Always
+    }
+
+    fn notifies_once(&self) -> bool {
+        self.effective.notify == Notify::Once
+    }
+}
+
+impl Standing {
+    pub(crate) fn new(notes: Option<(Hash, [u64; 3])>, variant: &Variant, now: u64) -> Standing {
+        let (hash, notes) = notes.map_or((None, [0; 3]), |(hash, notes)| (Some(hash), notes));
+        let penalty = Penalty::from_note(notes[PENALTY]);
+        Standing {
+            hash,
+            penalty,
+            cooldown_left: cooldown_left(penalty, variant, now),
+            cooling: penalty.limit(),
+            enforced_left: enforced_left(penalty, notes[UNTIL], variant, now),
+        }
+    }
+
+    /// The key was allowed: the next denial is the first of a new episode.
+    pub(crate) fn forgive(&self, ledger: Option<&Penalties>) {
+        if let (Some(hash), Some(ledger), true) = (self.hash, ledger, self.penalty.is_told()) {
+            ledger.update_known(hash, PENALTY, |note| {
+                let penalty = Penalty::from_note(note).told(false);
+                (if penalty.count() == 0 { 0 } else { penalty.note() }, ())
+            });
+        }
+    }
+
+    /// Whether the sender should be told of a denial that counts for nothing else.
+    pub(crate) fn tell(&self, tables: &Tables, variant: &Variant, now: u64) -> bool {
+        let (true, Some(hash), Some(ledger)) =
+            (variant.notifies_once(), self.hash, tables.penalties())
+        else {
+            return variant.notifies_always();
+        };
+        let told = ledger.update(hash, PENALTY, &|notes| tables.is_forgotten(notes, now), |note| {
+            let penalty = Penalty::from_note(note);
+            let dated = if penalty.count() == 0 { penalty.dated(now) } else { penalty };
+            match is_told(penalty, variant, now) {
+                true => (note, false),
+                false => (dated.told(true).note(), true),
+            }
+        });
+        told.unwrap_or(false)
+    }
+
+    /// What a denial would come to.
+    pub(crate) fn foresee(&self, denial: &Denial, variant: &Variant, now: u64) -> Verdict {
+        let count = next_count(self.penalty, variant, now);
+        Verdict { wait: denial.wait(variant, count), alert: false, notify: false, barred: None }
+    }
+
+    /// Counts a denial, and says what it comes to.
+    pub(crate) fn count(
+        &self,
+        denial: &Denial,
+        tables: &Tables,
+        variant: &Variant,
+        now: u64,
+    ) -> Verdict {
+        let (Some(hash), Some(ledger)) = (self.hash, tables.penalties()) else {
+            let foreseen = self.foresee(denial, variant, now);
+            return Verdict { notify: variant.notifies_always(), ..foreseen };
+        };
+        let idle = |notes: &[u64; 3]| tables.is_forgotten(notes, now);
+        let counted = ledger.update(hash, PENALTY, &idle, |note| {
+            let before = Penalty::from_note(note);
+            if before != self.penalty
+                && let Some(barred) = bars(before, variant, now)
+            {
+                return (note, Err(barred));
+            }
+            let limit = denial.cooldown.map(|(_, limit)| limit);
+            let after = before.denied(now, next_count(before, variant, now), limit);
+            let first = !is_told(before, variant, now);
+            let after = after.told(variant.notifies_once());
+            (after.note(), Ok((after, first)))
+        });
+        let (penalty, first) = match counted {
+            Some(Ok(counted)) => counted,
+            Some(Err((reason, wait))) => {
+                return Verdict { wait, alert: false, notify: false, barred: Some(reason) };
+            }
+            // No place for notes on this key: it is denied, and that is all.
+            None => return self.foresee(denial, variant, now),
+        };
+        let wait = denial.wait(variant, penalty.count());
+        if wait != NEVER && variant.backoff.as_ref().is_some_and(|steps| steps.enforce) {
+            let until = Until::new(penalty, now, wait);
+            ledger.update_known(hash, UNTIL, |_| (until.note(), ()));
+        }
+        let alert = variant.alert.and_then(|(violations, within)| {
+            ledger.update_known(hash, ALERT, |note| {
+                let (next, reached) = Alert::from_note(note).denied(now, within, violations);
+                (next.note(), reached)
+            })
+        });
+        Verdict {
+            wait,
+            alert: alert.unwrap_or(false),
+            notify: variant.notifies_always() || variant.notifies_once() && first,
+            barred: None,
+        }
+    }
+}
+
+/// What notes on a key say, for statistics.
+pub(crate) struct Record {
+    pub(crate) cooldown_left: u64,
+    pub(crate) violations: u64,
+    /// A denial less than `quiet` ago.
+    pub(crate) is_recent: bool,
+    pub(crate) is_new: bool,
+}
+
+impl Record {
+    pub(crate) fn read(notes: [u64; 3], variant: &Variant, now: u64) -> Record {
+        let penalty = Penalty::from_note(notes[PENALTY]);
+        let cooldown_left = cooldown_left(penalty, variant, now);
+        let quiet = variant.backoff.as_ref().map_or(0, |steps| steps.quiet);
+        let is_recent =
+            penalty.count() > 0 && penalty.since_last(now).is_some_and(|age| age < quiet);
+        let in_span =
+            variant.alert.map(|(_, within)| Alert::from_note(notes[ALERT]).count(now, within));
+        let in_run = if is_recent { penalty.count() } else { 0 };
+        let enforced = enforced_left(penalty, notes[UNTIL], variant, now);
+        Record {
+            cooldown_left,
+            violations: in_span.unwrap_or(in_run),
+            is_recent,
+            is_new: cooldown_left == 0
+                && enforced == 0
+                && !is_recent
+                && in_span.unwrap_or(0) == 0
+                && !is_told(penalty, variant, now),
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! How a rule's limits lie in tables: those of one scope share a row.
+
+use tidegate_core::Algorithm;
+
+use crate::call::MOST_PARTS;
+use crate::config::RuleConfig;
+use crate::error::Problem;
+use crate::limit::{Limit, REASONS, algorithm_name};
+
+/// The most limits of a rule.
+pub(crate) const MOST_LIMITS: usize = 8;
+/// The most scopes of a rule's limits.
+pub(crate) const MOST_GROUPS: usize = 4;
+
+/// Limits that are keyed alike.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Group {
+    /// Which parts of the key, in the key's order.
+    pub(crate) scope: Vec<usize>,
+    /// Which limits of the rule.
+    pub(crate) limits: Vec<usize>,
+}
+
+/// The shape of a rule's state. It stays as it is while numbers change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Plan {
+    pub(crate) names: Vec<String>,
+    pub(crate) algorithms: Vec<Algorithm>,
+    pub(crate) groups: Vec<Group>,
+    /// For each limit its group, and its place there.
+    pub(crate) places: Vec<(usize, usize)>,
+    /// For each limit the largest `max` that may be asked of it; nothing for those that need no room.
+    pub(crate) ceilings: Vec<u64>,
+    pub(crate) parts: usize,
+    /// Which parts penalties are kept for.
+    pub(crate) penalty_scope: Vec<usize>,
+}
+
+impl Plan {
+    /// The plan of a rule, or all that is wrong with its shape.
+    pub(crate) fn new(rule: &RuleConfig) -> Result<Plan, Vec<Problem>> {
+        let mut problems = check_key(rule);
+        problems.extend(check_names(&rule.limits));
+        let mut groups: Vec<Group> = Vec::new();
+        let mut places = Vec::new();
+        for (index, limit) in rule.limits.iter().enumerate() {
+            let path = || format!("limits.{}.scope", limit.name);
+            let scope = scope_of(limit.scope.as_deref(), &rule.key, path, &mut problems);
+            let at = groups.iter().position(|group| group.scope == scope).unwrap_or_else(|| {
+                groups.push(Group { scope, limits: Vec::new() });
+                groups.len() - 1
+            });
+            places.push((at, groups[at].limits.len()));
+            groups[at].limits.push(index);
+        }
+        problems.extend(check_groups(&groups, rule));
+        problems.extend(check_ceiling(rule));
+        let path = || "penalty_scope".to_string();
+        let penalty_scope = scope_of(rule.penalty_scope.as_deref(), &rule.key, path, &mut problems);
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        Ok(Plan {
+            names: rule.limits.iter().map(|limit| limit.name.clone()).collect(),
+            algorithms: rule.limits.iter().map(|limit| limit.algorithm).collect(),
+            ceilings: rule.limits.iter().map(|limit| ceiling(limit, rule)).collect(),
+            groups,
+            places,
+            parts: rule.key.len(),
+            penalty_scope,
+        })
+    }
+
+    /// Whether state kept by `other` can be used by this one. (Roomier logs can't be grown.)
+    pub(crate) fn keeps_state_of(&self, other: &Plan) -> bool {
+        let fits = |(mine, theirs): (&u64, &u64)| mine <= theirs;
+        self.names == other.names
+            && self.algorithms == other.algorithms
+            && self.groups == other.groups
+            && self.parts == other.parts
+            && self.penalty_scope == other.penalty_scope
+            && self.ceilings.iter().zip(&other.ceilings).all(fits)
+    }
+
+    pub(crate) fn is_whole(&self, scope: &[usize]) -> bool {
+        scope.len() == self.parts
+    }
+
+    /// Whether limits are within the room that their logs have.
+    pub(crate) fn check_limits(&self, limits: &[Limit]) -> Vec<Problem> {
+        let beyond = |(limit, &ceiling): (&Limit, &u64)| {
+            let exact = matches!(limit.algorithm, Algorithm::Window | Algorithm::Concurrent);
+            (exact && limit.max > ceiling).then(|| Problem {
+                path: format!("limits.{}.max", limit.name),
+                message: format!(
+                    "{} is above {ceiling}, the most that this {} has room for; state a larger `ceiling` in the rule",
+                    limit.max,
+                    algorithm_name(limit.algorithm)
+                ),
+            })
+        };
+        limits.iter().zip(&self.ceilings).filter_map(beyond).collect()
+    }
+}
+
+/// The largest `max` that a limit may come to have.
+fn ceiling(limit: &Limit, rule: &RuleConfig) -> u64 {
+    let stated = rule.when.iter().flat_map(|when| &when.limits);
+    let changed = stated.filter(|(name, _)| *name == limit.name).filter_map(|(_, patch)| patch.max);
+    changed.chain([limit.max]).chain(rule.ceiling).max().unwrap_or(limit.max)
+}
+
+fn problem(path: impl Into<String>, message: impl Into<String>) -> Problem {
+    Problem { path: path.into(), message: message.into() }
+}
+
+fn check_key(rule: &RuleConfig) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    if rule.key.is_empty() || rule.key.len() > MOST_PARTS {
+        let message = format!("a key has 1 to {MOST_PARTS} parts, not {}", rule.key.len());
+        problems.push(problem("key", message));
+    }
+    for (index, part) in rule.key.iter().enumerate() {
+        if part.is_empty() {
+            problems.push(problem("key", "a part has no name"));
+        }
+        if rule.key[..index].contains(part) {
+            problems.push(problem("key", format!("{part:?} is there twice")));
+        }
+    }
+    problems
+}
+
+fn check_names(limits: &[Limit]) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    if limits.is_empty() || limits.len() > MOST_LIMITS {
+        let message = format!("a rule has 1 to {MOST_LIMITS} limits, not {}", limits.len());
+        problems.push(problem("limits", message));
+    }
+    for (index, limit) in limits.iter().enumerate() {
+        let name = &limit.name;
+        let path = format!("limits.{name}");
+        if name.is_empty() || !name.bytes().all(|b| (0x20..0x7f).contains(&b)) {
+            problems.push(problem("limits", format!("{name:?}: a name is printable ASCII")));
+        }
+        if REASONS.contains(&name.as_str()) {
+            let message = "this name is a reason of its own in decisions; choose another";
+            problems.push(problem(&path, message));
+        }
+        if limits[..index].iter().any(|other| other.name == *name) {
+            problems.push(problem(&path, "there are two limits of this name; name one of them"));
+        }
+    }
+    problems
+}
+
+/// The places of the named parts, in the key's order; all of them if none are named.
+fn scope_of(
+    stated: Option<&[String]>,
+    key: &[String],
+    path: impl Fn() -> String,
+    problems: &mut Vec<Problem>,
+) -> Vec<usize> {
+    let Some(stated) = stated else {
+        return (0..key.len()).collect();
+    };
+    for part in stated {
+        if !key.contains(part) {
+            let parts = key.join(", ");
+            problems.push(problem(path(), format!("{part:?} is no part of the key [{parts}]")));
+        }
+    }
+    (0..key.len()).filter(|&index| stated.contains(&key[index])).collect()
+}
+
+fn check_ceiling(rule: &RuleConfig) -> Option<Problem> {
+    let exact = |limit: &&Limit| limit.algorithm == Algorithm::Window;
+    let largest = rule.limits.iter().filter(exact).map(|limit| limit.max).max()?;
+    let ceiling = rule.ceiling?;
+    let most = tidegate_core::MOST_EXACT;
+    let message = match ceiling {
+        _ if ceiling > most => format!("{ceiling} is above {most}, the most that a window logs"),
+        _ if ceiling < largest => {
+            format!("{ceiling} is below {largest}, the largest max of the rule's windows")
+        }
+        _ => return None,
+    };
+    Some(problem("ceiling", message))
+}
+
+fn check_groups(groups: &[Group], rule: &RuleConfig) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    if groups.len() > MOST_GROUPS {
+        let message =
+            format!("there are {} scopes; a rule has at most {MOST_GROUPS}", groups.len());
+        problems.push(problem("limits", message));
+    }
+    for group in groups {
+        let concurrent = |&&index: &&usize| rule.limits[index].algorithm == Algorithm::Concurrent;
+        if group.limits.iter().filter(concurrent).count() > 1 {
+            let message = "one concurrent limit for each scope is enough: the smaller one";
+            problems.push(problem("limits", message));
+        }
+    }
+    problems
+}

@@ -1,0 +1,412 @@
+//! A rule as it stands at one moment: its policy, what was changed at run time, and all numbers that
+//! follow. Hits read it without a lock; a change makes a new one.
+
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
+
+use tidegate_core::{Algorithm, Hash};
+
+use crate::call::{Call, MOST_PARTS};
+use crate::config::{Mode, RuleConfig};
+use crate::decision::Face;
+use crate::error::{Code, Error, Problem};
+use crate::limit::LimitPatches;
+use crate::matching::{Matcher, Subject, closest};
+use crate::plan::{MOST_GROUPS, Plan};
+use crate::runtime::{Runtime, Target};
+use crate::tables::Tables;
+use crate::variant::{Effective, Variant};
+
+/// A key's row in each group; groups that the rule does not have are left at 0.
+pub(crate) type Hashes = [Option<Hash>; MOST_GROUPS];
+
+/// Which layers of change apply to a call: 0 for none, else one more than the place in the list.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Layers {
+    when: usize,
+    by_match: usize,
+    by_key: usize,
+}
+
+/// How one attribute is turned into another, ready for use.
+#[derive(Debug)]
+struct Classes {
+    from: String,
+    to: String,
+    map: HashMap<String, String>,
+    default: String,
+    /// Whether `to` is the last part of the key.
+    is_part: bool,
+}
+
+/// An override for one key.
+#[derive(Debug)]
+struct ForKey {
+    parts: Vec<Vec<u8>>,
+    layer: usize,
+}
+
+/// A rule at one moment.
+#[derive(Debug)]
+pub(crate) struct Snapshot {
+    pub(crate) config: Arc<RuleConfig>,
+    pub(crate) tables: Arc<Tables>,
+    pub(crate) face: Arc<Face>,
+    pub(crate) generation: u64,
+    /// Nothing is served any more.
+    pub(crate) closed: bool,
+    /// A hit of 1 needs nothing but the engine's own answer.
+    pub(crate) plain: bool,
+    /// Whether it has a concurrent limit.
+    pub(crate) concurrent: bool,
+    /// Whether it has more than one limit.
+    pub(crate) several: bool,
+    classes: Option<Classes>,
+    default: LimitPatches,
+    whens: Vec<Matcher>,
+    pub(crate) exempts: Vec<Matcher>,
+    by_match: Vec<(Matcher, LimitPatches)>,
+    by_key: HashMap<u64, Vec<ForKey>>,
+    /// The distinct changes of `by_key`.
+    key_layers: Vec<LimitPatches>,
+    variants: Box<[OnceLock<Arc<Variant>>]>,
+}
+
+/// What a hit needs to know of the call.
+pub(crate) struct Resolved<'a> {
+    pub(crate) subject: Subject<'a>,
+    pub(crate) variant: Arc<Variant>,
+    /// `classify` had to use its default.
+    pub(crate) defaulted: bool,
+}
+
+impl Snapshot {
+    /// The rule as its policy and run-time changes have it. Changes that the policy does not know (any
+    /// more) are left out.
+    pub(crate) fn new(
+        config: Arc<RuleConfig>,
+        face: Arc<Face>,
+        tables: Arc<Tables>,
+    ) -> Result<Snapshot, Error> {
+        let (runtime, generation) = tables.runtime();
+        let snapshot = Snapshot::build(config, face, tables, &runtime)?;
+        Ok(Snapshot { generation, ..snapshot })
+    }
+
+    /// The rule as it would be with these changes.
+    pub(crate) fn with_runtime(&self, runtime: &Runtime) -> Result<Snapshot, Error> {
+        Snapshot::build(self.config.clone(), self.face.clone(), self.tables.clone(), runtime)
+    }
+
+    fn build(
+        config: Arc<RuleConfig>,
+        face: Arc<Face>,
+        tables: Arc<Tables>,
+        runtime: &Runtime,
+    ) -> Result<Snapshot, Error> {
+        let whens =
+            config.when.iter().filter_map(|when| Matcher::new(&when.matches, &config.key).ok());
+        let exempts = runtime.exempts(&config.exempt);
+        let exempts = exempts.iter().filter_map(|m| Matcher::new(m, &config.key).ok());
+        let mut snapshot = Snapshot {
+            classes: classes(&config),
+            whens: whens.collect(),
+            exempts: exempts.collect(),
+            default: runtime.default.clone(),
+            by_match: Vec::new(),
+            by_key: HashMap::new(),
+            key_layers: Vec::new(),
+            variants: Box::default(),
+            closed: false,
+            plain: false,
+            several: config.limits.len() > 1,
+            concurrent: config.limits.iter().any(|l| l.algorithm == Algorithm::Concurrent),
+            config,
+            tables,
+            face,
+            generation: 0,
+        };
+        snapshot.add_overrides(runtime);
+        let layers = (1 + snapshot.whens.len())
+            * (1 + snapshot.by_match.len())
+            * (1 + snapshot.key_layers.len());
+        snapshot.variants = (0..layers).map(|_| OnceLock::new()).collect();
+        for when in 0..=snapshot.whens.len() {
+            let layers = Layers { when, ..Layers::default() };
+            let compiled = snapshot.compile(layers).map_err(Error::policy)?;
+            snapshot.tables.widen(&compiled);
+            let _ = snapshot.variants[snapshot.index(layers)].set(Arc::new(compiled));
+        }
+        snapshot.plain = snapshot.is_plain();
+        Ok(snapshot)
+    }
+
+    fn add_overrides(&mut self, runtime: &Runtime) {
+        for (target, patches) in &runtime.overrides {
+            match target {
+                Target::Match(matches) => {
+                    let matcher = Matcher::new(matches, &self.config.key).ok();
+                    self.by_match.extend(matcher.map(|matcher| (matcher, patches.clone())));
+                }
+                Target::Key(parts) => {
+                    let known = self.key_layers.iter().position(|other| other == patches);
+                    let layer = 1 + known.unwrap_or_else(|| {
+                        self.key_layers.push(patches.clone());
+                        self.key_layers.len() - 1
+                    });
+                    let hash = self.hash_key(parts.iter().map(Vec::as_slice));
+                    let for_key = ForKey { parts: parts.clone(), layer };
+                    self.by_key.entry(hash).or_default().push(for_key);
+                }
+            }
+        }
+    }
+
+    /// The same rule, closed.
+    pub(crate) fn closed(&self) -> Result<Snapshot, Error> {
+        let next = Snapshot::new(self.config.clone(), self.face.clone(), self.tables.clone())?;
+        Ok(Snapshot { closed: true, plain: false, ..next })
+    }
+
+    fn is_plain(&self) -> bool {
+        let base = self.base();
+        self.whens.is_empty()
+            && self.exempts.is_empty()
+            && self.by_match.is_empty()
+            && self.by_key.is_empty()
+            && self.default.is_empty()
+            && self.classes.is_none()
+            && self.config.key.len() == 1
+            && self.config.budget.is_none()
+            && !self.concurrent
+            && !base.has_penalties()
+            && base.effective.mode == Mode::Enforce
+            && self.tables.engines.len() == 1
+            && *self.tables.engines[0].limits() == base.groups[0]
+    }
+
+    pub(crate) fn plan(&self) -> &Plan {
+        &self.tables.plan
+    }
+
+    /// The rule's own numbers (and the run-time default's).
+    pub(crate) fn base(&self) -> &Arc<Variant> {
+        self.variant(Layers::default())
+    }
+
+    fn index(&self, layers: Layers) -> usize {
+        let Layers { when, by_match, by_key } = layers;
+        (by_key * (1 + self.by_match.len()) + by_match) * (1 + self.whens.len()) + when
+    }
+
+    /// The numbers of these layers, compiled when they are first asked for.
+    fn variant(&self, layers: Layers) -> &Arc<Variant> {
+        let slot = &self.variants[self.index(layers)];
+        if let Some(variant) = slot.get() {
+            return variant;
+        }
+        match self.compile(layers) {
+            Ok(variant) => {
+                self.tables.widen(&variant);
+                slot.get_or_init(|| Arc::new(variant))
+            }
+            // An override that the policy has no room for any more, after a reload.
+            Err(_) if layers.by_key > 0 => self.variant(Layers { by_key: 0, ..layers }),
+            Err(_) => self.variant(Layers { by_match: 0, ..layers }),
+        }
+    }
+
+    fn compile(&self, layers: Layers) -> Result<Variant, Vec<Problem>> {
+        let mut effective = Effective::of(&self.config).patched(&self.default);
+        if let Some(when) = layers.when.checked_sub(1) {
+            effective = effective.changed(&self.config.when[when]);
+        }
+        if let Some(by_match) = layers.by_match.checked_sub(1) {
+            effective = effective.patched(&self.by_match[by_match].1);
+        }
+        if let Some(by_key) = layers.by_key.checked_sub(1) {
+            effective = effective.patched(&self.key_layers[by_key]);
+        }
+        Variant::new(effective, self.plan(), &self.face)
+    }
+
+    /// Compiles everything that this target's changes may come to. For a look before they are made.
+    pub(crate) fn check_override(&self, target: &Target) -> Result<bool, Vec<Problem>> {
+        let (mut by_match, mut by_key) = (0..=self.by_match.len(), 0..=self.key_layers.len());
+        match target {
+            Target::Key(parts) => {
+                let layer = self.layer_of(parts.iter().map(Vec::as_slice));
+                by_key = layer..=layer;
+            }
+            Target::Match(matches) => {
+                let matcher = Matcher::new(matches, &self.config.key).ok();
+                let at =
+                    self.by_match.iter().position(|(other, _)| Some(other) == matcher.as_ref());
+                let layer = at.map_or(0, |at| at + 1);
+                by_match = layer..=layer;
+            }
+        }
+        let mut penalties = false;
+        for by_key in by_key {
+            for by_match in by_match.clone() {
+                for when in 0..=self.whens.len() {
+                    penalties |= self.compile(Layers { when, by_match, by_key })?.has_penalties();
+                }
+            }
+        }
+        Ok(penalties)
+    }
+
+    /// A call as the rule looks at it.
+    pub(crate) fn subject<'a>(&'a self, call: &'a Call<'_>) -> Result<(Subject<'a>, bool), Error> {
+        let wanted =
+            self.plan().parts - usize::from(self.classes.as_ref().is_some_and(|c| c.is_part));
+        if call.key.len() != wanted {
+            return Err(self.wrong_key(call.key.len(), wanted));
+        }
+        let mut subject = Subject {
+            parts: std::array::from_fn::<&[u8], MOST_PARTS, _>(|i| match i < wanted {
+                true => call.key.part(i),
+                false => &[],
+            }),
+            len: wanted,
+            attributes: call.attributes,
+            classified: None,
+        };
+        let Some(classes) = &self.classes else {
+            return Ok((subject, false));
+        };
+        let known = subject.attribute(&classes.from).and_then(|value| classes.map.get(value));
+        let class = known.unwrap_or(&classes.default);
+        if classes.is_part {
+            subject.parts[wanted] = class.as_bytes();
+            subject.len += 1;
+        } else {
+            subject.classified = Some((&classes.to, class));
+        }
+        Ok((subject, known.is_none()))
+    }
+
+    #[cold]
+    fn wrong_key(&self, got: usize, wanted: usize) -> Error {
+        let parts = self.config.key[..wanted].join(", ");
+        let message = format!(
+            "rule {:?} has keys of {wanted} {} [{parts}], not of {got}",
+            self.face.rule,
+            if wanted == 1 { "part" } else { "parts" },
+        );
+        Error::new(Code::Key, message)
+    }
+
+    /// The call, and the numbers that it is judged by.
+    pub(crate) fn resolve<'a>(&'a self, call: &'a Call<'_>) -> Result<Resolved<'a>, Error> {
+        let (subject, defaulted) = self.subject(call)?;
+        let after = |place: Option<usize>| place.map_or(0, |place| place + 1);
+        let layers = Layers {
+            when: after(closest(self.whens.iter(), &subject)),
+            by_match: after(closest(self.by_match.iter().map(|(matcher, _)| matcher), &subject)),
+            by_key: match self.by_key.is_empty() {
+                true => 0,
+                false => self.layer_of(subject.parts().iter().copied()),
+            },
+        };
+        let variant = self.variant(layers);
+        let variant = match call.max {
+            Some(max) => Arc::new(self.with_max(variant, max)?),
+            None => variant.clone(),
+        };
+        Ok(Resolved { subject, variant, defaulted })
+    }
+
+    fn layer_of<'p>(&self, parts: impl Iterator<Item = &'p [u8]> + Clone) -> usize {
+        let same = |other: &&ForKey| other.parts.iter().map(Vec::as_slice).eq(parts.clone());
+        let for_hash = self.by_key.get(&self.hash_key(parts.clone()));
+        for_hash.and_then(|all| all.iter().find(same)).map_or(0, |found| found.layer)
+    }
+
+    fn hash_key<'p>(&self, parts: impl Iterator<Item = &'p [u8]>) -> u64 {
+        let mut all = [&[] as &[u8]; MOST_PARTS];
+        let mut len = 0;
+        for part in parts {
+            all[len.min(MOST_PARTS - 1)] = part;
+            len += 1;
+        }
+        self.tables.engines[0].hash_parts(&all[..len.min(MOST_PARTS)]).as_u64()
+    }
+
+    /// The same numbers with the call's own `max`.
+    fn with_max(&self, variant: &Variant, max: u64) -> Result<Variant, Error> {
+        let mut effective = variant.effective.clone();
+        let [limit] = &mut *effective.limits else {
+            let message = format!(
+                "rule {:?} has several limits; `max` is for rules with one",
+                self.face.rule
+            );
+            return Err(Error::new(Code::Operation, message));
+        };
+        limit.max = max;
+        let error = |problems| {
+            let message = Error::policy(problems).to_string();
+            Error::new(Code::Range, message)
+        };
+        let compiled = Variant::new(effective.clone(), self.plan(), &self.face).map_err(error)?;
+        // Rows must not give way that still count under this `max`. Powers of two stand for all
+        // others, so that the list of numbers stays short.
+        for bound in [max.checked_next_power_of_two(), Some(1 << max.max(1).ilog2())] {
+            effective.limits[0].max = bound.unwrap_or(max).clamp(1, tidegate_core::MOST);
+            if let Ok(bound) = Variant::new(effective.clone(), self.plan(), &self.face) {
+                self.tables.widen(&bound);
+            }
+        }
+        Ok(compiled)
+    }
+
+    /// The key's row in each table.
+    pub(crate) fn hashes(&self, subject: &Subject<'_>) -> Hashes {
+        let mut hashes = [None; MOST_GROUPS];
+        for (hash, (group, engine)) in
+            hashes.iter_mut().zip(self.plan().groups.iter().zip(&self.tables.engines))
+        {
+            *hash = Some(self.hash_scope(subject, &group.scope, |parts| engine.hash_parts(parts)));
+        }
+        hashes
+    }
+
+    fn hash_scope(
+        &self,
+        subject: &Subject<'_>,
+        scope: &[usize],
+        hash: impl Fn(&[&[u8]]) -> Hash,
+    ) -> Hash {
+        if self.plan().is_whole(scope) {
+            return hash(subject.parts());
+        }
+        let mut parts = [&[] as &[u8]; MOST_PARTS];
+        for (part, &index) in parts.iter_mut().zip(scope) {
+            *part = subject.parts[index];
+        }
+        hash(&parts[..scope.len()])
+    }
+
+    /// The key that penalties are kept for.
+    pub(crate) fn penalty_hash(&self, subject: &Subject<'_>) -> Hash {
+        let engine = &self.tables.engines[0];
+        self.hash_scope(subject, &self.plan().penalty_scope, |parts| engine.hash_parts(parts))
+    }
+
+    /// The key that a budget is kept for.
+    pub(crate) fn whole_hash(&self, subject: &Subject<'_>) -> Hash {
+        self.tables.engines[0].hash_parts(subject.parts())
+    }
+}
+
+fn classes(config: &RuleConfig) -> Option<Classes> {
+    let stated = config.classify.as_ref()?;
+    Some(Classes {
+        from: stated.from.clone(),
+        to: stated.to.clone(),
+        map: stated.map.iter().cloned().collect(),
+        default: stated.default.clone(),
+        is_part: config.key.last() == Some(&stated.to),
+    })
+}

@@ -1,0 +1,297 @@
+//! Where a rule's state lives. The seam for other stores: whatever gives these gives a store.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, Hasher};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock, Mutex, OnceLock, Weak};
+
+use tidegate_core::{Clock, Engine, Ledger, OnFull, Options, Spent};
+
+use crate::error::{Code, Error};
+use crate::plan::Plan;
+use crate::runtime::Runtime;
+use crate::variant::Variant;
+
+/// Notes on a key's denials: penalty, end of an enforced wait, alert.
+pub(crate) type Penalties = Ledger<3>;
+/// What keys have spent today.
+pub(crate) type Budgets = Ledger<1>;
+
+/// What a rule asks of its store.
+#[derive(Clone, Debug)]
+pub(crate) struct Wanted {
+    pub(crate) plan: Plan,
+    pub(crate) capacity: usize,
+    pub(crate) on_full: OnFull,
+    pub(crate) penalties: bool,
+    pub(crate) budgets: bool,
+}
+
+/// The state of one rule.
+#[derive(Debug)]
+pub(crate) struct Tables {
+    pub(crate) plan: Plan,
+    pub(crate) capacity: usize,
+    pub(crate) on_full: OnFull,
+    /// For each group of the plan.
+    pub(crate) engines: Box<[Engine]>,
+    penalties: OnceLock<Penalties>,
+    budgets: OnceLock<Budgets>,
+    seed: u64,
+    clock: Clock,
+    /// How long a denial may matter, in nanoseconds: the longest that any variant asks for.
+    keep: AtomicU64,
+    /// What was changed at run time, by anybody who shares this state.
+    runtime: Mutex<Arc<Runtime>>,
+    /// Counts the changes; every hit compares it.
+    generation: AtomicU64,
+}
+
+impl Tables {
+    /// Makes tables in memory. `base` are the rule's own numbers.
+    pub(crate) fn new(wanted: &Wanted, base: &Variant, clock: &Clock) -> Result<Tables, Error> {
+        let seed = std::hash::RandomState::new().build_hasher().finish();
+        let mut engines = Vec::new();
+        for (group, limits) in wanted.plan.groups.iter().zip(&base.groups) {
+            let options = Options {
+                capacity: group_capacity(&group.scope, wanted.capacity),
+                on_full: wanted.on_full,
+                clock: clock.clone(),
+                seed: Some(seed),
+            };
+            engines.push(Engine::new(limits.clone(), options).map_err(no_memory)?);
+        }
+        let tables = Tables {
+            plan: wanted.plan.clone(),
+            capacity: wanted.capacity,
+            on_full: wanted.on_full,
+            engines: engines.into(),
+            penalties: OnceLock::new(),
+            budgets: OnceLock::new(),
+            seed,
+            clock: clock.clone(),
+            keep: AtomicU64::new(base.keep),
+            runtime: Mutex::default(),
+            generation: AtomicU64::new(0),
+        };
+        tables.provide(wanted)?;
+        Ok(tables)
+    }
+
+    /// Makes what a rule asks for beyond its limits, if it is not there.
+    pub(crate) fn provide(&self, wanted: &Wanted) -> Result<(), Error> {
+        if wanted.penalties {
+            self.make_penalties()?;
+        }
+        if wanted.budgets && self.budgets.get().is_none() {
+            let _ = self.budgets.set(Ledger::new(self.capacity, self.seed).map_err(no_memory)?);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn make_penalties(&self) -> Result<(), Error> {
+        if self.penalties.get().is_none() {
+            let capacity = group_capacity(&self.plan.penalty_scope, self.capacity);
+            let _ = self.penalties.set(Ledger::new(capacity, self.seed).map_err(no_memory)?);
+        }
+        Ok(())
+    }
+
+    /// Bytes that these tables will take.
+    pub(crate) fn bytes_for(wanted: &Wanted, base: &Variant) -> u64 {
+        let groups = wanted.plan.groups.iter().zip(&base.groups).map(|(group, limits)| {
+            Engine::bytes_for(limits, group_capacity(&group.scope, wanted.capacity))
+        });
+        let scope = &wanted.plan.penalty_scope;
+        let penalties =
+            wanted.penalties.then(|| Penalties::bytes_for(group_capacity(scope, wanted.capacity)));
+        let budgets = wanted.budgets.then(|| Budgets::bytes_for(wanted.capacity));
+        let all = groups.chain(penalties).chain(budgets);
+        all.map(|bytes| bytes.unwrap_or(u64::MAX)).fold(0, u64::saturating_add)
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        let engines: usize = self.engines.iter().map(Engine::bytes).sum();
+        let penalties = self.penalties().map_or(0, Ledger::bytes);
+        (engines + penalties + self.budgets().map_or(0, Ledger::bytes)) as u64
+    }
+
+    pub(crate) fn penalties(&self) -> Option<&Penalties> {
+        self.penalties.get()
+    }
+
+    pub(crate) fn budgets(&self) -> Option<&Budgets> {
+        self.budgets.get()
+    }
+
+    pub(crate) fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    /// Takes note of numbers that keys may be judged by from now on.
+    pub(crate) fn widen(&self, variant: &Variant) {
+        for (engine, limits) in self.engines.iter().zip(&variant.groups) {
+            engine.widen(limits);
+        }
+        // ORDERING: Relaxed; a taker of an idle row who does not see it yet acts a moment earlier.
+        self.keep.fetch_max(variant.keep, Ordering::Relaxed);
+    }
+
+    /// Whether notes on a key matter no more.
+    pub(crate) fn is_forgotten(&self, notes: &[u64; 3], now: u64) -> bool {
+        // ORDERING: Relaxed, as in `widen`.
+        let keep = self.keep.load(Ordering::Relaxed);
+        let penalty = tidegate_core::Penalty::from_note(notes[0]);
+        penalty.since_last(now).is_none_or(|age| age >= keep)
+    }
+
+    /// Forgets every key.
+    pub(crate) fn reset_all(&self) {
+        self.engines.iter().for_each(Engine::reset_all);
+        if let Some(penalties) = self.penalties() {
+            penalties.reset_all();
+        }
+        if let Some(budgets) = self.budgets() {
+            budgets.reset_all();
+        }
+    }
+
+    /// Drops idle keys, and says how many rows that freed.
+    pub(crate) fn prune(&self, today: u64) -> usize {
+        let now = self.clock.now();
+        let engines: usize = self.engines.iter().map(Engine::prune).sum();
+        let penalties = self
+            .penalties()
+            .map_or(0, |ledger| ledger.prune(&|notes| self.is_forgotten(notes, now)));
+        let spent = |notes: &[u64; 1]| Spent::from_note(notes[0]).on(today) == 0;
+        engines + penalties + self.budgets().map_or(0, |ledger| ledger.prune(&spent))
+    }
+
+    /// What was changed at run time, and the number of the change.
+    pub(crate) fn runtime(&self) -> (Arc<Runtime>, u64) {
+        let runtime = self.runtime.lock().unwrap_or_else(|e| e.into_inner());
+        // ORDERING: Relaxed; the lock orders it with the changes.
+        (runtime.clone(), self.generation.load(Ordering::Relaxed))
+    }
+
+    #[inline]
+    pub(crate) fn generation(&self) -> u64 {
+        // ORDERING: Acquire, with the Release in `change`: who sees the number then sees the change.
+        self.generation.load(Ordering::Acquire)
+    }
+
+    /// Changes something at run time; nothing is changed if `change` fails.
+    pub(crate) fn change<R>(
+        &self,
+        change: impl FnOnce(&mut Runtime) -> Result<R, Error>,
+    ) -> Result<R, Error> {
+        let mut runtime = self.runtime.lock().unwrap_or_else(|e| e.into_inner());
+        let mut next = Runtime::clone(&runtime);
+        let result = change(&mut next)?;
+        *runtime = Arc::new(next);
+        // ORDERING: Release, see `generation`.
+        self.generation.fetch_add(1, Ordering::Release);
+        Ok(result)
+    }
+}
+
+/// One key is all that a limit without parts has.
+fn group_capacity(scope: &[usize], capacity: usize) -> usize {
+    if scope.is_empty() { 1 } else { capacity }
+}
+
+fn no_memory(error: tidegate_core::OutOfMemory) -> Error {
+    Error::new(Code::Memory, error.to_string())
+}
+
+/// Where the state of a limiter's rules lives.
+#[derive(Clone, Debug)]
+pub(crate) enum Store {
+    /// With the limiter.
+    Private,
+    /// In the process, under a name.
+    Named(Arc<Named>),
+}
+
+/// State that everybody in the process shares who names it, for as long as anybody does.
+#[derive(Debug, Default)]
+pub(crate) struct Named {
+    tables: Mutex<HashMap<String, Weak<Tables>>>,
+}
+
+static NAMED: LazyLock<Mutex<HashMap<String, Weak<Named>>>> = LazyLock::new(Mutex::default);
+
+impl Store {
+    /// The store of that name.
+    pub(crate) fn open(name: &str) -> Result<Store, Error> {
+        let error = |message: String| Err(Error::new(Code::Store, message));
+        match name.split_once(':') {
+            None if name == "memory" => Ok(Store::Private),
+            Some(("memory", name)) if !name.is_empty() => Ok(Store::Named(named(name))),
+            Some(("memory", _)) => {
+                error("store \"memory:\" has no name; write memory:NAME, or memory".to_string())
+            }
+            Some((kind @ ("file" | "redis" | "rediss"), _)) => error(format!(
+                "store {name:?}: this build has no {kind} store; use memory or memory:NAME"
+            )),
+            _ => error(format!("{name:?} is not a store; write memory or memory:NAME")),
+        }
+    }
+
+    /// The state of a rule: what is there, if its shape is the same, or new.
+    pub(crate) fn tables(
+        &self,
+        rule: &str,
+        wanted: &Wanted,
+        base: &Variant,
+        clock: &Clock,
+    ) -> Result<Arc<Tables>, Error> {
+        let Store::Named(named) = self else {
+            return Ok(Arc::new(Tables::new(wanted, base, clock)?));
+        };
+        let mut all = named.tables.lock().unwrap_or_else(|e| e.into_inner());
+        if let Some(tables) = all.get(rule).and_then(Weak::upgrade) {
+            check_same(rule, &tables, wanted, clock)?;
+            tables.provide(wanted)?;
+            tables.widen(base);
+            return Ok(tables);
+        }
+        let tables = Arc::new(Tables::new(wanted, base, clock)?);
+        all.insert(rule.to_string(), Arc::downgrade(&tables));
+        Ok(tables)
+    }
+}
+
+fn named(name: &str) -> Arc<Named> {
+    let mut all = NAMED.lock().unwrap_or_else(|e| e.into_inner());
+    all.retain(|_, named| named.strong_count() > 0);
+    if let Some(named) = all.get(name).and_then(Weak::upgrade) {
+        return named;
+    }
+    let named = Arc::new(Named::default());
+    all.insert(name.to_string(), Arc::downgrade(&named));
+    named
+}
+
+fn check_same(rule: &str, tables: &Tables, wanted: &Wanted, clock: &Clock) -> Result<(), Error> {
+    let other = |what: &str| {
+        let message = format!(
+            "rule {rule:?} is already in this store with {what}; use the same policy, or another store name"
+        );
+        Err(Error::new(Code::Store, message))
+    };
+    match (&tables.clock, clock) {
+        (Clock::System, Clock::System) => {}
+        (Clock::Manual(a), Clock::Manual(b)) if Arc::ptr_eq(a, b) => {}
+        _ => return other("another clock"),
+    }
+    if tables.capacity != wanted.capacity || tables.on_full != wanted.on_full {
+        return other("another capacity or on_full");
+    }
+    if !wanted.plan.keeps_state_of(&tables.plan) {
+        return other(
+            "other limits (their names, algorithms, scopes or the room of their windows)",
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,294 @@
+//! Replays the shared vectors of `tests/vectors`: every surface gives these answers (I11).
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+use tidegate::{
+    Budget, Call, Decision, Error, Key, Limiter, ManualClock, Match, Options, Permit, Reservation,
+    Rule, Stats, Style, Target, limit_patches,
+};
+
+fn millis(value: &Value) -> Duration {
+    Duration::from_millis(value.as_u64().unwrap_or(0))
+}
+
+fn ms(duration: Duration) -> Value {
+    json!(duration.as_millis() as u64)
+}
+
+/// A key as a vector has it.
+enum OwnedKey {
+    Bytes(Vec<u8>),
+    Number(i64),
+    Parts(Vec<String>),
+}
+
+impl OwnedKey {
+    fn new(value: &Value) -> OwnedKey {
+        let hex = |text: &str| {
+            let byte = |i| u8::from_str_radix(&text[i..i + 2], 16).unwrap();
+            (0..text.len()).step_by(2).map(byte).collect()
+        };
+        match value {
+            Value::String(text) => OwnedKey::Bytes(text.clone().into_bytes()),
+            Value::Number(number) => OwnedKey::Number(number.as_i64().unwrap()),
+            Value::Array(parts) => {
+                OwnedKey::Parts(parts.iter().map(|p| p.as_str().unwrap().to_string()).collect())
+            }
+            Value::Object(map) => OwnedKey::Bytes(hex(map["hex"].as_str().unwrap())),
+            other => panic!("{other} is no key"),
+        }
+    }
+
+    fn key(&self) -> Key<'_> {
+        match self {
+            OwnedKey::Bytes(bytes) => Key::from(&bytes[..]),
+            OwnedKey::Number(number) => Key::from(*number),
+            OwnedKey::Parts(parts) => Key::from(&parts[..]),
+        }
+    }
+}
+
+fn decision(decision: &Decision, style: Option<&str>) -> Value {
+    let mut map = json!({
+        "allowed": decision.allowed,
+        "reason": decision.reason(),
+        "limit": decision.limit,
+        "remaining": decision.remaining,
+        "retry_after_ms": decision.retry_after.map(ms),
+        "reset_after_ms": ms(decision.reset_after),
+        "warning": decision.warning,
+        "alert": decision.alert,
+        "notify": decision.notify,
+        "would_deny": decision.would_deny(),
+        "attach": decision.attach(),
+    });
+    let style = match style {
+        Some("legacy") => Style::Legacy,
+        Some("ietf") => Style::Ietf,
+        _ => Style::Both,
+    };
+    let headers = decision.headers(style).into_iter().map(|(name, value)| (name, json!(value)));
+    map["headers"] = Value::Object(headers.collect::<Map<_, _>>());
+    map
+}
+
+fn budget(budget: &Budget) -> Value {
+    json!({
+        "spent": budget.spent,
+        "remaining": budget.remaining,
+        "over": budget.over,
+        "over_per_hit": budget.over_per_hit,
+        "reset_after_ms": ms(budget.reset_after),
+    })
+}
+
+fn stats(stats: Option<Stats>) -> Value {
+    let Some(stats) = stats else { return Value::Null };
+    let limits: Map<String, Value> = stats
+        .limits
+        .into_iter()
+        .map(|limit| {
+            let used = json!({
+                "used": limit.used,
+                "max": limit.max,
+                "remaining": limit.remaining,
+                "reset_after_ms": ms(limit.reset_after),
+            });
+            (limit.name, used)
+        })
+        .collect();
+    json!({
+        "limits": limits,
+        "cooldown_left_ms": ms(stats.cooldown_left),
+        "violations": stats.violations,
+        "budget": stats.budget.as_ref().map(budget),
+    })
+}
+
+/// One case under way.
+struct Run {
+    limiter: Limiter,
+    clock: ManualClock,
+    reserved: HashMap<String, Option<Reservation>>,
+    permits: HashMap<String, Permit>,
+}
+
+impl Run {
+    fn target(&self, step: &Value) -> Target {
+        match step.get("match") {
+            Some(matches) => Target::Match(Match::from_value(matches).unwrap()),
+            None => Target::key(OwnedKey::new(&step["key"]).key()),
+        }
+    }
+
+    fn names(&self, rule: &str) -> Vec<String> {
+        let policy = self.limiter.policy();
+        let (_, rule) = policy.rules.iter().find(|(name, _)| name == rule).unwrap();
+        rule.limits.iter().map(|limit| limit.name().to_string()).collect()
+    }
+
+    fn step(&mut self, step: &Value) -> Result<Value, Error> {
+        let name = step["rule"].as_str().unwrap_or("default");
+        let rule: Rule = self.limiter.rule(name)?;
+        let key = OwnedKey::new(step.get("key").unwrap_or(&json!("")));
+        let attributes: Vec<(&str, &str)> = step["attributes"]
+            .as_object()
+            .map(|map| map.iter().map(|(n, v)| (n.as_str(), v.as_str().unwrap())).collect())
+            .unwrap_or_default();
+        let mut call = Call::of(key.key()).with(&attributes);
+        if let Some(max) = step["max"].as_u64() {
+            call = call.max(max);
+        }
+        let cost = step["cost"].as_u64().unwrap_or(1);
+        let id = || step["id"].as_str().unwrap().to_string();
+        let style = step["style"].as_str();
+        Ok(match step["op"].as_str().unwrap() {
+            "hit" => decision(&rule.hit(call, cost)?, style),
+            "check" => decision(&rule.check(call, cost)?, style),
+            "peek" => decision(&rule.peek(call, cost)?, style),
+            "allow" => json!(rule.allow(call)?),
+            "is_limited" => json!(rule.is_limited(call)?),
+            "record" => {
+                let recorded = rule.record(call, cost)?;
+                json!({
+                    "used": recorded.used,
+                    "limit": recorded.limit,
+                    "remaining": recorded.remaining,
+                    "reset_after_ms": ms(recorded.reset_after),
+                })
+            }
+            "refund" => json!(rule.refund(call, cost)?),
+            "reset" => json!(rule.reset(call)?),
+            "reset_all" => json!(rule.reset_all()?),
+            "reserve" => {
+                let reserved = rule.reserve(call, cost)?;
+                let answer = decision(reserved.decision(), style);
+                self.reserved.insert(id(), Some(reserved));
+                answer
+            }
+            "settle" | "cancel" => {
+                let reserved = self.reserved.get_mut(&id()).unwrap().take();
+                match (reserved, step["actual"].as_u64()) {
+                    (Some(reserved), Some(actual)) => reserved.settle(actual),
+                    (Some(reserved), None) => reserved.cancel(),
+                    (None, _) => {}
+                }
+                Value::Null
+            }
+            "permit" => {
+                let permit = rule.permit(call)?;
+                let answer = decision(permit.decision(), style);
+                self.permits.insert(id(), permit);
+                answer
+            }
+            "release" => json!({"released": self.permits[&id()].release()}),
+            "renew" => json!({"renewed": self.permits[&id()].renew()}),
+            "spend" => budget(&rule.spend(call, step["amount"].as_u64().unwrap())?),
+            "budget" => budget(&rule.budget(call)?),
+            "stats" => stats(rule.stats(call)?),
+            "set_override" => {
+                let limits = limit_patches(&step["limits"], &self.names(name))?;
+                json!(rule.set_override(self.target(step), limits)?)
+            }
+            "clear_override" => {
+                rule.clear_override(self.target(step))?;
+                Value::Null
+            }
+            "set_default" => {
+                json!(rule.set_default(limit_patches(&step["limits"], &self.names(name))?)?)
+            }
+            "add_exempt" => json!(rule.add_exempt(Match::from_value(&step["match"])?)?),
+            "remove_exempt" => {
+                rule.remove_exempt(&Match::from_value(&step["match"])?)?;
+                Value::Null
+            }
+            "set_wall" => {
+                self.clock.set_wall(millis(&step["wall_ms"]));
+                Value::Null
+            }
+            other => panic!("unknown operation {other}"),
+        })
+    }
+}
+
+/// Whether all that is expected is there; `headers` and `attach` are compared whole.
+fn holds(expected: &Value, got: &Value, whole: bool) -> bool {
+    match (expected, got) {
+        (Value::Object(expected), Value::Object(got)) if !whole => {
+            expected.iter().all(|(field, value)| {
+                let whole = field == "headers" || field == "attach";
+                holds(value, got.get(field).unwrap_or(&Value::Null), whole)
+            })
+        }
+        _ => expected == got,
+    }
+}
+
+fn replay(case: &Value) -> Result<(), String> {
+    let clock = ManualClock::new(millis(&case["start_ms"]), millis(&case["wall_ms"]));
+    let options = Options { clock: clock.clock(), ..Options::default() };
+    let limiter = Limiter::from_policy_with(&case["policy"], options);
+    if let Some(paths) = case["policy_error"].as_array() {
+        let error = limiter.err().ok_or("the policy should be refused")?;
+        for path in paths.iter().map(|path| path.as_str().unwrap()) {
+            if !path.is_empty() && !error.problems().iter().any(|p| p.path.starts_with(path)) {
+                return Err(format!("no problem at {path}: {error}"));
+            }
+        }
+        return Ok(());
+    }
+    let limiter = limiter.map_err(|error| format!("the policy is refused: {error}"))?;
+    let mut run = Run { limiter, clock, reserved: HashMap::new(), permits: HashMap::new() };
+    for (index, step) in case["steps"].as_array().unwrap().iter().enumerate() {
+        for _ in 0..step["repeat"].as_u64().unwrap_or(1) {
+            if let Some(at) = step.get("at_ms") {
+                run.clock.set(millis(at));
+            }
+            let failed = match (run.step(step), step.get("error"), step.get("expect")) {
+                (Ok(got), None, Some(expected)) => {
+                    (!holds(expected, &got, false)).then(|| format!("got {got}"))
+                }
+                (Ok(_), None, None) => None,
+                (Ok(got), Some(_), _) => Some(format!("should be an error, got {got}")),
+                (Err(error), Some(word), _) => {
+                    let text = format!("{} {error}", error.code().as_str());
+                    (!text.contains(word.as_str().unwrap()))
+                        .then(|| format!("another error: {text}"))
+                }
+                (Err(error), None, _) => Some(format!("error: {error}")),
+            };
+            if let Some(failed) = failed {
+                return Err(format!("step {index} {step}\n    {failed}"));
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn all_vectors_hold() {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../tests/vectors");
+    let mut files: Vec<PathBuf> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|e| e == "json"))
+        .collect();
+    files.sort();
+    let (mut cases, mut failures) = (0, Vec::new());
+    for file in &files {
+        let text = std::fs::read_to_string(file).unwrap();
+        let vectors: Value = serde_json::from_str(&text).unwrap();
+        for case in vectors["cases"].as_array().unwrap() {
+            cases += 1;
+            if let Err(message) = replay(case) {
+                let name = file.file_stem().unwrap().to_string_lossy().into_owned();
+                failures.push(format!("{name}: {}\n  {message}", case["name"]));
+            }
+        }
+    }
+    assert!(cases >= 300, "only {cases} cases were found");
+    assert!(failures.is_empty(), "{} of {cases} failed:\n{}", failures.len(), failures.join("\n"));
+}

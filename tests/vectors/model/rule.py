@@ -1,0 +1,377 @@
+"""A rule at work: judgement, and the operations on a key."""
+
+from dataclasses import dataclass
+from math import ceil
+
+from . import penalty as penalties
+from .algorithms import NEVER, NEW
+from .headers import headers
+from .limits import parse_limits
+from .match import matches
+from .options import Options, resolve
+from .penalty import Penalty
+
+DAY_MS, HOUR_MS = 86_400_000, 3_600_000
+
+
+class Refused(Exception):
+    """An operation that is an error, not a denial."""
+
+
+@dataclass
+class Call:
+    parts: tuple
+    subject: dict
+    options: Options
+    now: int
+    cells: list  # each limit's state, in declared order
+
+    def pairs(self):
+        return list(zip(self.options.limits, self.cells))
+
+    def waits(self, cost):
+        return [cell.wait(limit, cost, self.now) for limit, cell in self.pairs()]
+
+    def reset_after(self):
+        return max(cell.reset(limit, self.now) for limit, cell in self.pairs())
+
+    def exact(self):
+        return all(cell.exact(limit, self.now) for limit, cell in self.pairs())
+
+    def least(self):
+        """The limit with the least left, the first declared of equals."""
+        return min(self.pairs(), key=lambda pair: pair[1].remaining(pair[0], self.now))
+
+
+class Rule:
+    def __init__(self, spec, clock):
+        self.spec, self.clock = spec, clock
+        self.limits = parse_limits(spec["limits"])
+        self.names = tuple(spec.get("key", ["key"]))
+        self.match_overrides, self.key_overrides, self.default_limits = [], {}, {}
+        self.added_exempts = []
+        self.forget()
+
+    def forget(self):
+        self.cells, self.penalties, self.spent = {}, {}, {}
+
+    # Who calls, and what holds for them.
+
+    def call(self, key, attributes=None, per_call_max=None):
+        parts, subject = self.identify(key, dict(attributes or {}))
+        if per_call_max is not None:
+            self.check_max(per_call_max)
+        options = resolve(self, parts, subject, per_call_max)
+        cells = [self.cell(limit, parts) for limit in options.limits]
+        return Call(parts, subject, options, self.clock.now, cells)
+
+    def identify(self, key, attributes):
+        parts = tuple(key) if isinstance(key, list) else (key,)
+        classify = self.spec.get("classify")
+        if classify:
+            given = attributes.get(classify["from"])
+            value = classify["map"].get(given, classify["default"])
+            if classify["to"] == self.names[-1]:
+                parts += (value,)
+            else:
+                attributes[classify["to"]] = value
+        if len(parts) != len(self.names):
+            raise Refused("part")
+        return parts, attributes | dict(zip(self.names, parts))
+
+    def scoped(self, parts, scope):
+        named = dict(zip(self.names, parts))
+        return parts if scope is None else tuple(named[name] for name in scope)
+
+    def cell(self, limit, parts):
+        place = (limit.name, self.scoped(parts, limit.scope))
+        return self.cells.setdefault(place, NEW[limit.algorithm]())
+
+    def check_max(self, most):
+        if len(self.limits) > 1:
+            raise Refused("max")
+        self.check_ceiling(self.limits[0], most)
+
+    def check_ceiling(self, limit, most):
+        if limit.algorithm != "window":
+            return
+        whens = [entry.get("limits", {}).get(limit.name, {}) for entry in self.spec.get("when", [])]
+        largest = max([limit.max] + [fields["max"] for fields in whens if "max" in fields])
+        if most > self.spec.get("ceiling", largest):
+            raise Refused("ceiling")
+
+    def penalty_place(self, call):
+        return self.scoped(call.parts, self.spec.get("penalty_scope"))
+
+    def penalty(self, call):
+        return self.penalties.get(self.penalty_place(call), Penalty())
+
+    def is_exempt(self, subject):
+        exempt = self.spec.get("exempt", []) + self.added_exempts
+        return any(matches(match, subject) is not None for match in exempt)
+
+    # Judgement.
+
+    def judge(self, call, cost):
+        """The decision (without `remaining` after a hit) and the penalty that it would leave."""
+        options, penalty = call.options, self.penalty(call)
+        if options.mode == "off":
+            return _plain("off"), penalty
+        if self.is_exempt(call.subject):
+            return _plain("exempt"), penalty
+        if all(limit.max for limit in options.limits) and cost > min(limit.size for limit in options.limits):
+            return self.too_much(call), penalty
+        waits = call.waits(cost)
+        decision, penalty = self.refusal(call, penalty, waits) or self.by_limits(call, penalty, waits)
+        if decision["allowed"]:
+            return decision, penalties.after_allowed(penalty)
+        penalty, decision["notify"] = penalties.told(penalty, options.notify, call.now)
+        return decision, penalty
+
+    def too_much(self, call):
+        limit, cell = min(call.pairs(), key=lambda pair: pair[0].size)
+        decision = _denied(call, "cost", limit.size, cell.remaining(limit, call.now), NEVER)
+        return decision | {"notify": call.options.notify == "always"}
+
+    def refusal(self, call, penalty, waits):
+        """Denials that come before the limits, and count as nothing."""
+        cooldown = penalties.cooldown_left(penalty, call.now)
+        enforced = penalties.enforced_left(penalty, call.now)
+        longest = max(waits + [cooldown, enforced])
+        if self.is_over(call):
+            return _denied(call, "budget", None, 0, max(longest, self.budget_left(call))), penalty
+        if cooldown:
+            limit = next(l for l in call.options.limits if l.name == penalty.cooldown_limit)
+            return _denied(call, "cooldown", limit.size, 0, longest), penalty
+        if enforced:
+            return _denied(call, "backoff", None, 0, longest), penalty
+        return None
+
+    def by_limits(self, call, penalty, waits):
+        denying = [(limit, cell, wait) for (limit, cell), wait in zip(call.pairs(), waits) if wait > 0]
+        if not denying:
+            return _allowed(), penalty
+        limit, cell, _ = max(denying, key=lambda d: max(d[2], d[0].cooldown or 0))
+        penalty, retry, alert = penalties.after_denial(
+            penalty, call.options, [d[0] for d in denying], max(waits), call.now)
+        decision = _denied(call, limit.name, limit.size, cell.remaining(limit, call.now), retry)
+        return decision | {"alert": alert}, penalty
+
+    # Operations that decide.
+
+    def hit(self, call, cost, spends=True):
+        self.refuse_permit_rules()
+        return self.decide(call, cost, spends)
+
+    def decide(self, call, cost, spends=True, permit=None):
+        decision, penalty = self.judge(call, cost)
+        if decision["reason"] in ("off", "exempt"):
+            return decision
+        self.penalties[self.penalty_place(call)] = penalty
+        if decision["allowed"] and spends:
+            _take(call, cost, permit)
+        return self.finished(call, decision)
+
+    def peek(self, call, cost):
+        decision, _ = self.judge(call, cost)
+        if decision["reason"] in ("off", "exempt"):
+            return decision
+        if decision["allowed"]:
+            call.cells = [_copied(cell) for cell in call.cells]
+            _take(call, cost, "peek")
+        return self.finished(call, decision) | {"alert": False, "notify": False}
+
+    def finished(self, call, decision):
+        decision["reset_after_ms"] = ceil(call.reset_after()) if call.exact() else ...
+        if decision["allowed"]:
+            limit, cell = call.least()
+            decision |= {"limit": limit.size, "remaining": cell.remaining(limit, call.now)}
+            decision["warning"] = _warns(call)
+        elif not call.exact() and decision["retry_after_ms"] is not None:
+            decision["retry_after_ms"] = ...
+        if any(limit.max == 0 for limit in call.options.limits):
+            decision["reset_after_ms"] = ...  # the contract does not say when nothing is all back
+        return _shadowed(decision) if call.options.mode == "shadow" else decision
+
+    def headers(self, call, decision, style):
+        views = []
+        for limit, cell in call.pairs():
+            left = cell.remaining(limit, call.now)
+            full = left >= limit.size
+            views.append((limit, left, 0 if full else cell.wait(limit, left + 1, call.now)))
+        return headers(decision, views, style, self.clock.wall)
+
+    def permit(self, call, permit):
+        if not any(limit.algorithm == "concurrent" for limit in self.limits):
+            raise Refused("concurrent")
+        return self.decide(call, 1, permit=permit)
+
+    def refuse_permit_rules(self):
+        if any(limit.algorithm == "concurrent" for limit in self.limits):
+            raise Refused("permit")
+
+    # Operations that don't.
+
+    def record(self, call, cost):
+        self.refuse_permit_rules()
+        if call.options.mode == "off" or self.is_exempt(call.subject):
+            return ...
+        for limit, cell in call.pairs():
+            cell.record(limit, cost, call.now)
+        limit, cell = call.least()
+        return {
+            "used": cell.used(limit, call.now),
+            "limit": limit.size,
+            "remaining": cell.remaining(limit, call.now),
+            "reset_after_ms": ceil(call.reset_after()) if call.exact() else ...,
+        }
+
+    def refund(self, call, cost):
+        for limit, cell in call.pairs():
+            cell.refund(limit, cost, call.now)
+
+    def is_limited(self, call):
+        if call.options.backoff:
+            return penalties.in_run(self.penalty(call), call.options.backoff, call.now)
+        return not self.peek(call, 1)["allowed"]
+
+    def stats(self, call):
+        penalty, options, now = self.penalty(call), call.options, call.now
+        new = all(cell.is_new(limit, now) for limit, cell in call.pairs())
+        if new and not penalties.in_force(penalty, options, now) and not self.spent_today(call):
+            return None
+        found = {
+            "limits": {limit.name: _stats(limit, cell, now) for limit, cell in call.pairs()},
+            "cooldown_left_ms": penalties.cooldown_left(penalty, now),
+            "violations": penalties.violations(penalty, options, now),
+        }
+        if "budget" in self.spec:
+            found["budget"] = {name: value for name, value in self.budget(call).items() if name != "over_per_hit"}
+        return found
+
+    def reset(self, call):
+        for limit in self.limits:
+            if limit.scope is None or set(limit.scope) == set(self.names):
+                self.cells.pop((limit.name, self.scoped(call.parts, limit.scope)), None)
+        scope = self.spec.get("penalty_scope")
+        if scope is None or set(scope) == set(self.names):
+            self.penalties.pop(self.penalty_place(call), None)
+        self.spent.pop(call.parts, None)
+
+    # Budget.
+
+    def day(self):
+        return (self.clock.wall - self.spec["budget"].get("reset_hour_utc", 0) * HOUR_MS) // DAY_MS
+
+    def budget_left(self, call):
+        shift = self.spec["budget"].get("reset_hour_utc", 0) * HOUR_MS
+        return (self.day() + 1) * DAY_MS + shift - self.clock.wall
+
+    def spent_today(self, call):
+        if "budget" not in self.spec:
+            return 0
+        day, spent = self.spent.get(call.parts, (None, 0))
+        return spent if day == self.day() else 0
+
+    def is_over(self, call):
+        return "budget" in self.spec and self.spent_today(call) >= self.spec["budget"]["daily"]
+
+    def budget(self, call, amount=0):
+        if "budget" not in self.spec:
+            raise Refused("budget")
+        spent, daily = self.spent_today(call) + amount, self.spec["budget"]["daily"]
+        if amount:
+            self.spent[call.parts] = (self.day(), spent)
+        return {
+            "spent": spent,
+            "remaining": max(0, daily - spent),
+            "over": spent >= daily,
+            "over_per_hit": amount > self.spec["budget"].get("per_hit", NEVER),
+            "reset_after_ms": self.budget_left(call),
+        }
+
+    # Changes at run time.
+
+    def check_layer(self, limits):
+        for name, fields in limits.items():
+            limit = next((limit for limit in self.limits if limit.name == name), None)
+            if limit is None:
+                raise Refused(name)
+            if fields.get("algorithm", limit.algorithm) != limit.algorithm:
+                raise Refused("algorithm")
+            self.check_ceiling(limit, fields.get("max", 0))
+
+    def set_override(self, target, limits):
+        self.check_layer(limits)
+        if "match" in target:
+            self.clear_override(target)
+            self.match_overrides.append({"match": target["match"], "limits": limits})
+        else:
+            self.key_overrides[self.identify(target["key"], {})[0]] = limits
+
+    def clear_override(self, target):
+        if "match" in target:
+            self.match_overrides = [o for o in self.match_overrides if o["match"] != target["match"]]
+        else:
+            self.key_overrides.pop(self.identify(target["key"], {})[0], None)
+
+    def set_default(self, limits):
+        self.check_layer(limits)
+        self.default_limits = limits
+
+
+def _take(call, cost, permit):
+    for limit, cell in call.pairs() if cost else []:
+        if limit.algorithm == "concurrent":
+            cell.hold(limit, permit, call.now)
+        else:
+            cell.take(limit, cost, call.now)
+
+
+def _copied(cell):
+    """Deep enough: states are replaced or appended to, their entries never changed."""
+    copy = type(cell)()
+    for name, value in vars(cell).items():
+        setattr(copy, name, value.copy() if isinstance(value, (list, dict)) else value)
+    return copy
+
+
+def _warns(call):
+    """Less than 1 − warn_at of some limit is left, whole units compared exactly."""
+    if call.options.warn_at is None:
+        return False
+    least = 1 - call.options.warn_at
+    return any(cell.remaining(limit, call.now) < least * limit.size for limit, cell in call.pairs())
+
+
+def _stats(limit, cell, now):
+    found = {"used": cell.used(limit, now), "max": limit.max, "remaining": cell.remaining(limit, now)}
+    if limit.size != limit.max:
+        del found["max"]  # max or size: the contract leaves it open
+    if cell.exact(limit, now):
+        found["reset_after_ms"] = ceil(cell.reset(limit, now))
+    return found
+
+
+def _plain(reason):
+    return _allowed() | {"reason": reason, "limit": None, "remaining": None, "reset_after_ms": 0}
+
+
+def _allowed():
+    return {"allowed": True, "reason": None, "limit": None, "remaining": None, "retry_after_ms": 0,
+            "reset_after_ms": 0, "warning": False, "alert": False, "notify": False,
+            "would_deny": None, "attach": None}
+
+
+def _denied(call, reason, limit, remaining, retry):
+    return _allowed() | {
+        "allowed": False, "reason": reason, "limit": limit, "remaining": remaining,
+        "retry_after_ms": None if retry == NEVER else ceil(retry), "attach": call.options.attach,
+    }
+
+
+def _shadowed(decision):
+    if decision["allowed"]:
+        return decision
+    return decision | {"allowed": True, "reason": None, "would_deny": decision["reason"],
+                       "retry_after_ms": 0, "warning": False, "notify": False, "attach": ...}
