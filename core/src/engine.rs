@@ -11,7 +11,7 @@ use crate::hit::{Taken, View, Views, bucket_view};
 use crate::limit::{Cell, Limits};
 use crate::permit::{Permit, Permits};
 use crate::row::{Moved, Row};
-use crate::table::{Found, Full, Hash, Table};
+use crate::table::{Found, Full, Hash, Spot, Table};
 use crate::word::{Bucket, MILLI};
 
 /// How many keys of a batch are hashed and fetched before they are judged, by one reading of the clock.
@@ -198,38 +198,39 @@ impl Engine {
     /// As [`Engine::allow`], for a key that was hashed before.
     #[inline]
     pub fn allow_hashed(&self, hash: Hash) -> bool {
-        self.table.prefetch(hash);
-        self.allow_at(hash, self.clock.now())
+        let spot = self.table.spot(hash);
+        self.allow_at(spot, self.clock.now())
     }
 
     #[inline(always)]
-    fn allow_at(&self, hash: Hash, now: u64) -> bool {
-        let allowed = match self.try_quickly(hash, now) {
+    fn allow_at(&self, spot: Spot, now: u64) -> bool {
+        let allowed = match self.try_quickly(spot, now) {
             Quick::Granted => true,
             Quick::Denied => false,
-            Quick::Lost | Quick::Other => self.allow_slowly(hash, now),
+            Quick::Lost | Quick::Other => self.allow_slowly(spot, now),
         };
         self.counters.add(if allowed { Count::Allowed } else { Count::Denied });
         allowed
     }
 
     #[inline(always)]
-    fn try_quickly(&self, hash: Hash, now: u64) -> Quick {
+    fn try_quickly(&self, spot: Spot, now: u64) -> Quick {
         match &self.lone {
-            Some(bucket) => bucket::take_quickly(&self.table, hash, bucket, now),
+            Some(bucket) => bucket::take_quickly(&self.table, spot, bucket, now),
             None => Quick::Other,
         }
     }
 
     /// New keys, keys away from home, races, and limits other than one bucket.
     #[inline(never)]
-    fn allow_slowly(&self, hash: Hash, now: u64) -> bool {
+    fn allow_slowly(&self, spot: Spot, now: u64) -> bool {
+        let hash = spot.hash;
         let time = &mut Time::at(&self.clock, now);
         let Some(bucket) = &self.lone else {
             return self.allow_any(hash, time);
         };
         for _ in 0..ATTEMPTS {
-            match self.try_quickly(hash, time.now()) {
+            match self.try_quickly(spot, time.now()) {
                 Quick::Granted => return true,
                 Quick::Denied => return false,
                 Quick::Lost => continue,
@@ -473,7 +474,7 @@ impl Engine {
                 self.table.prefetch_well(*hash);
             }
             for (allowed, hash) in out.iter_mut().zip(hashes) {
-                *allowed = u8::from(self.allow_at(hash, now));
+                *allowed = u8::from(self.allow_at(self.table.spot(hash), now));
             }
         }
     }

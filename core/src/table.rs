@@ -42,6 +42,13 @@ impl Hash {
     }
 }
 
+/// A key's hash and its home row.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Spot {
+    pub(crate) hash: Hash,
+    home: usize,
+}
+
 /// Where words of row i are: the key's at `keys.0 + i·keys.1`, the state's at `states.0 + i·states.1`.
 ///
 /// Rows of up to eight words lie whole in a cache line. Wider ones keep their key words apart, eight
@@ -175,26 +182,35 @@ impl Table {
         Row::new(self.key(place), seen, words)
     }
 
+    /// Where the key is looked for first; its row is on the way from memory, so that the clock can be
+    /// read meanwhile.
+    #[inline(always)]
+    pub(crate) fn spot(&self, hash: Hash) -> Spot {
+        let home = self.home(hash);
+        self.words.prefetch(home * self.layout.keys);
+        Spot { hash, home }
+    }
+
     /// The word of a key that is at home, where rows are of two words, and what it was before the key
     /// was seen live: as [`Row::load`] and then [`Row::check`].
     #[inline(always)]
-    pub(crate) fn at_home(&self, hash: Hash) -> Option<(&AtomicU64, u64)> {
-        self.two_words(self.home(hash), hash.print())
+    pub(crate) fn at_home(&self, spot: Spot) -> Option<(&AtomicU64, u64)> {
+        self.two_words(spot.home, spot.hash)
     }
 
     /// The same a few rows further on, where most of the others are.
-    #[inline(never)]
-    pub(crate) fn near_home(&self, hash: Hash) -> Option<(&AtomicU64, u64)> {
-        let home = self.home(hash);
-        (home + 1..home + NEAR).find_map(|place| self.two_words(place, hash.print()))
+    #[inline(always)]
+    pub(crate) fn near_home(&self, spot: Spot) -> Option<(&AtomicU64, u64)> {
+        let Spot { hash, home } = spot;
+        (home + 1..home + NEAR).find_map(|place| self.two_words(place, hash))
     }
 
     #[inline(always)]
-    fn two_words(&self, place: usize, print: u64) -> Option<(&AtomicU64, u64)> {
+    fn two_words(&self, place: usize, hash: Hash) -> Option<(&AtomicU64, u64)> {
         let [key, word] = self.words.as_chunks::<2>().0.get(place)?;
         // ORDERING: Acquire and Relaxed, as in `Row`.
         let seen = word.load(Ordering::Acquire);
-        let mine = KeyWord(key.load(Ordering::Relaxed)).is_live(print);
+        let mine = KeyWord(key.load(Ordering::Relaxed)).is_live_of(hash.0);
         mine.then_some((word, seen))
     }
 

@@ -247,11 +247,41 @@ pub(crate) struct Bucket {
     period: u64,
     /// What a period refills, rounded up.
     gain: u64,
-    /// The header of words that [`Bucket::charge_quickly`] can read; one that no word has if the
-    /// rate needs a division, or times would not fit.
-    quick_header: u64,
+    quick: Quick,
+}
+
+/// The same numbers as [`Bucket::charge_quickly`] wants them: tokens in the top bits of a word, where
+/// one shift brings them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Quick {
+    /// The header of words that it can read; one that no word has if times would not fit.
+    header: u64,
+    /// 64 less the token bits.
+    up: u32,
+    one: u64,
+    full: u64,
+    /// ⌊2^b · nanoseconds for each thousandth⌋: times tokens in the top bits, the high half is the
+    /// time that they take, rounded down.
+    pace: u64,
     /// The horizon, as far as a time can tell.
-    quick_until: u64,
+    until: u64,
+}
+
+impl Quick {
+    fn new(full: u64, rate: &Rate, scale: &Scale) -> Quick {
+        let up = 64 - scale.token_bits;
+        let pace = rate.pace(scale.token_bits);
+        let header = pace.filter(|_| scale.horizon() <= 1 << 62).map_or(u64::MAX, |_| scale.header);
+        let until = scale.horizon().min(1 << 62) as u64;
+        let (one, full) = (MILLI << up, full << up);
+        Quick { header, up, one, full, pace: pace.unwrap_or(0), until }
+    }
+
+    /// Nanoseconds in which no more than `tokens`, in the top bits, are refilled.
+    #[inline(always)]
+    fn time(&self, tokens: u64) -> u64 {
+        ((u128::from(tokens) * u128::from(self.pace)) >> 64) as u64
+    }
 }
 
 impl Bucket {
@@ -269,10 +299,8 @@ impl Bucket {
         let period = if short { exact } else { 1 };
         let gain = rate.ceil(period * tick.nanos);
         let full_lag = fill.div_ceil(tick.nanos) + 1;
-        let quick = scale.horizon() <= 1 << 62 && rate.is_quick();
-        let quick_header = if quick { scale.header } else { u64::MAX };
-        let quick_until = scale.horizon().min(1 << 62) as u64;
-        Some(Bucket { full, rate, fill, full_lag, scale, period, gain, quick_header, quick_until })
+        let quick = Quick::new(full, &rate, &scale);
+        Some(Bucket { full, rate, fill, full_lag, scale, period, gain, quick })
     }
 
     /// The bucket's size in tokens.
@@ -351,29 +379,30 @@ impl Bucket {
 
     /// What [`Bucket::charge`] says of one token in the usual cases, in a straight line; `None` in all
     /// others. What a hit costs beyond the clock and the swap is the way from the one to the other,
-    /// so this is as short as it can be.
+    /// so there is only a subtraction on it and a comparison: how long the answer stands, from the
+    /// stamp on, follows from the word alone and is known before the clock has been read.
     ///
     /// Before the first wrap a stamp is a time. After it, this would find one at least three
     /// quarters of a horizon old, and that is more than `fill`.
     #[inline(always)]
     pub(crate) fn charge_quickly(&self, word: Word, now: u64) -> Option<Charge> {
-        let scale = &self.scale;
+        let (scale, quick) = (&self.scale, &self.quick);
         let since = now.wrapping_sub(word.stamp(scale).wrapping_mul(scale.tick.nanos));
-        if word.0 & SCALE_MASK != self.quick_header || since >= self.fill {
+        if word.0 & SCALE_MASK != quick.header {
             return None;
         }
-        let anchor = word.milli(scale);
-        let milli = anchor + self.rate.floor_quickly(since);
-        if milli < MILLI {
-            return Some(Charge::Denied);
+        let anchor = word.0 << quick.up;
+        if anchor < quick.one {
+            let denied = since < quick.time(quick.one - anchor);
+            return denied.then_some(Charge::Denied);
         }
-        // Else the line starts anew from full, or its stamp has to be moved.
-        let usual = milli < self.full && anchor >= MILLI;
+        // Later the line starts anew from full.
+        let usual = since < quick.time(quick.full.saturating_sub(anchor));
         usual.then_some(Charge::Granted(Word(word.0.wrapping_sub(MILLI))))
     }
 
     /// The other cases of one token from a word that was charged before and is not ahead.
-    #[inline(never)]
+    #[inline]
     pub(crate) fn charge_known(&self, word: Word, now: u64) -> Option<Charge> {
         if self.is_full_quickly(word, now) {
             return Some(Charge::Granted(self.starting(self.full - MILLI, now, true)));
@@ -391,7 +420,7 @@ impl Bucket {
     #[inline(always)]
     fn is_full_quickly(&self, word: Word, now: u64) -> bool {
         let scale = &self.scale;
-        if word.0 & SCALE_MASK != self.quick_header || now >= self.quick_until {
+        if word.0 & SCALE_MASK != self.quick.header || now >= self.quick.until || !self.rate.is_quick() {
             return false;
         }
         let since = now.wrapping_sub(word.stamp(scale).wrapping_mul(scale.tick.nanos)) as i64;
