@@ -49,7 +49,10 @@ pub(crate) fn take_seen(word: &AtomicU64, seen: u64, bucket: &Bucket, now: u64) 
     match bucket.charge_quickly(Word(seen), now) {
         Some(Charge::Granted(next)) => swap(word, seen, next),
         Some(Charge::Denied) => Quick::Denied,
-        Some(Charge::Future) | None => take_known(word, seen, bucket, now),
+        Some(Charge::Future) | None => match bucket.restart_quickly(Word(seen), now) {
+            Some(next) => swap(word, seen, next),
+            None => take_known(word, seen, bucket, now),
+        },
     }
 }
 

@@ -49,6 +49,9 @@ pub(crate) const MILLI: u64 = 1000;
 const TOKEN_BITS: [u32; 8] = [0, 11, 16, 21, 26, 31, 36, 40];
 const PAYLOAD_BITS: u32 = 56;
 const SCALE_MASK: u64 = 0x7f << PAYLOAD_BITS;
+/// The Z bit: the line started from a whole number of tokens.
+const WHOLE: u64 = 1 << 63;
+const WHOLE_SCALE_MASK: u64 = WHOLE | SCALE_MASK;
 const DAY: u128 = 86_400 * 1_000_000_000;
 /// What a stamp should be able to tell apart: nine years.
 const GOOD_HORIZON: u128 = 9 * 366 * DAY;
@@ -119,6 +122,12 @@ impl Tick {
         if !self.is_quick(now) {
             return now / self.nanos;
         }
+        self.divide_quickly(now)
+    }
+
+    /// As `divide`, for a time that [is quick](Tick::is_quick).
+    #[inline(always)]
+    fn divide_quickly(&self, now: u64) -> u64 {
         ((u128::from(now) * u128::from(self.magic)) >> 64) as u64 >> self.shift
     }
 
@@ -256,6 +265,11 @@ pub(crate) struct Bucket {
 struct Quick {
     /// The header of words that it can read; one that no word has if times would not fit.
     header: u64,
+    /// The same, with the bit for a line that started from full, for those who start another: one that
+    /// no word has if the rate or the tick needs a division.
+    start_header: u64,
+    /// Where a word has its tokens.
+    tokens: u64,
     /// 64 less the token bits.
     up: u32,
     one: u64,
@@ -272,9 +286,20 @@ impl Quick {
         let up = 64 - scale.token_bits;
         let pace = rate.pace(scale.token_bits);
         let header = pace.filter(|_| scale.horizon() <= 1 << 62).map_or(u64::MAX, |_| scale.header);
+        let no_division = rate.is_quick() && scale.tick.is_quick(0);
+        let start_header = if no_division { header | WHOLE } else { u64::MAX };
         let until = scale.horizon().min(1 << 62) as u64;
         let (one, full) = (MILLI << up, full << up);
-        Quick { header, up, one, full, pace: pace.unwrap_or(0), until }
+        Quick {
+            header,
+            start_header,
+            tokens: u64::MAX >> up,
+            up,
+            one,
+            full,
+            pace: pace.unwrap_or(0),
+            until,
+        }
     }
 
     /// Nanoseconds in which no more than `tokens`, in the top bits, are refilled.
@@ -401,11 +426,24 @@ impl Bucket {
         usual.then_some(Charge::Granted(Word(word.0.wrapping_sub(MILLI))))
     }
 
+    /// The same from a bucket that is full again within the tick in which its line started, as it is
+    /// for a busy key that is well within its limit: the new line has the same stamp.
+    #[inline(always)]
+    pub(crate) fn restart_quickly(&self, word: Word, now: u64) -> Option<Word> {
+        let (scale, quick) = (&self.scale, &self.quick);
+        let ahead = word.stamp(scale).wrapping_mul(scale.tick.nanos).wrapping_sub(now);
+        if word.0 & WHOLE_SCALE_MASK != quick.start_header || ahead >= scale.tick.nanos {
+            return None;
+        }
+        let least = self.full + self.rate.floor_quickly(ahead);
+        let anchor = word.0 & quick.tokens;
+        (anchor >= least).then(|| Word(word.0 - anchor + (least - MILLI)))
+    }
+
     /// The other cases of one token from a word that was charged before and is not ahead.
-    #[inline]
     pub(crate) fn charge_known(&self, word: Word, now: u64) -> Option<Charge> {
         if self.is_full_quickly(word, now) {
-            return Some(Charge::Granted(self.starting(self.full - MILLI, now, true)));
+            return Some(Charge::Granted(self.starting_quickly(self.full - MILLI, now)));
         }
         if word.is_fresh() {
             return None;
@@ -416,23 +454,26 @@ impl Bucket {
         }
     }
 
-    /// Whether a hit will start a new line, as it does for a key that is well within its limit.
+    /// Whether a hit will start a new line, as it does for a key that was away for long.
     #[inline(always)]
     fn is_full_quickly(&self, word: Word, now: u64) -> bool {
-        let scale = &self.scale;
-        if word.0 & SCALE_MASK != self.quick.header || now >= self.quick.until || !self.rate.is_quick() {
+        let (scale, quick) = (&self.scale, &self.quick);
+        if (word.0 | WHOLE) & WHOLE_SCALE_MASK != quick.start_header || now >= quick.until {
             return false;
         }
-        let since = now.wrapping_sub(word.stamp(scale).wrapping_mul(scale.tick.nanos)) as i64;
-        let anchor = word.milli(scale);
-        match since < 0 {
-            true => {
-                let near = word.is_integral() && -since < scale.tick.nanos as i64;
-                near && anchor >= self.full + self.rate.floor_quickly(since.unsigned_abs())
-            }
-            false if since >= self.fill as i64 => true,
-            false => anchor + self.rate.floor_quickly(since as u64) >= self.full,
-        }
+        let since = now.wrapping_sub(word.stamp(scale) * scale.tick.nanos);
+        let long = since >= self.fill;
+        let full = long || word.milli(scale) + self.rate.floor_quickly(since) >= self.full;
+        full && since >> 63 == 0
+    }
+
+    /// As `starting`, from whole tokens, where neither the rate nor the tick needs a division.
+    #[inline(always)]
+    fn starting_quickly(&self, milli: u64, now: u64) -> Word {
+        let Tick { nanos, .. } = self.scale.tick;
+        let next = self.scale.tick.divide_quickly(now + nanos - 1);
+        let anchor = milli + self.rate.floor_quickly(next * nanos - now);
+        Word::pack(&self.scale, true, next, anchor)
     }
 
     /// Takes `cost` thousandths if they are there at `now`.
@@ -658,7 +699,9 @@ mod tests {
                 now += step;
                 let cost = MILLI * cost.min(burst);
                 let quick = bucket.charge_quickly(word, now);
-                for quick in quick.into_iter().chain(bucket.charge_known(word, now)) {
+                let restart = bucket.restart_quickly(word, now).map(Charge::Granted);
+                let known = bucket.charge_known(word, now);
+                for quick in quick.into_iter().chain(restart).chain(known) {
                     prop_assert_eq!(quick, bucket.charge(word, MILLI, now));
                 }
                 if let Charge::Granted(next) = bucket.charge(word, cost, now) {
