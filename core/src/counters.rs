@@ -80,21 +80,26 @@ impl Counters {
 
     #[inline(always)]
     pub(crate) fn add(&self, count: Count) {
+        self.add_many(count, 1);
+    }
+
+    #[inline(always)]
+    pub(crate) fn add_many(&self, count: Count, more: u64) {
         match self.lines.get(LINE.get()) {
-            Some(line) => add_alone(line, count),
-            None => self.add_slowly(count),
+            Some(line) => add_alone(line, count, more),
+            None => self.add_slowly(count, more),
         }
     }
 
     /// The first count of a thread claims its line; one that is ending, or got none, shares.
     #[cold]
-    fn add_slowly(&self, count: Count) {
+    fn add_slowly(&self, count: Count, more: u64) {
         let claimed = LEASE.try_with(|lease| lease.0).unwrap_or(NONE);
         LINE.set(claimed);
         match self.lines.get(claimed) {
-            Some(line) => add_alone(line, count),
+            Some(line) => add_alone(line, count, more),
             // ORDERING: Relaxed; a count orders nothing.
-            None => drop(self.shared[count as usize].fetch_add(1, Ordering::Relaxed)),
+            None => drop(self.shared[count as usize].fetch_add(more, Ordering::Relaxed)),
         }
     }
 
@@ -106,10 +111,10 @@ impl Counters {
 }
 
 #[inline(always)]
-fn add_alone(line: &Line, count: Count) {
+fn add_alone(line: &Line, count: Count, more: u64) {
     let cell = &line[count as usize];
     // ORDERING: Relaxed; only this thread writes here.
-    cell.store(cell.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+    cell.store(cell.load(Ordering::Relaxed).wrapping_add(more), Ordering::Relaxed);
 }
 
 #[cfg(all(test, not(loom)))]

@@ -91,12 +91,17 @@ impl KeyWord {
         self.0 & !(SEQUENCE_MASK << PRINT_BITS) == LIVE | print
     }
 
-    /// Live, and this hash's. (A hash whose fingerprint would be 0 has none here, see
+    /// In whatever state, this hash's. (One whose fingerprint would be 0 has none here, see
     /// [`KeyWord::print_of`]: it is found the general way.)
     #[inline(always)]
+    pub(crate) fn is_of(self, hash: u64) -> bool {
+        (self.0 ^ hash) << (64 - PRINT_BITS) == 0
+    }
+
+    /// Live, and this hash's.
+    #[inline(always)]
     pub(crate) fn is_live_of(self, hash: u64) -> bool {
-        let same = (self.0 ^ hash) << (64 - PRINT_BITS) == 0;
-        same & (self.0 >> 62 == State::Live as u64)
+        self.is_of(hash) & (self.0 >> 62 == State::Live as u64)
     }
 
     /// The next word, for the same key.
