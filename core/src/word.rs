@@ -686,28 +686,63 @@ mod tests {
         }
     }
 
+    /// What the short ways say of a token, if anything, is what the long one says.
+    fn short_ways_agree(bucket: &Bucket, word: Word, now: u64) -> Result<(), TestCaseError> {
+        let quick = bucket.charge_quickly(word, now);
+        let restart = bucket.restart_quickly(word, now).map(Charge::Granted);
+        let known = bucket.charge_known(word, now);
+        for short in [quick, restart, known].into_iter().flatten() {
+            prop_assert_eq!(short, bucket.charge(word, MILLI, now), "{:?} at {}", word, now);
+        }
+        Ok(())
+    }
+
     proptest! {
         #[test]
         fn the_quick_way_says_the_same(
-            max in 1u64..=1_000_000, per_ms in 1u64..=86_400_000, burst in 1u64..=1_000_000,
-            steps in proptest::collection::vec((0u64..1u64 << 36, 1u64..4), 1..40),
+            (max, burst) in prop_oneof![
+                (1u64..=1_000_000, 1u64..=1_000_000),
+                (1u64..=1_000_000_000, 1u64..=1_000_000_000),
+            ],
+            per_ms in 1u64..=86_400_000,
+            steps in proptest::collection::vec((0u64..1u64 << 36, 0u32..36, 1u64..4), 1..40),
             start in 0u64..1 << 61,
         ) {
             let Some(bucket) = Bucket::new(max, per_ms * 1_000_000, burst) else { return Ok(()) };
             let (mut word, mut now) = (Word::fresh(0), start);
-            for (step, cost) in steps {
-                now += step;
+            for (step, finer, cost) in steps {
+                now += step >> finer;
                 let cost = MILLI * cost.min(burst);
-                let quick = bucket.charge_quickly(word, now);
-                let restart = bucket.restart_quickly(word, now).map(Charge::Granted);
-                let known = bucket.charge_known(word, now);
-                for quick in quick.into_iter().chain(restart).chain(known) {
-                    prop_assert_eq!(quick, bucket.charge(word, MILLI, now));
+                short_ways_agree(&bucket, word, now)?;
+                // About the moments at which the answer changes.
+                for goal in [MILLI, bucket.full] {
+                    let then = now + bucket.wait(word, goal, now);
+                    for near in then.saturating_sub(2)..then + 3 {
+                        short_ways_agree(&bucket, word, near)?;
+                    }
                 }
                 if let Charge::Granted(next) = bucket.charge(word, cost, now) {
                     word = next;
                 }
             }
+        }
+
+        #[test]
+        fn the_usual_answer_needs_no_long_way(
+            max in 1u64..=1_000_000, per_ms in 1u64..=86_400_000, spent in 1u64..=100,
+        ) {
+            let (per, burst) = (per_ms * 1_000_000, 100);
+            let Some(bucket) = Bucket::new(max, per, burst) else { return Ok(()) };
+            let start = 1 << 40;
+            let Charge::Granted(word) = bucket.charge(Word::fresh(0), MILLI * spent, start) else {
+                panic!("a fresh bucket has {burst}");
+            };
+            // After the tick, and well before the answer changes.
+            let goal = if spent < burst { bucket.full } else { MILLI };
+            let (tick, wait) = (bucket.scale.tick.nanos, bucket.wait(word, goal, start));
+            let now = start + tick + wait / 8;
+            let early = wait > 2 * tick + 16 && start + bucket.fill < bucket.quick.until;
+            prop_assert!(!early || bucket.charge_quickly(word, now).is_some());
         }
     }
 
