@@ -2,8 +2,8 @@
 
 use crate::clock::Time;
 use crate::row::{Idle, Moved, Row, Step, is_busy};
-use crate::sync::Ordering;
-use crate::table::{Hash, Table};
+use crate::sync::{AtomicU64, Ordering};
+use crate::table::{Spot, Table};
 use crate::word::{Bucket, Charge, Word};
 
 /// The answer to an attempt to spend, and the word that it left or met.
@@ -27,18 +27,48 @@ pub(crate) enum Quick {
 
 /// One attempt at the usual case: a token, for a key that is known and near home, without a loop.
 #[inline(always)]
-pub(crate) fn take_quickly(table: &Table, hash: Hash, bucket: &Bucket, now: u64) -> Quick {
-    let Some((word, seen)) = table.at_home(hash).or_else(|| table.near_home(hash)) else {
-        return Quick::Other;
-    };
-    let charge = bucket.charge_quickly(Word(seen), now);
-    let next = match charge.or_else(|| bucket.charge_known(Word(seen), now)) {
-        Some(Charge::Granted(next)) => next.0,
-        Some(Charge::Denied) => return Quick::Denied,
-        Some(Charge::Future) | None => return Quick::Other,
-    };
+pub(crate) fn take_quickly(table: &Table, spot: Spot, bucket: &Bucket, now: u64) -> Quick {
+    match table.at_home(spot) {
+        Some((word, seen)) => take_seen(word, seen, bucket, now),
+        None => take_near(table, spot, bucket, now),
+    }
+}
+
+/// The same for a key that is not at home.
+#[inline(never)]
+fn take_near(table: &Table, spot: Spot, bucket: &Bucket, now: u64) -> Quick {
+    match table.near_home(spot) {
+        Some((word, seen)) => take_seen(word, seen, bucket, now),
+        None => Quick::Other,
+    }
+}
+
+/// The same for a word that was loaded before its key was seen live.
+#[inline(always)]
+pub(crate) fn take_seen(word: &AtomicU64, seen: u64, bucket: &Bucket, now: u64) -> Quick {
+    match bucket.charge_quickly(Word(seen), now) {
+        Some(Charge::Granted(next)) => swap(word, seen, next),
+        Some(Charge::Denied) => Quick::Denied,
+        Some(Charge::Future) | None => match bucket.restart_quickly(Word(seen), now) {
+            Some(next) => swap(word, seen, next),
+            None => take_known(word, seen, bucket, now),
+        },
+    }
+}
+
+#[inline(never)]
+fn take_known(word: &AtomicU64, seen: u64, bucket: &Bucket, now: u64) -> Quick {
+    match bucket.charge_known(Word(seen), now) {
+        Some(Charge::Granted(next)) => swap(word, seen, next),
+        Some(Charge::Denied) => Quick::Denied,
+        Some(Charge::Future) | None => Quick::Other,
+    }
+}
+
+#[inline(always)]
+fn swap(word: &AtomicU64, seen: u64, next: Word) -> Quick {
     // ORDERING: as in `Row::replace`; the newer word is not acted upon.
-    match word.compare_exchange(seen, next, Ordering::Release, Ordering::Relaxed) {
+    match word.compare_exchange(seen, next.0, Ordering::Release, Ordering::Relaxed) {
         Ok(_) => Quick::Granted,
         Err(_) => Quick::Lost,
     }

@@ -208,6 +208,7 @@ mod tsc {
         counter: PlainU64::new(0),
         nanos: PlainU64::new(0),
         scale: PlainU64::new(0),
+        span: PlainU64::new(0),
     });
 
     /// The counter and the kernel's time at the first call, for measuring the counter's pace;
@@ -225,6 +226,8 @@ mod tsc {
         nanos: PlainU64,
         /// Nanoseconds for each count, times 2^32. 0: don't use the counter (any more).
         scale: PlainU64,
+        /// How many counts the anchor serves; 0 as well then.
+        span: PlainU64,
     }
 
     #[inline]
@@ -238,18 +241,20 @@ mod tsc {
         // ORDERING: Acquire, with the Release in `publish`; the fields are read after it.
         let before = ANCHOR.sequence.load(Ordering::Acquire);
         // ORDERING: Relaxed; torn reads are found out by the second look at the sequence.
-        let (start, nanos, scale) = (
+        let (start, nanos, scale, span) = (
             ANCHOR.counter.load(Ordering::Relaxed),
             ANCHOR.nanos.load(Ordering::Relaxed),
             ANCHOR.scale.load(Ordering::Relaxed),
+            ANCHOR.span.load(Ordering::Relaxed),
         );
         fence(Ordering::Acquire);
         // ORDERING: Relaxed; the fence above keeps it behind the fields.
         let after = ANCHOR.sequence.load(Ordering::Relaxed);
-        let passed = u128::from(counter().wrapping_sub(start)) * u128::from(scale);
-        let passed = (passed >> 32) as u64;
-        if before == after && before & 1 == 0 && scale != 0 && passed < SPAN {
-            return nanos + passed;
+        let counts = counter().wrapping_sub(start);
+        // An odd sequence never equals the even one below it. Within the span the product is less
+        // than 2^52, and the way from the counter to the time is what a hit waits for.
+        if before & !1 == after && counts < span {
+            return nanos + (counts.wrapping_mul(scale) >> 32);
         }
         renew(before, start, nanos, scale)
     }
@@ -295,6 +300,7 @@ mod tsc {
         ANCHOR.counter.store(counter, Ordering::Relaxed);
         ANCHOR.nanos.store(nanos, Ordering::Relaxed);
         ANCHOR.scale.store(scale, Ordering::Relaxed);
+        ANCHOR.span.store((SPAN << 32).checked_div(scale).unwrap_or(0), Ordering::Relaxed);
         // ORDERING: Release, with the Acquire in `now`.
         ANCHOR.sequence.store(sequence + 2, Ordering::Release);
     }

@@ -97,21 +97,27 @@ impl<const N: usize> Counters<N> {
     /// Adds one to a count below `N`.
     #[inline(always)]
     pub fn add(&self, count: usize) {
+        self.add_many(count, 1);
+    }
+
+    /// Adds `more` to a count below `N`.
+    #[inline(always)]
+    pub fn add_many(&self, count: usize, more: u64) {
         match self.lines.get(LINE.get()) {
-            Some(line) => add_alone(line, count),
-            None => self.add_slowly(count),
+            Some(line) => add_alone(line, count, more),
+            None => self.add_slowly(count, more),
         }
     }
 
     /// The first count of a thread claims its line; one that is ending, or got none, shares.
     #[cold]
-    fn add_slowly(&self, count: usize) {
+    fn add_slowly(&self, count: usize, more: u64) {
         let claimed = LEASE.try_with(|lease| lease.0).unwrap_or(NONE);
         LINE.set(claimed);
         match self.lines.get(claimed) {
-            Some(line) => add_alone(line, count),
+            Some(line) => add_alone(line, count, more),
             // ORDERING: Relaxed; a count orders nothing.
-            None => drop(self.shared[count].fetch_add(1, Ordering::Relaxed)),
+            None => drop(self.shared[count].fetch_add(more, Ordering::Relaxed)),
         }
     }
 
@@ -124,10 +130,10 @@ impl<const N: usize> Counters<N> {
 }
 
 #[inline(always)]
-fn add_alone<const N: usize>(line: &Line<N>, count: usize) {
+fn add_alone<const N: usize>(line: &Line<N>, count: usize, more: u64) {
     let cell = &line[count];
     // ORDERING: Relaxed; only this thread writes here.
-    cell.store(cell.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+    cell.store(cell.load(Ordering::Relaxed).wrapping_add(more), Ordering::Relaxed);
 }
 
 #[cfg(all(test, not(loom)))]

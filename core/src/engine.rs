@@ -11,7 +11,7 @@ use crate::hit::{Taken, View, Views, bucket_view};
 use crate::limit::{Cell, Hull, Limits};
 use crate::permit::{Permit, Permits};
 use crate::row::{Moved, Row};
-use crate::table::{Found, Full, Hash, Table, bytes_for};
+use crate::table::{Found, Full, Hash, Spot, Table, bytes_for};
 use crate::word::{Bucket, MILLI};
 
 /// How many keys of a batch are hashed and fetched before they are judged, by one reading of the clock.
@@ -206,38 +206,39 @@ impl Engine {
     /// As [`Engine::allow`], for a key that was hashed before.
     #[inline]
     pub fn allow_hashed(&self, hash: Hash) -> bool {
-        self.table.prefetch(hash);
-        self.allow_at(hash, self.clock.now())
+        let spot = self.table.spot(hash);
+        self.allow_at(spot, self.clock.now())
     }
 
     #[inline(always)]
-    fn allow_at(&self, hash: Hash, now: u64) -> bool {
-        let allowed = match self.try_quickly(hash, now) {
+    fn allow_at(&self, spot: Spot, now: u64) -> bool {
+        let allowed = match self.try_quickly(spot, now) {
             Quick::Granted => true,
             Quick::Denied => false,
-            Quick::Lost | Quick::Other => self.allow_slowly(hash, now),
+            Quick::Lost | Quick::Other => self.allow_slowly(spot, now),
         };
         self.counters.add(if allowed { Count::Allowed } else { Count::Denied } as usize);
         allowed
     }
 
     #[inline(always)]
-    fn try_quickly(&self, hash: Hash, now: u64) -> Quick {
+    fn try_quickly(&self, spot: Spot, now: u64) -> Quick {
         match &self.lone {
-            Some(bucket) => bucket::take_quickly(&self.table, hash, bucket, now),
+            Some(bucket) => bucket::take_quickly(&self.table, spot, bucket, now),
             None => Quick::Other,
         }
     }
 
     /// New keys, keys away from home, races, and limits other than one bucket.
     #[inline(never)]
-    fn allow_slowly(&self, hash: Hash, now: u64) -> bool {
+    fn allow_slowly(&self, spot: Spot, now: u64) -> bool {
+        let hash = spot.hash;
         let time = &mut Time::at(&self.clock, now);
         let Some(bucket) = &self.lone else {
             return self.allow_any(hash, time);
         };
         for _ in 0..ATTEMPTS {
-            match self.try_quickly(hash, time.now()) {
+            match self.try_quickly(spot, time.now()) {
                 Quick::Granted => return true,
                 Quick::Denied => return false,
                 Quick::Lost => continue,
@@ -385,15 +386,48 @@ impl Engine {
         let out = &mut out[..keys.len()];
         for (keys, out) in keys.chunks(CHUNK).zip(out.chunks_mut(CHUNK)) {
             let now = self.clock.now();
-            let mut hashes = [Hash(0); CHUNK];
-            for (hash, key) in hashes.iter_mut().zip(keys) {
-                *hash = self.hash(key.as_ref());
-                self.table.prefetch_well(*hash);
+            let mut spots = [Spot::default(); CHUNK];
+            for (spot, key) in spots.iter_mut().zip(keys) {
+                *spot = self.table.spot(self.hash(key.as_ref()));
             }
-            for (allowed, hash) in out.iter_mut().zip(hashes) {
-                *allowed = u8::from(self.allow_at(hash, now));
+            self.allow_chunk(&spots[..keys.len()], out, now);
+        }
+    }
+
+    /// Judges up to [`CHUNK`] keys whose home rows are on their way. Those that are not in the first
+    /// line come last, when the next one has had time to arrive.
+    fn allow_chunk(&self, spots: &[Spot], out: &mut [u8], now: u64) {
+        let mut away = 0u32;
+        for (i, (spot, allowed)) in spots.iter().zip(&mut *out).enumerate() {
+            match self.try_in_line(*spot, 0, now) {
+                Some(answer) => *allowed = u8::from(answer),
+                None => {
+                    self.table.prefetch_next(*spot);
+                    away |= 1 << i;
+                }
             }
         }
+        while away != 0 {
+            let i = away.trailing_zeros() as usize;
+            let answer = self.try_in_line(spots[i], 1, now);
+            out[i] = u8::from(answer.unwrap_or_else(|| self.allow_slowly(spots[i], now)));
+            away &= away - 1;
+        }
+        let allowed = out.iter().map(|&yes| u64::from(yes)).sum();
+        self.counters.add_many(Count::Allowed as usize, allowed);
+        self.counters.add_many(Count::Denied as usize, out.len() as u64 - allowed);
+    }
+
+    /// The answer to a key whose row is in that line from its home on.
+    #[inline(always)]
+    fn try_in_line(&self, spot: Spot, lines: usize, now: u64) -> Option<bool> {
+        let bucket = self.lone.as_ref()?;
+        let (word, seen) = self.table.in_line(spot, lines)?;
+        Some(match bucket::take_seen(word, seen, bucket, now) {
+            Quick::Granted => true,
+            Quick::Denied => false,
+            Quick::Lost | Quick::Other => self.allow_slowly(spot, now),
+        })
     }
 
     /// Forgets what a key has spent.

@@ -52,6 +52,11 @@ impl Rate {
         floor + u64::from(!exact)
     }
 
+    /// ⌊2^bits · d/n⌋, if that fits.
+    pub(crate) fn pace(&self, bits: u32) -> Option<u64> {
+        u64::try_from((u128::from(self.d) << bits) / u128::from(self.n)).ok()
+    }
+
     /// The smallest number of `step`s of nanoseconds that refill a whole number of thousandths.
     pub(crate) fn period(&self, step: u64) -> u64 {
         self.d / gcd(self.d, ((u128::from(step) * u128::from(self.n)) % u128::from(self.d)) as u64)

@@ -91,6 +91,19 @@ impl KeyWord {
         self.0 & !(SEQUENCE_MASK << PRINT_BITS) == LIVE | print
     }
 
+    /// In whatever state, this hash's. (One whose fingerprint would be 0 has none here, see
+    /// [`KeyWord::print_of`]: it is found the general way.)
+    #[inline(always)]
+    pub(crate) fn is_of(self, hash: u64) -> bool {
+        (self.0 ^ hash) << (64 - PRINT_BITS) == 0
+    }
+
+    /// Live, and this hash's.
+    #[inline(always)]
+    pub(crate) fn is_live_of(self, hash: u64) -> bool {
+        self.is_of(hash) & (self.0 >> 62 == State::Live as u64)
+    }
+
     /// The next word, for the same key.
     pub(crate) fn then(self, state: State) -> KeyWord {
         self.then_for(state, self.print())

@@ -49,6 +49,9 @@ pub(crate) const MILLI: u64 = 1000;
 const TOKEN_BITS: [u32; 8] = [0, 11, 16, 21, 26, 31, 36, 40];
 const PAYLOAD_BITS: u32 = 56;
 const SCALE_MASK: u64 = 0x7f << PAYLOAD_BITS;
+/// The Z bit: the line started from a whole number of tokens.
+const WHOLE: u64 = 1 << 63;
+const WHOLE_SCALE_MASK: u64 = WHOLE | SCALE_MASK;
 const DAY: u128 = 86_400 * 1_000_000_000;
 /// What a stamp should be able to tell apart: nine years.
 const GOOD_HORIZON: u128 = 9 * 366 * DAY;
@@ -119,6 +122,12 @@ impl Tick {
         if !self.is_quick(now) {
             return now / self.nanos;
         }
+        self.divide_quickly(now)
+    }
+
+    /// As `divide`, for a time that [is quick](Tick::is_quick).
+    #[inline(always)]
+    fn divide_quickly(&self, now: u64) -> u64 {
         ((u128::from(now) * u128::from(self.magic)) >> 64) as u64 >> self.shift
     }
 
@@ -247,11 +256,57 @@ pub(crate) struct Bucket {
     period: u64,
     /// What a period refills, rounded up.
     gain: u64,
-    /// The header of words that [`Bucket::charge_quickly`] can read; one that no word has if the
-    /// rate needs a division, or times would not fit.
-    quick_header: u64,
+    quick: Quick,
+}
+
+/// The same numbers as [`Bucket::charge_quickly`] wants them: tokens in the top bits of a word, where
+/// one shift brings them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Quick {
+    /// The header of words that it can read; one that no word has if times would not fit.
+    header: u64,
+    /// The same, with the bit for a line that started from full, for those who start another: one that
+    /// no word has if the rate or the tick needs a division.
+    start_header: u64,
+    /// Where a word has its tokens.
+    tokens: u64,
+    /// 64 less the token bits.
+    up: u32,
+    one: u64,
+    full: u64,
+    /// ⌊2^b · nanoseconds for each thousandth⌋: times tokens in the top bits, the high half is the
+    /// time that they take, rounded down.
+    pace: u64,
     /// The horizon, as far as a time can tell.
-    quick_until: u64,
+    until: u64,
+}
+
+impl Quick {
+    fn new(full: u64, rate: &Rate, scale: &Scale) -> Quick {
+        let up = 64 - scale.token_bits;
+        let pace = rate.pace(scale.token_bits);
+        let header = pace.filter(|_| scale.horizon() <= 1 << 62).map_or(u64::MAX, |_| scale.header);
+        let no_division = rate.is_quick() && scale.tick.is_quick(0);
+        let start_header = if no_division { header | WHOLE } else { u64::MAX };
+        let until = scale.horizon().min(1 << 62) as u64;
+        let (one, full) = (MILLI << up, full << up);
+        Quick {
+            header,
+            start_header,
+            tokens: u64::MAX >> up,
+            up,
+            one,
+            full,
+            pace: pace.unwrap_or(0),
+            until,
+        }
+    }
+
+    /// Nanoseconds in which no more than `tokens`, in the top bits, are refilled.
+    #[inline(always)]
+    fn time(&self, tokens: u64) -> u64 {
+        ((u128::from(tokens) * u128::from(self.pace)) >> 64) as u64
+    }
 }
 
 impl Bucket {
@@ -269,10 +324,8 @@ impl Bucket {
         let period = if short { exact } else { 1 };
         let gain = rate.ceil(period * tick.nanos);
         let full_lag = fill.div_ceil(tick.nanos) + 1;
-        let quick = scale.horizon() <= 1 << 62 && rate.is_quick();
-        let quick_header = if quick { scale.header } else { u64::MAX };
-        let quick_until = scale.horizon().min(1 << 62) as u64;
-        Some(Bucket { full, rate, fill, full_lag, scale, period, gain, quick_header, quick_until })
+        let quick = Quick::new(full, &rate, &scale);
+        Some(Bucket { full, rate, fill, full_lag, scale, period, gain, quick })
     }
 
     /// The bucket's size in tokens.
@@ -351,32 +404,46 @@ impl Bucket {
 
     /// What [`Bucket::charge`] says of one token in the usual cases, in a straight line; `None` in all
     /// others. What a hit costs beyond the clock and the swap is the way from the one to the other,
-    /// so this is as short as it can be.
+    /// so there is only a subtraction on it and a comparison: how long the answer stands, from the
+    /// stamp on, follows from the word alone and is known before the clock has been read.
     ///
     /// Before the first wrap a stamp is a time. After it, this would find one at least three
     /// quarters of a horizon old, and that is more than `fill`.
     #[inline(always)]
     pub(crate) fn charge_quickly(&self, word: Word, now: u64) -> Option<Charge> {
-        let scale = &self.scale;
+        let (scale, quick) = (&self.scale, &self.quick);
         let since = now.wrapping_sub(word.stamp(scale).wrapping_mul(scale.tick.nanos));
-        if word.0 & SCALE_MASK != self.quick_header || since >= self.fill {
+        if word.0 & SCALE_MASK != quick.header {
             return None;
         }
-        let anchor = word.milli(scale);
-        let milli = anchor + self.rate.floor_quickly(since);
-        if milli < MILLI {
-            return Some(Charge::Denied);
+        let anchor = word.0 << quick.up;
+        if anchor < quick.one {
+            let denied = since < quick.time(quick.one - anchor);
+            return denied.then_some(Charge::Denied);
         }
-        // Else the line starts anew from full, or its stamp has to be moved.
-        let usual = milli < self.full && anchor >= MILLI;
+        // Later the line starts anew from full.
+        let usual = since < quick.time(quick.full.saturating_sub(anchor));
         usual.then_some(Charge::Granted(Word(word.0.wrapping_sub(MILLI))))
     }
 
+    /// The same from a bucket that is full again within the tick in which its line started, as it is
+    /// for a busy key that is well within its limit: the new line has the same stamp.
+    #[inline(always)]
+    pub(crate) fn restart_quickly(&self, word: Word, now: u64) -> Option<Word> {
+        let (scale, quick) = (&self.scale, &self.quick);
+        let ahead = word.stamp(scale).wrapping_mul(scale.tick.nanos).wrapping_sub(now);
+        if word.0 & WHOLE_SCALE_MASK != quick.start_header || ahead >= scale.tick.nanos {
+            return None;
+        }
+        let least = self.full + self.rate.floor_quickly(ahead);
+        let anchor = word.0 & quick.tokens;
+        (anchor >= least).then(|| Word(word.0 - anchor + (least - MILLI)))
+    }
+
     /// The other cases of one token from a word that was charged before and is not ahead.
-    #[inline(never)]
     pub(crate) fn charge_known(&self, word: Word, now: u64) -> Option<Charge> {
         if self.is_full_quickly(word, now) {
-            return Some(Charge::Granted(self.starting(self.full - MILLI, now, true)));
+            return Some(Charge::Granted(self.starting_quickly(self.full - MILLI, now)));
         }
         if word.is_fresh() {
             return None;
@@ -387,23 +454,26 @@ impl Bucket {
         }
     }
 
-    /// Whether a hit will start a new line, as it does for a key that is well within its limit.
+    /// Whether a hit will start a new line, as it does for a key that was away for long.
     #[inline(always)]
     fn is_full_quickly(&self, word: Word, now: u64) -> bool {
-        let scale = &self.scale;
-        if word.0 & SCALE_MASK != self.quick_header || now >= self.quick_until {
+        let (scale, quick) = (&self.scale, &self.quick);
+        if (word.0 | WHOLE) & WHOLE_SCALE_MASK != quick.start_header || now >= quick.until {
             return false;
         }
-        let since = now.wrapping_sub(word.stamp(scale).wrapping_mul(scale.tick.nanos)) as i64;
-        let anchor = word.milli(scale);
-        match since < 0 {
-            true => {
-                let near = word.is_integral() && -since < scale.tick.nanos as i64;
-                near && anchor >= self.full + self.rate.floor_quickly(since.unsigned_abs())
-            }
-            false if since >= self.fill as i64 => true,
-            false => anchor + self.rate.floor_quickly(since as u64) >= self.full,
-        }
+        let since = now.wrapping_sub(word.stamp(scale) * scale.tick.nanos);
+        let long = since >= self.fill;
+        let full = long || word.milli(scale) + self.rate.floor_quickly(since) >= self.full;
+        full && since >> 63 == 0
+    }
+
+    /// As `starting`, from whole tokens, where neither the rate nor the tick needs a division.
+    #[inline(always)]
+    fn starting_quickly(&self, milli: u64, now: u64) -> Word {
+        let Tick { nanos, .. } = self.scale.tick;
+        let next = self.scale.tick.divide_quickly(now + nanos - 1);
+        let anchor = milli + self.rate.floor_quickly(next * nanos - now);
+        Word::pack(&self.scale, true, next, anchor)
     }
 
     /// Takes `cost` thousandths if they are there at `now`.
@@ -616,26 +686,63 @@ mod tests {
         }
     }
 
+    /// What the short ways say of a token, if anything, is what the long one says.
+    fn short_ways_agree(bucket: &Bucket, word: Word, now: u64) -> Result<(), TestCaseError> {
+        let quick = bucket.charge_quickly(word, now);
+        let restart = bucket.restart_quickly(word, now).map(Charge::Granted);
+        let known = bucket.charge_known(word, now);
+        for short in [quick, restart, known].into_iter().flatten() {
+            prop_assert_eq!(short, bucket.charge(word, MILLI, now), "{:?} at {}", word, now);
+        }
+        Ok(())
+    }
+
     proptest! {
         #[test]
         fn the_quick_way_says_the_same(
-            max in 1u64..=1_000_000, per_ms in 1u64..=86_400_000, burst in 1u64..=1_000_000,
-            steps in proptest::collection::vec((0u64..1u64 << 36, 1u64..4), 1..40),
+            (max, burst) in prop_oneof![
+                (1u64..=1_000_000, 1u64..=1_000_000),
+                (1u64..=1_000_000_000, 1u64..=1_000_000_000),
+            ],
+            per_ms in 1u64..=86_400_000,
+            steps in proptest::collection::vec((0u64..1u64 << 36, 0u32..36, 1u64..4), 1..40),
             start in 0u64..1 << 61,
         ) {
             let Some(bucket) = Bucket::new(max, per_ms * 1_000_000, burst) else { return Ok(()) };
             let (mut word, mut now) = (Word::fresh(0), start);
-            for (step, cost) in steps {
-                now += step;
+            for (step, finer, cost) in steps {
+                now += step >> finer;
                 let cost = MILLI * cost.min(burst);
-                let quick = bucket.charge_quickly(word, now);
-                for quick in quick.into_iter().chain(bucket.charge_known(word, now)) {
-                    prop_assert_eq!(quick, bucket.charge(word, MILLI, now));
+                short_ways_agree(&bucket, word, now)?;
+                // About the moments at which the answer changes.
+                for goal in [MILLI, bucket.full] {
+                    let then = now + bucket.wait(word, goal, now);
+                    for near in then.saturating_sub(2)..then + 3 {
+                        short_ways_agree(&bucket, word, near)?;
+                    }
                 }
                 if let Charge::Granted(next) = bucket.charge(word, cost, now) {
                     word = next;
                 }
             }
+        }
+
+        #[test]
+        fn the_usual_answer_needs_no_long_way(
+            max in 1u64..=1_000_000, per_ms in 1u64..=86_400_000, spent in 1u64..=100,
+        ) {
+            let (per, burst) = (per_ms * 1_000_000, 100);
+            let Some(bucket) = Bucket::new(max, per, burst) else { return Ok(()) };
+            let start = 1 << 40;
+            let Charge::Granted(word) = bucket.charge(Word::fresh(0), MILLI * spent, start) else {
+                panic!("a fresh bucket has {burst}");
+            };
+            // After the tick, and well before the answer changes.
+            let goal = if spent < burst { bucket.full } else { MILLI };
+            let (tick, wait) = (bucket.scale.tick.nanos, bucket.wait(word, goal, start));
+            let now = start + tick + wait / 8;
+            let early = wait > 2 * tick + 16 && start + bucket.fill < bucket.quick.until;
+            prop_assert!(!early || bucket.charge_quickly(word, now).is_some());
         }
     }
 

@@ -511,3 +511,37 @@ fn a_batch_of_nothing_is_fine_and_longer_answers_are_left_alone() {
     engine.allow_many(&[b"a", b"a", b"a"], &mut out);
     assert_eq!(out, [1, 1, 0, 7, 7]);
 }
+
+/// One key after another, and in batches, with the same seed: rows away from home, a table beyond its
+/// capacity, keys that come twice in a batch, and limits other than a bucket.
+#[test]
+fn a_batch_answers_as_its_keys_would_one_by_one() {
+    for limit in [Limit::bucket(3, MINUTE), Limit::bucket(1_000, MINUTE), Limit::window(3, MINUTE)]
+    {
+        let (clock, hand) = Clock::manual(3 * YEAR);
+        let one = |seed| {
+            let (on_full, clock) = (OnFull::Overflow, clock.clone());
+            let options = Options { capacity: 1_000, on_full, clock, seed: Some(seed) };
+            Engine::new(Limits::new(&[limit]).unwrap(), options).unwrap()
+        };
+        for (seed, keys) in [(1, 300), (2, 1_000), (3, 1_450)] {
+            let (batched, single) = (one(seed), one(seed));
+            let mut at = seed;
+            for round in 0..400 {
+                let mut pick = || {
+                    at = at.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                    (at >> 33) % keys
+                };
+                let asked: Vec<_> = (0..round % 70).map(|_| pick().to_le_bytes()).collect();
+                let mut out = vec![7; asked.len()];
+                batched.allow_many(&asked, &mut out);
+                let wanted: Vec<_> = asked.iter().map(|key| u8::from(single.allow(key))).collect();
+                assert_eq!(out, wanted, "{limit:?}, {keys} keys, round {round}");
+                hand.advance(Duration::from_millis(77));
+            }
+            for count in [Count::Allowed, Count::Denied] {
+                assert_eq!(batched.total(count), single.total(count));
+            }
+        }
+    }
+}

@@ -640,6 +640,12 @@ fn mercury_cleanup_clear_and_count() {
     assert_eq!(left(&messages, [GROUP, "c"]), 10);
 }
 
+#[test]
+fn mercury_audit_tells_what_its_ceiling_costs() {
+    let (limiter, _clock) = open("mercury");
+    assert!(findings(&limiter, "messages").contains(&"large_window".to_string()));
+}
+
 // ---------------------------------------------------------------------------------- AgentCom
 
 const WS: [(&str, u64, &[&str]); 3] = [
