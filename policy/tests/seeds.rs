@@ -718,7 +718,7 @@ fn told_to_wait(decision: &Decision) -> u64 {
 fn agentcom_every_action_has_the_capacity_of_its_tier() {
     let (limiter, _clock) = open("agentcom");
     for (channel, tiers) in [("ws", WS), ("http", HTTP)] {
-        let actions = rule(&limiter, channel);
+        let actions = rule(&limiter, "actions");
         for (tier, capacity, names) in tiers {
             for name in names {
                 let allowed = grants_with(&actions, [name, channel], ("action", name), 200);
@@ -731,44 +731,44 @@ fn agentcom_every_action_has_the_capacity_of_its_tier() {
 #[test]
 fn agentcom_actions_of_a_tier_share_its_bucket_and_tiers_do_not() {
     let (limiter, _clock) = open("agentcom");
-    let ws = rule(&limiter, "ws");
-    assert_eq!(grants_with(&ws, AGENT, PING, 70), 70);
-    assert_eq!(grants_with(&ws, AGENT, ("action", "status"), 70), 50);
-    assert_eq!(grants_with(&ws, AGENT, MESSAGE, 70), 60);
-    assert_eq!(grants_with(&ws, AGENT, IDENTIFY, 70), 10);
+    let actions = rule(&limiter, "actions");
+    assert_eq!(grants_with(&actions, AGENT, PING, 70), 70);
+    assert_eq!(grants_with(&actions, AGENT, ("action", "status"), 70), 50);
+    assert_eq!(grants_with(&actions, AGENT, MESSAGE, 70), 60);
+    assert_eq!(grants_with(&actions, AGENT, IDENTIFY, 70), 10);
 }
 
 #[test]
 fn agentcom_an_agent_at_its_websocket_limit_can_still_call_http() {
     let (limiter, _clock) = open("agentcom");
-    let (ws, http) = (rule(&limiter, "ws"), rule(&limiter, "http"));
-    assert_eq!(grants_with(&ws, AGENT, MESSAGE, 61), 60);
-    assert_eq!(grants_with(&http, ["my-agent", "http"], ("action", "post_message"), 61), 60);
-    assert_eq!(grants_with(&ws, ["other-agent", "ws"], MESSAGE, 61), 60);
+    let actions = rule(&limiter, "actions");
+    assert_eq!(grants_with(&actions, AGENT, MESSAGE, 61), 60);
+    assert_eq!(grants_with(&actions, ["my-agent", "http"], ("action", "post_message"), 61), 60);
+    assert_eq!(grants_with(&actions, ["other-agent", "ws"], MESSAGE, 61), 60);
 }
 
 #[test]
 fn agentcom_a_minute_refills_a_bucket() {
     for (action, capacity) in [(PING, 120), (MESSAGE, 60), (IDENTIFY, 10)] {
         let (limiter, clock) = open("agentcom");
-        let ws = rule(&limiter, "ws");
-        assert_eq!(grants_with(&ws, AGENT, action, 200), capacity);
+        let actions = rule(&limiter, "actions");
+        assert_eq!(grants_with(&actions, AGENT, action, 200), capacity);
         clock.advance(MINUTE / 2);
-        assert_eq!(grants_with(&ws, AGENT, action, 200), capacity / 2);
+        assert_eq!(grants_with(&actions, AGENT, action, 200), capacity / 2);
         clock.advance(MINUTE);
-        assert_eq!(grants_with(&ws, AGENT, action, 200), capacity);
+        assert_eq!(grants_with(&actions, AGENT, action, 200), capacity);
     }
 }
 
 #[test]
 fn agentcom_polling_an_empty_bucket_does_not_starve_it() {
     let (limiter, clock) = open("agentcom");
-    let ws = rule(&limiter, "ws");
-    assert_eq!(grants_with(&ws, AGENT, MESSAGE, 61), 60);
+    let actions = rule(&limiter, "actions");
+    assert_eq!(grants_with(&actions, AGENT, MESSAGE, 61), 60);
     let mut granted = 0;
     for _ in 0..600_000 / 5 {
         clock.advance(5 * MILLI);
-        granted += usize::from(hit_with(&ws, AGENT, MESSAGE).allowed);
+        granted += usize::from(hit_with(&actions, AGENT, MESSAGE).allowed);
     }
     assert!((599..=600).contains(&granted), "{granted} in ten minutes");
 }
@@ -778,42 +778,42 @@ fn agentcom_warns_when_less_than_a_fifth_is_left() {
     for (action, capacity, first_warned) in [(PING, 120, 97), (MESSAGE, 60, 49), (IDENTIFY, 10, 9)]
     {
         let (limiter, _clock) = open("agentcom");
-        let ws = rule(&limiter, "ws");
+        let actions = rule(&limiter, "actions");
         for n in 1..=capacity {
-            let decision = hit_with(&ws, AGENT, action);
+            let decision = hit_with(&actions, AGENT, action);
             assert_allowed(&decision);
             assert_eq!(decision.warning, n >= first_warned, "{action:?}, hit {n}");
             assert_eq!((decision.limit, decision.remaining), (Some(capacity), Some(capacity - n)));
         }
-        assert!(!hit_with(&ws, AGENT, action).warning, "a denial is no warning");
+        assert!(!hit_with(&actions, AGENT, action).warning, "a denial is no warning");
     }
 }
 
 #[test]
 fn agentcom_backoff_follows_its_curve() {
     let (limiter, _clock) = open("agentcom");
-    let ws = rule(&limiter, "ws");
-    assert_eq!(grants_with(&ws, AGENT, PING, 120), 120);
-    let told: Vec<_> = (0..7).map(|_| told_to_wait(&hit_with(&ws, AGENT, PING))).collect();
+    let actions = rule(&limiter, "actions");
+    assert_eq!(grants_with(&actions, AGENT, PING, 120), 120);
+    let told: Vec<_> = (0..7).map(|_| told_to_wait(&hit_with(&actions, AGENT, PING))).collect();
     assert_eq!(told, [1, 2, 5, 10, 30, 30, 30]);
 }
 
 #[test]
 fn agentcom_backoff_is_advice() {
     let (limiter, clock) = open("agentcom");
-    let ws = rule(&limiter, "ws");
-    assert_eq!(grants_with(&ws, AGENT, PING, 120 + 5), 120);
+    let actions = rule(&limiter, "actions");
+    assert_eq!(grants_with(&actions, AGENT, PING, 120 + 5), 120);
     clock.advance(500 * MILLI);
-    assert_allowed(&hit_with(&ws, AGENT, PING));
+    assert_allowed(&hit_with(&actions, AGENT, PING));
 }
 
 #[test]
 fn agentcom_backoff_starts_over_after_a_minute_without_a_denial() {
     let (limiter, clock) = open("agentcom");
-    let ws = rule(&limiter, "ws");
+    let actions = rule(&limiter, "actions");
     let deny = || {
-        while hit_with(&ws, AGENT, PING).allowed {}
-        told_to_wait(&hit_with(&ws, AGENT, PING))
+        while hit_with(&actions, AGENT, PING).allowed {}
+        told_to_wait(&hit_with(&actions, AGENT, PING))
     };
     assert_eq!(deny(), 2);
     clock.advance(MINUTE - MILLI);
@@ -825,40 +825,43 @@ fn agentcom_backoff_starts_over_after_a_minute_without_a_denial() {
 #[test]
 fn agentcom_backoff_is_never_shorter_than_the_wait_and_in_whole_seconds() {
     let (limiter, clock) = open("agentcom");
-    let ws = rule(&limiter, "ws");
-    assert_eq!(grants_with(&ws, AGENT, IDENTIFY, 10), 10);
+    let actions = rule(&limiter, "actions");
+    assert_eq!(grants_with(&actions, AGENT, IDENTIFY, 10), 10);
     // A heavy token takes 6 s.
-    let told: Vec<_> = (0..5).map(|_| told_to_wait(&hit_with(&ws, AGENT, IDENTIFY))).collect();
+    let told: Vec<_> = (0..5).map(|_| told_to_wait(&hit_with(&actions, AGENT, IDENTIFY))).collect();
     assert_eq!(told, [6, 6, 6, 10, 30]);
 
     clock.advance(MINUTE);
-    assert_eq!(grants_with(&ws, AGENT, IDENTIFY, 10), 10);
+    assert_eq!(grants_with(&actions, AGENT, IDENTIFY, 10), 10);
     clock.advance(3500 * MILLI);
-    assert_eq!(told_to_wait(&hit_with(&ws, AGENT, IDENTIFY)), 3);
+    assert_eq!(told_to_wait(&hit_with(&actions, AGENT, IDENTIFY)), 3);
 }
 
 #[test]
-fn agentcom_violations_add_up_over_tiers_but_not_over_agents() {
+fn agentcom_violations_add_up_over_tiers_and_channels_but_not_over_agents() {
     let (limiter, _clock) = open("agentcom");
-    let ws = rule(&limiter, "ws");
-    assert_eq!(grants_with(&ws, AGENT, PING, 120), 120);
-    assert_eq!(grants_with(&ws, AGENT, MESSAGE, 60), 60);
-    assert_eq!(told_to_wait(&hit_with(&ws, AGENT, PING)), 1);
-    assert_eq!(told_to_wait(&hit_with(&ws, AGENT, MESSAGE)), 2);
-    assert_eq!(told_to_wait(&hit_with(&ws, AGENT, PING)), 5);
+    let actions = rule(&limiter, "actions");
+    assert_eq!(grants_with(&actions, AGENT, PING, 120), 120);
+    assert_eq!(grants_with(&actions, AGENT, MESSAGE, 60), 60);
+    assert_eq!(told_to_wait(&hit_with(&actions, AGENT, PING)), 1);
+    assert_eq!(told_to_wait(&hit_with(&actions, AGENT, MESSAGE)), 2);
+    assert_eq!(told_to_wait(&hit_with(&actions, AGENT, PING)), 5);
+    let http = ["my-agent", "http"];
+    assert_eq!(grants_with(&actions, http, ("action", "get_agents"), 120), 120);
+    assert_eq!(told_to_wait(&hit_with(&actions, http, ("action", "get_agents"))), 10);
 
     let other = ["other-agent", "ws"];
-    assert_eq!(grants_with(&ws, other, PING, 120), 120);
-    assert_eq!(told_to_wait(&hit_with(&ws, other, PING)), 1);
+    assert_eq!(grants_with(&actions, other, PING, 120), 120);
+    assert_eq!(told_to_wait(&hit_with(&actions, other, PING)), 1);
 }
 
 #[test]
 fn agentcom_alerts_once_at_the_tenth_violation_in_five_minutes() {
     let (limiter, clock) = open("agentcom");
-    let ws = rule(&limiter, "ws");
+    let actions = rule(&limiter, "actions");
     let alerts = |n| -> Vec<usize> {
-        while hit_with(&ws, AGENT, IDENTIFY).allowed {}
-        let denied = (2..=n).map(|i| (i, hit_with(&ws, AGENT, IDENTIFY)));
+        while hit_with(&actions, AGENT, IDENTIFY).allowed {}
+        let denied = (2..=n).map(|i| (i, hit_with(&actions, AGENT, IDENTIFY)));
         denied.filter(|(_, d)| d.alert).map(|(i, _)| i).collect()
     };
     assert_eq!(alerts(25), [10]);
@@ -871,60 +874,60 @@ fn agentcom_alerts_once_at_the_tenth_violation_in_five_minutes() {
 #[test]
 fn agentcom_a_rate_limited_agent_gets_no_work_until_it_was_quiet() {
     let (limiter, clock) = open("agentcom");
-    let ws = rule(&limiter, "ws");
-    assert!(!ws.is_limited(AGENT).unwrap());
-    assert_eq!(grants_with(&ws, AGENT, IDENTIFY, 10), 10);
-    assert!(!ws.is_limited(AGENT).unwrap(), "nothing was denied yet");
-    assert!(!hit_with(&ws, AGENT, IDENTIFY).allowed);
-    assert!(ws.is_limited(AGENT).unwrap());
-    assert!(!ws.is_limited(["other-agent", "ws"]).unwrap());
+    let actions = rule(&limiter, "actions");
+    assert!(!actions.is_limited(AGENT).unwrap());
+    assert_eq!(grants_with(&actions, AGENT, IDENTIFY, 10), 10);
+    assert!(!actions.is_limited(AGENT).unwrap(), "nothing was denied yet");
+    assert!(!hit_with(&actions, AGENT, IDENTIFY).allowed);
+    assert!(actions.is_limited(AGENT).unwrap());
+    assert!(!actions.is_limited(["other-agent", "ws"]).unwrap());
     clock.advance(MINUTE - MILLI);
-    assert_allowed(&hit_with(&ws, AGENT, IDENTIFY));
-    assert!(ws.is_limited(AGENT).unwrap());
+    assert_allowed(&hit_with(&actions, AGENT, IDENTIFY));
+    assert!(actions.is_limited(AGENT).unwrap());
     clock.advance(MILLI);
-    assert!(!ws.is_limited(AGENT).unwrap());
+    assert!(!actions.is_limited(AGENT).unwrap());
 }
 
 #[test]
 fn agentcom_an_admin_can_give_an_agent_limits_of_its_own() {
     let (limiter, _clock) = open("agentcom");
-    let ws = rule(&limiter, "ws");
+    let actions = rule(&limiter, "actions");
     let heavy = [("agent", "my-agent"), ("tier", "heavy")];
-    assert_eq!(grants_with(&ws, AGENT, IDENTIFY, 50), 10);
-    set_max(&ws, &heavy, "per-minute", 25).unwrap();
-    ws.reset(Call::of(AGENT).with(&[IDENTIFY])).unwrap();
-    assert_eq!(grants_with(&ws, AGENT, IDENTIFY, 50), 25);
-    assert_eq!(grants_with(&ws, AGENT, MESSAGE, 100), 60, "the other tiers stay");
-    assert_eq!(grants_with(&ws, ["other-agent", "ws"], IDENTIFY, 50), 10);
+    assert_eq!(grants_with(&actions, AGENT, IDENTIFY, 50), 10);
+    set_max(&actions, &heavy, "per-minute", 25).unwrap();
+    actions.reset(Call::of(AGENT).with(&[IDENTIFY])).unwrap();
+    assert_eq!(grants_with(&actions, AGENT, IDENTIFY, 50), 25);
+    assert_eq!(grants_with(&actions, AGENT, MESSAGE, 100), 60, "the other tiers stay");
+    assert_eq!(grants_with(&actions, ["other-agent", "ws"], IDENTIFY, 50), 10);
 
-    clear_max(&ws, &heavy);
-    ws.reset(Call::of(AGENT).with(&[IDENTIFY])).unwrap();
-    assert_eq!(grants_with(&ws, AGENT, IDENTIFY, 50), 10);
+    clear_max(&actions, &heavy);
+    actions.reset(Call::of(AGENT).with(&[IDENTIFY])).unwrap();
+    assert_eq!(grants_with(&actions, AGENT, IDENTIFY, 50), 10);
 }
 
 #[test]
 fn agentcom_an_admin_can_change_the_defaults() {
     let (limiter, _clock) = open("agentcom");
-    let ws = rule(&limiter, "ws");
-    ws.set_default(patch("per-minute", 30)).unwrap();
-    set_max(&ws, &[("tier", "heavy")], "per-minute", 5).unwrap();
-    assert_eq!(grants_with(&ws, AGENT, MESSAGE, 100), 30);
-    assert_eq!(grants_with(&ws, AGENT, IDENTIFY, 100), 5);
-    assert_eq!(grants_with(&ws, AGENT, PING, 200), 120);
+    let actions = rule(&limiter, "actions");
+    actions.set_default(patch("per-minute", 30)).unwrap();
+    set_max(&actions, &[("tier", "heavy")], "per-minute", 5).unwrap();
+    assert_eq!(grants_with(&actions, AGENT, MESSAGE, 100), 30);
+    assert_eq!(grants_with(&actions, AGENT, IDENTIFY, 100), 5);
+    assert_eq!(grants_with(&actions, AGENT, PING, 200), 120);
 }
 
 #[test]
 fn agentcom_the_whitelist_is_exempt_and_can_be_changed() {
     let (limiter, _clock) = open("agentcom");
-    let ws = rule(&limiter, "ws");
-    assert_eq!(grants_with(&ws, ["dashboard", "ws"], IDENTIFY, 100), 100);
-    assert_exempt(&hit_with(&ws, ["dashboard", "ws"], IDENTIFY));
+    let actions = rule(&limiter, "actions");
+    assert_eq!(grants_with(&actions, ["dashboard", "ws"], IDENTIFY, 100), 100);
+    assert_exempt(&hit_with(&actions, ["dashboard", "ws"], IDENTIFY));
 
-    exempt(&ws, &[("agent", "my-agent")]);
-    assert_eq!(grants_with(&ws, AGENT, IDENTIFY, 100), 100);
-    end_exempt(&ws, &[("agent", "my-agent")]);
-    assert_eq!(grants_with(&ws, AGENT, IDENTIFY, 100), 10);
-    assert_exempt(&hit_with(&ws, ["dashboard", "ws"], IDENTIFY));
+    exempt(&actions, &[("agent", "my-agent")]);
+    assert_eq!(grants_with(&actions, AGENT, IDENTIFY, 100), 100);
+    end_exempt(&actions, &[("agent", "my-agent")]);
+    assert_eq!(grants_with(&actions, AGENT, IDENTIFY, 100), 10);
+    assert_exempt(&hit_with(&actions, ["dashboard", "ws"], IDENTIFY));
 }
 
 #[test]
