@@ -556,23 +556,29 @@ impl Part<'_> {
 
     /// Spends `cost` if every limit allows it, and says what each of them has left.
     pub fn hit(&self, cost: u64, time: &mut Time<'_>) -> Outcome {
-        match self.limits.lone_bucket() {
-            Some(bucket) if (1..=self.limits.smallest()).contains(&cost) => {
-                self.hit_one(bucket, cost, time)
+        match self.hit_lone(cost, time) {
+            Some((answer, view, shared)) => {
+                Outcome { answer, views: Views::one(view), permit: None, shared }
             }
-            _ => hit_together(&[*self], cost, time).only(),
+            None => hit_together(&[*self], cost, time).only(),
         }
     }
 
-    fn hit_one(&self, bucket: &Bucket, cost: u64, time: &mut Time<'_>) -> Outcome {
+    /// As [`Part::hit`] for limits that are one bucket, with less to hand back: the only view, and
+    /// whether the row is shared. `None` for other limits, and for costs that a bucket can't take.
+    #[inline]
+    pub fn hit_lone(&self, cost: u64, time: &mut Time<'_>) -> Option<(Answer, View, bool)> {
+        let bucket = self.limits.lone_bucket()?;
+        let fits = (1..=self.limits.smallest()).contains(&cost);
+        fits.then(|| self.hit_one(bucket, cost, time))
+    }
+
+    fn hit_one(&self, bucket: &Bucket, cost: u64, time: &mut Time<'_>) -> (Answer, View, bool) {
         loop {
             let row = match self.engine.row(self.hash, time.now()) {
                 Ok(row) => row,
-                Err(answer) => {
-                    // No row was read: the views are those of a new key.
-                    let views = self.limits.views_of_new(cost);
-                    return Outcome { answer, views, permit: None, shared: false };
-                }
+                // No row was read: the view is that of a new key.
+                Err(answer) => return (answer, self.limits.views_of_new(cost)[0], false),
             };
             let Ok(take) = bucket::take(&row, 0, bucket, MILLI * cost, time) else {
                 continue;
@@ -581,9 +587,7 @@ impl Part<'_> {
                 Take::Granted(word) => (Answer::Allowed, word, 0),
                 Take::Denied(word) => (Answer::Denied, word, cost),
             };
-            let view = bucket_view(bucket, word, asked, time.now());
-            let shared = row.is_shared();
-            return Outcome { answer, views: Views::one(view), permit: None, shared };
+            return (answer, bucket_view(bucket, word, asked, time.now()), row.is_shared());
         }
     }
 

@@ -128,18 +128,16 @@ pub(crate) struct Taken {
 }
 
 pub(crate) fn bucket_view(bucket: &Bucket, word: Word, cost: u64, now: u64) -> View {
-    let (limit, remaining) = (bucket.burst(), bucket.milli(word, now) / MILLI);
-    let until = |tokens| match tokens <= limit {
-        true => bucket.wait(word, MILLI * tokens, now),
-        false => NEVER,
-    };
+    let reading = bucket.reading(word, now);
+    let (limit, remaining) = (bucket.burst(), reading.milli() / MILLI);
+    let until = |tokens| if tokens <= limit { reading.wait(MILLI * tokens) } else { NEVER };
     View {
         limit,
         used: limit - remaining,
         remaining,
         wait: until(cost),
         more: if remaining < limit { until(remaining + 1) } else { 0 },
-        reset: bucket.until_full(word, now),
+        reset: reading.until_full(),
     }
 }
 

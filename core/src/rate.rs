@@ -64,6 +64,9 @@ impl Rate {
 
     /// ⌈milli·d/n⌉: the nanoseconds after which at least `milli` were refilled.
     pub(crate) fn time_ceil(&self, milli: u64) -> u64 {
+        if let Some(product) = milli.checked_mul(self.d) {
+            return product.div_ceil(self.n);
+        }
         let product = u128::from(milli) * u128::from(self.d);
         u64::try_from(product.div_ceil(u128::from(self.n))).unwrap_or(u64::MAX)
     }

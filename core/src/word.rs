@@ -565,30 +565,14 @@ impl Bucket {
         }
     }
 
-    /// Thousandths at `now`.
-    pub(crate) fn milli(&self, word: Word, now: u64) -> u64 {
-        match self.held(word, now) {
-            Held::Full => self.full,
-            Held::Part(line) => line.milli,
-            Held::Future { .. } => self.milli(self.mended(word, now), now),
-        }
-    }
-
-    /// Nanoseconds from `now` until `goal` thousandths are there: 0 if they are.
-    pub(crate) fn wait(&self, word: Word, goal: u64, now: u64) -> u64 {
-        debug_assert!(goal <= self.full);
-        match self.held(word, now) {
-            Held::Future { .. } => self.wait(self.mended(word, now), goal, now),
-            Held::Part(line) if line.milli < goal => {
-                let at = if goal > line.anchor {
-                    self.rate.time_ceil(goal - line.anchor) as i64
-                } else {
-                    -(self.latest_before(line.anchor - goal, line.integral) as i64)
-                };
-                at.saturating_sub(line.since).max(0) as u64
-            }
-            _ => 0,
-        }
+    /// What the word says at `now`. One from the future is read as mended.
+    pub(crate) fn reading(&self, word: Word, now: u64) -> Reading<'_> {
+        let line = match self.held(word, now) {
+            Held::Full => None,
+            Held::Part(line) => Some(line),
+            Held::Future { .. } => return self.reading(self.mended(word, now), now),
+        };
+        Reading { bucket: self, line }
     }
 
     /// The most nanoseconds before a stamp at which no more than `spare` is missing: `back` inverted.
@@ -597,11 +581,6 @@ impl Bucket {
             true => self.rate.time_ceil(spare + 1).saturating_sub(1),
             false => self.rate.time_floor(spare),
         }
-    }
-
-    /// Nanoseconds until the bucket is full.
-    pub(crate) fn until_full(&self, word: Word, now: u64) -> u64 {
-        self.wait(word, self.full, now)
     }
 
     /// Whether the word gives a key the same rights as a fresh one, and may be replaced by one.
@@ -617,6 +596,39 @@ impl Bucket {
         let lag = next.wrapping_sub(word.stamp(&scale)) & scale.stamp_mask;
         let behind = lag != 0 && lag <= scale.stamp_mask - scale.stamp_mask / 4;
         behind && self.held(word, now) == Held::Full
+    }
+}
+
+/// What a word says at one moment, read once for all questions.
+pub(crate) struct Reading<'b> {
+    bucket: &'b Bucket,
+    /// `None` if the bucket is full.
+    line: Option<Line>,
+}
+
+impl Reading<'_> {
+    /// Thousandths.
+    pub(crate) fn milli(&self) -> u64 {
+        self.line.map_or(self.bucket.full, |line| line.milli)
+    }
+
+    /// Nanoseconds until `goal` thousandths are there: 0 if they are.
+    pub(crate) fn wait(&self, goal: u64) -> u64 {
+        debug_assert!(goal <= self.bucket.full);
+        let Some(line) = self.line.filter(|line| line.milli < goal) else {
+            return 0;
+        };
+        let at = if goal > line.anchor {
+            self.bucket.rate.time_ceil(goal - line.anchor) as i64
+        } else {
+            -(self.bucket.latest_before(line.anchor - goal, line.integral) as i64)
+        };
+        at.saturating_sub(line.since).max(0) as u64
+    }
+
+    /// Nanoseconds until the bucket is full.
+    pub(crate) fn until_full(&self) -> u64 {
+        self.wait(self.bucket.full)
     }
 }
 
@@ -681,7 +693,7 @@ mod tests {
                 };
                 (word, left) = (next, left - cost);
             }
-            prop_assert_eq!(bucket.milli(word, now) / MILLI, left);
+            prop_assert_eq!(bucket.reading(word, now).milli() / MILLI, left);
             prop_assert_eq!(bucket.charge(word, MILLI * (left + 1), now), Charge::Denied);
         }
     }
@@ -716,7 +728,7 @@ mod tests {
                 short_ways_agree(&bucket, word, now)?;
                 // About the moments at which the answer changes.
                 for goal in [MILLI, bucket.full] {
-                    let then = now + bucket.wait(word, goal, now);
+                    let then = now + bucket.reading(word, now).wait(goal);
                     for near in then.saturating_sub(2)..then + 3 {
                         short_ways_agree(&bucket, word, near)?;
                     }
@@ -739,7 +751,7 @@ mod tests {
             };
             // After the tick, and well before the answer changes.
             let goal = if spent < burst { bucket.full } else { MILLI };
-            let (tick, wait) = (bucket.scale.tick.nanos, bucket.wait(word, goal, start));
+            let (tick, wait) = (bucket.scale.tick.nanos, bucket.reading(word, start).wait(goal));
             let now = start + tick + wait / 8;
             let early = wait > 2 * tick + 16 && start + bucket.fill < bucket.quick.until;
             prop_assert!(!early || bucket.charge_quickly(word, now).is_some());
@@ -791,7 +803,7 @@ mod tests {
                 let Charge::Granted(word) = drain else { panic!() };
                 for later in [0, 1, 999, 1 << 20] {
                     let now = start + later;
-                    let wait = bucket.wait(word, MILLI, now);
+                    let wait = bucket.reading(word, now).wait(MILLI);
                     let at = |t| matches!(bucket.charge(word, MILLI, t), Charge::Granted(_));
                     assert!(at(now + wait) && (wait == 0 || !at(now + wait - 1)));
                 }
@@ -808,7 +820,7 @@ mod tests {
         assert_eq!(bucket.charge(word, MILLI, SECOND), Charge::Future);
         let mended = bucket.mended(word, SECOND);
         assert_eq!(bucket.milli(mended, SECOND), 5 * MILLI);
-        assert_eq!(bucket.until_full(mended, SECOND), 45 * SECOND);
+        assert_eq!(bucket.reading(mended, SECOND).until_full(), 45 * SECOND);
         let Charge::Granted(word) = bucket.charge(Word::fresh(0), 15 * MILLI, 3600 * SECOND + 77)
         else {
             panic!()

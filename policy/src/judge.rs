@@ -175,6 +175,7 @@ fn is_exempt(snapshot: &Snapshot, resolved: &Resolved<'_>) -> bool {
 }
 
 /// An allowed decision about which nothing else is known.
+#[inline]
 fn plain(variant: &Arc<Variant>, reason: Option<Reason>, now: u64) -> Decision {
     Decision {
         allowed: true,
@@ -191,6 +192,41 @@ fn plain(variant: &Arc<Variant>, reason: Option<Reason>, now: u64) -> Decision {
         left: [Left::default(); MOST_LIMITS],
         at: now,
     }
+}
+
+/// A hit of a plain rule with one bucket: what the order of judgement comes to then. `None` if the
+/// general way has to be gone.
+#[inline]
+pub(crate) fn hit_plainly(snapshot: &Snapshot, key: &[u8], cost: u64) -> Option<Decision> {
+    let (engine, variant) = (&snapshot.tables.engines[0], snapshot.base());
+    let part = engine.part(engine.hash(key));
+    part.prefetch();
+    let mut time = Time::read(snapshot.tables.clock());
+    let (answer, view, _) = part.hit_lone(cost, &mut time)?;
+    let mut decision = plain(variant, None, time.now());
+    decision.left[0] = Left { remaining: view.remaining, more: view.more };
+    decision.limit = Some(view.limit);
+    decision.remaining = Some(view.remaining);
+    decision.reset_after = whole_millis(view.reset)?;
+    match answer {
+        Answer::Allowed | Answer::Uncounted => {
+            decision.warning = variant.warns(view.remaining, view.limit);
+        }
+        Answer::Denied => {
+            decision.allowed = false;
+            decision.reason = Some(Reason::Limit(0));
+            decision.retry_after = whole_millis(view.wait);
+            decision.notify = variant.notifies_always();
+        }
+        Answer::Cost | Answer::Full => {
+            decision.allowed = false;
+            decision.reason = Some(Reason::Full);
+            (decision.limit, decision.remaining) = (None, Some(0));
+            decision.retry_after = None;
+            decision.notify = variant.notifies_always();
+        }
+    }
+    Some(decision)
 }
 
 /// Why a call is refused before its limits are asked, and for how long at least.

@@ -3,15 +3,15 @@
 
 use std::cell::Cell;
 use std::collections::VecDeque;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tidegate_core::{Counters, Engine, OnFull};
 
 use crate::call::{Call, MOST_PARTS};
-use crate::decision::Reason;
-use crate::judge::{Judged, Op, judge};
+use crate::decision::{Decision, Face, Reason};
+use crate::judge::{Op, judge};
 use crate::plan::MOST_LIMITS;
 use crate::rule::Rule;
 use crate::snapshot::Snapshot;
@@ -78,45 +78,99 @@ pub struct Event {
     pub at: Duration,
 }
 
+/// A key's parts as its caller gave them, cut to what is kept. Of fixed size, so that noting a name
+/// allocates nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Name {
+    bytes: [u8; NAME_BYTES],
+    /// Where each part ends.
+    ends: [u8; MOST_PARTS],
+    parts: u8,
+}
+
+impl Name {
+    fn of(call: &Call<'_>) -> Name {
+        let parts = call.key.len().min(MOST_PARTS);
+        let mut name = Name { bytes: [0; NAME_BYTES], ends: [0; MOST_PARTS], parts: parts as u8 };
+        let mut end = 0;
+        for index in 0..parts {
+            let part = call.key.part(index);
+            let kept = part.len().min(NAME_BYTES - end);
+            name.bytes[end..end + kept].copy_from_slice(&part[..kept]);
+            end += kept;
+            name.ends[index] = end as u8;
+        }
+        name
+    }
+
+    fn texts(&self) -> Vec<String> {
+        let mut start = 0;
+        let ends = self.ends[..usize::from(self.parts)].iter();
+        ends.map(|&end| {
+            let part = &self.bytes[start..usize::from(end)];
+            start = usize::from(end);
+            String::from_utf8_lossy(part).into_owned()
+        })
+        .collect()
+    }
+}
+
 /// The heaviest of many names in little memory ("space saving", after Metwally, Agrawal and El Abbadi): a
 /// new name takes the place, and the count, of the lightest.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Heaviest {
-    names: Vec<(Vec<Vec<u8>>, u64)>,
+    names: Vec<(Name, u64)>,
 }
 
 impl Heaviest {
-    fn add(&mut self, name: &[&[u8]], weight: u64) {
-        let same = |known: &Vec<Vec<u8>>| known.iter().map(Vec::as_slice).eq(name.iter().copied());
-        if let Some((_, count)) = self.names.iter_mut().find(|(known, _)| same(known)) {
+    fn new() -> Heaviest {
+        Heaviest { names: Vec::with_capacity(WATCHED) }
+    }
+
+    fn add(&mut self, name: &Name, weight: u64) {
+        if let Some((_, count)) = self.names.iter_mut().find(|(known, _)| known == name) {
             *count += weight;
-            return;
-        }
-        let own = name.iter().map(|part| part.to_vec()).collect();
-        if self.names.len() < WATCHED {
-            self.names.push((own, weight));
+        } else if self.names.len() < WATCHED {
+            self.names.push((*name, weight));
         } else if let Some(lightest) = self.names.iter_mut().min_by_key(|(_, count)| *count) {
-            *lightest = (own, lightest.1 + weight);
+            *lightest = (*name, lightest.1 + weight);
         }
     }
 
     fn shown(&self) -> Vec<NamedCount> {
-        let mut all: Vec<_> = self.names.iter().collect();
-        all.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
-        let named = |(key, count): &(Vec<Vec<u8>>, u64)| NamedCount {
-            key: key.iter().map(|part| String::from_utf8_lossy(part).into_owned()).collect(),
-            count: *count,
-        };
-        all.into_iter().take(SHOWN).map(named).collect()
+        let named = |(name, count): &(Name, u64)| NamedCount { key: name.texts(), count: *count };
+        let mut all: Vec<NamedCount> = self.names.iter().map(named).collect();
+        all.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.key.cmp(&b.key)));
+        all.truncate(SHOWN);
+        all
     }
 }
 
-#[derive(Debug, Default)]
+/// An event as it is kept.
+#[derive(Debug)]
+struct Happened {
+    number: u64,
+    name: Name,
+    reason: Reason,
+    alert: bool,
+    at: Duration,
+    face: Arc<Face>,
+}
+
+/// Room for all of it is taken at the start; what is never used is never touched.
+#[derive(Debug)]
 struct Names {
     offenders: Heaviest,
     users: Heaviest,
-    events: VecDeque<Event>,
+    events: VecDeque<Happened>,
     last: u64,
+}
+
+impl Default for Names {
+    fn default() -> Names {
+        let events = VecDeque::with_capacity(EVENTS);
+        Names { offenders: Heaviest::new(), users: Heaviest::new(), events, last: 0 }
+    }
 }
 
 /// What is counted and noted of one rule.
@@ -127,17 +181,10 @@ pub(crate) struct Meter {
     names: Mutex<Names>,
 }
 
-/// The key's parts as its caller gave them, cut to what is kept.
-fn name_of<'a>(call: &'a Call<'_>) -> ([&'a [u8]; MOST_PARTS], usize) {
-    let cut = |part: &'a [u8]| &part[..part.len().min(NAME_BYTES)];
-    let len = call.key.len().min(MOST_PARTS);
-    (std::array::from_fn(|i| if i < len { cut(call.key.part(i)) } else { &[] }), len)
-}
-
 impl Meter {
-    /// Whether the next hit's name is to be kept, for how many hits it stands, or 0.
+    /// Whether the next hit's name is to be kept: for how many hits it stands, or 0.
     #[inline]
-    fn weight(&self) -> u64 {
+    pub(crate) fn weight(&self) -> u64 {
         // ORDERING: Relaxed; a few names more or less.
         if self.warm.load(Ordering::Relaxed) < WARM {
             self.warm.fetch_add(1, Ordering::Relaxed);
@@ -149,28 +196,10 @@ impl Meter {
         })
     }
 
-    /// Whether a hit on the fastest path is to be looked at; then [`Meter::note`] it.
-    #[inline]
-    pub(crate) fn samples(&self) -> bool {
-        // ORDERING: Relaxed, as above.
-        if self.warm.load(Ordering::Relaxed) < WARM {
-            return true;
-        }
-        TICK.with(|tick| {
-            tick.set(tick.get().wrapping_add(1));
-            tick.get() % SAMPLE == 0
-        })
-    }
-
     /// Notes a hit of the fastest path, which the engine has counted. Which of several limits
     /// denied it is looked up and counted here.
     #[cold]
-    pub(crate) fn note(&self, snapshot: &Snapshot, call: &Call<'_>, allowed: bool) {
-        // ORDERING: Relaxed, as above.
-        let weight = match self.warm.fetch_add(1, Ordering::Relaxed) < WARM {
-            true => 1,
-            false => u64::from(SAMPLE),
-        };
+    pub(crate) fn note(&self, snapshot: &Snapshot, call: &Call<'_>, allowed: bool, weight: u64) {
         let reason = || judge(snapshot, call, 1, Op::Peek).ok()?.decision.reason;
         let reason = match (allowed, snapshot.several) {
             (true, _) => None,
@@ -180,7 +209,9 @@ impl Meter {
         if let Some(reason) = reason.filter(|_| snapshot.several) {
             self.counters.add(index_of(reason));
         }
-        self.note_name(snapshot, call, reason, weight, 1);
+        if weight > 0 {
+            self.note_name(snapshot, call, reason, weight, 1);
+        }
     }
 
     fn note_name(
@@ -193,19 +224,24 @@ impl Meter {
     ) {
         // Who is in the way of another just goes on.
         let Ok(mut names) = self.names.try_lock() else { return };
-        let (parts, len) = name_of(call);
+        let name = Name::of(call);
         match reason {
-            None => names.users.add(&parts[..len], weight.saturating_mul(cost)),
+            None => names.users.add(&name, weight.saturating_mul(cost)),
             Some(reason) => {
-                names.offenders.add(&parts[..len], weight);
-                names.push(snapshot, &parts[..len], reason, false);
+                names.offenders.add(&name, weight);
+                names.push(snapshot, name, reason, false);
             }
         }
     }
 
     /// Counts a hit, and keeps its name if it is one of the sample.
-    pub(crate) fn count(&self, snapshot: &Snapshot, call: &Call<'_>, judged: &Judged, cost: u64) {
-        let decision = &judged.decision;
+    pub(crate) fn count(
+        &self,
+        snapshot: &Snapshot,
+        call: &Call<'_>,
+        decision: &Decision,
+        cost: u64,
+    ) {
         let denied = decision.would.or(decision.reason.filter(|_| !decision.allowed));
         self.counters.add(match (denied, decision.reason) {
             (Some(reason), _) => index_of(reason),
@@ -216,7 +252,6 @@ impl Meter {
             (decision.warning, Count::Warned),
             (decision.alert, Count::Alerts),
             (decision.would.is_some(), Count::Shadowed),
-            (judged.defaulted, Count::Defaulted),
         ];
         more.iter()
             .filter(|(happened, _)| *happened)
@@ -224,14 +259,19 @@ impl Meter {
         if decision.alert
             && let Some(reason) = denied
         {
-            let (parts, len) = name_of(call);
             let mut names = self.names.lock().unwrap_or_else(|e| e.into_inner());
-            names.push(snapshot, &parts[..len], reason, true);
+            names.offenders.add(&Name::of(call), 1);
+            names.push(snapshot, Name::of(call), reason, true);
         }
         let weight = self.weight();
-        if weight > 0 && judged.hashes.is_some() && !(decision.alert && denied.is_some()) {
+        let uncounted = matches!(decision.reason, Some(Reason::Exempt | Reason::Off));
+        if weight > 0 && !uncounted && !decision.alert {
             self.note_name(snapshot, call, denied, weight, cost);
         }
+    }
+
+    pub(crate) fn count_default(&self) {
+        self.counters.add(Count::Defaulted as usize);
     }
 
     pub(crate) fn total(&self, count: Count) -> u64 {
@@ -245,24 +285,32 @@ impl Meter {
 
     pub(crate) fn events(&self, since: u64) -> Vec<Event> {
         let names = self.names.lock().unwrap_or_else(|e| e.into_inner());
-        names.events.iter().filter(|event| event.number > since).cloned().collect()
+        names.events.iter().filter(|event| event.number > since).map(Happened::told).collect()
     }
 }
 
 impl Names {
-    fn push(&mut self, snapshot: &Snapshot, key: &[&[u8]], reason: Reason, alert: bool) {
+    fn push(&mut self, snapshot: &Snapshot, name: Name, reason: Reason, alert: bool) {
         self.last += 1;
         if self.events.len() == EVENTS {
             self.events.pop_front();
         }
-        self.events.push_back(Event {
-            number: self.last,
-            rule: snapshot.face.rule.clone(),
-            key: key.iter().map(|part| String::from_utf8_lossy(part).into_owned()).collect(),
-            reason: reason.name(&snapshot.face).to_string(),
-            alert,
-            at: snapshot.tables.clock().wall(),
-        });
+        let (number, at) = (self.last, snapshot.tables.clock().wall());
+        let face = snapshot.face.clone();
+        self.events.push_back(Happened { number, name, reason, alert, at, face });
+    }
+}
+
+impl Happened {
+    fn told(&self) -> Event {
+        Event {
+            number: self.number,
+            rule: self.face.rule.clone(),
+            key: self.name.texts(),
+            reason: self.reason.name(&self.face).to_string(),
+            alert: self.alert,
+            at: self.at,
+        }
     }
 }
 

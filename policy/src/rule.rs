@@ -12,7 +12,7 @@ use crate::config::{BudgetConfig, Match, Mode};
 use crate::decision::{Decision, whole_millis};
 use crate::error::{Code, Error, Problem};
 use crate::held::{Held, Permit, Reservation};
-use crate::judge::{Judged, Op, judge, part_of};
+use crate::judge::{Judged, Op, hit_plainly, judge, part_of};
 use crate::limit::LimitPatches;
 use crate::limiter::Shared;
 use crate::matching::Matcher;
@@ -147,8 +147,9 @@ impl Rule {
             && let Some(key) = call.key.single()
         {
             let allowed = snapshot.tables.engines[0].allow(key);
-            if self.state.meter.samples() || !allowed && snapshot.several {
-                self.state.meter.note(&snapshot, &call, allowed);
+            let weight = self.state.meter.weight();
+            if weight > 0 || !allowed && snapshot.several {
+                self.state.meter.note(&snapshot, &call, allowed, weight);
             }
             return Ok(allowed);
         }
@@ -169,10 +170,16 @@ impl Rule {
         op: Op,
     ) -> Result<Judged, Error> {
         let judged = judge(snapshot, call, cost, op)?;
-        match op {
-            Op::Try if !judged.decision.allowed => {}
-            Op::Hit | Op::Check | Op::Try => self.state.meter.count(snapshot, call, &judged, cost),
-            Op::Peek => {}
+        let counts = match op {
+            Op::Hit | Op::Check => true,
+            Op::Try => judged.decision.allowed,
+            Op::Peek => false,
+        };
+        if counts {
+            self.state.meter.count(snapshot, call, &judged.decision, cost);
+            if judged.defaulted {
+                self.state.meter.count_default();
+            }
         }
         Ok(judged)
     }
@@ -190,24 +197,23 @@ impl Rule {
         Error::new(Code::Operation, message)
     }
 
-    fn decide<'a>(
-        &self,
-        call: impl Into<Call<'a>>,
-        cost: u64,
-        op: Op,
-        operation: &str,
-    ) -> Result<Decision, Error> {
-        let snapshot = self.snapshot()?;
-        self.no_permits(&snapshot, operation)?;
-        Ok(self.judged(&snapshot, &call.into(), cost, op)?.decision)
-    }
-
     /// Spends `cost` if the rule allows it, and says how it went.
     ///
     /// # Errors
     /// As [`Rule::allow`]; and for a `max` of the call that the rule has no room for.
     pub fn hit<'a>(&self, call: impl Into<Call<'a>>, cost: u64) -> Result<Decision, Error> {
-        self.decide(call, cost, Op::Hit, "hit")
+        let (snapshot, call) = (self.snapshot()?, call.into());
+        if snapshot.plain
+            && !snapshot.several
+            && call.max.is_none()
+            && let Some(key) = call.key.single()
+            && let Some(decision) = hit_plainly(&snapshot, key, cost)
+        {
+            self.state.meter.count(&snapshot, &call, &decision, cost);
+            return Ok(decision);
+        }
+        self.no_permits(&snapshot, "hit")?;
+        Ok(self.judged(&snapshot, &call, cost, Op::Hit)?.decision)
     }
 
     /// As a hit, but an allowed one spends nothing: for "check, do the work, then [`record`](Rule::record)".
@@ -216,7 +222,9 @@ impl Rule {
     /// # Errors
     /// As [`Rule::hit`].
     pub fn check<'a>(&self, call: impl Into<Call<'a>>, cost: u64) -> Result<Decision, Error> {
-        self.decide(call, cost, Op::Check, "check")
+        let snapshot = self.snapshot()?;
+        self.no_permits(&snapshot, "check")?;
+        Ok(self.judged(&snapshot, &call.into(), cost, Op::Check)?.decision)
     }
 
     /// What a hit would get, changing nothing. With a cost of 0, what is left now.

@@ -72,10 +72,26 @@ pub(crate) struct Snapshot {
     variants: Box<[OnceLock<Arc<Variant>>]>,
 }
 
+/// The numbers that a call is judged by: the rule's, or some of its own.
+pub(crate) enum Numbers<'a> {
+    Known(&'a Arc<Variant>),
+    Own(Arc<Variant>),
+}
+
+impl std::ops::Deref for Numbers<'_> {
+    type Target = Arc<Variant>;
+    fn deref(&self) -> &Arc<Variant> {
+        match self {
+            Numbers::Known(variant) => variant,
+            Numbers::Own(variant) => variant,
+        }
+    }
+}
+
 /// What a hit needs to know of the call.
 pub(crate) struct Resolved<'a> {
     pub(crate) subject: Subject<'a>,
-    pub(crate) variant: Arc<Variant>,
+    pub(crate) variant: Numbers<'a>,
     /// `classify` had to use its default.
     pub(crate) defaulted: bool,
 }
@@ -182,6 +198,7 @@ impl Snapshot {
             && !base.has_penalties()
             && base.effective.mode == Mode::Enforce
             && self.tables.engines.len() == 1
+            && self.plan().is_whole(&self.plan().groups[0].scope)
             && *self.tables.engines[0].limits() == base.groups[0]
     }
 
@@ -190,8 +207,9 @@ impl Snapshot {
     }
 
     /// The rule's own numbers (and the run-time default's).
+    #[inline]
     pub(crate) fn base(&self) -> &Arc<Variant> {
-        self.variant(Layers::default())
+        self.variants[0].get().unwrap_or_else(|| self.variant(Layers::default()))
     }
 
     fn index(&self, layers: Layers) -> usize {
@@ -312,8 +330,8 @@ impl Snapshot {
         };
         let variant = self.variant(layers);
         let variant = match call.max {
-            Some(max) => Arc::new(self.with_max(variant, max)?),
-            None => variant.clone(),
+            Some(max) => Numbers::Own(Arc::new(self.with_max(variant, max)?)),
+            None => Numbers::Known(variant),
         };
         Ok(Resolved { subject, variant, defaulted })
     }
