@@ -4,23 +4,24 @@
 SHELL := /bin/bash -eu -o pipefail
 LOOM := RUSTFLAGS="--cfg loom -C debug-assertions" cargo test --release -p tidegate-core --lib --target-dir target/loom
 
-.PHONY: demo test toolchain lint engine loom benches bench mutants
+.PHONY: demo test toolchain lint engine loom policy vectors benches bench mutants
 
 demo: toolchain
-	@cargo run --quiet --release -p tidegate-core --example flood
+	@cargo run --quiet --release -p tidegate --example openclaw
 
-test: toolchain lint engine loom benches
-	@echo "test: the engine's laws held in every model, property and race; lints and benches build clean"
+test: toolchain lint engine loom policy vectors benches
+	@echo "test: the engine's laws held in every model, property and race; the rules gave every decision due; all builds clean"
 
 # Rust comes from rustup or the distribution; nothing else is needed to build.
 toolchain:
 	@command -v cargo >/dev/null || { echo "Tidegate needs Rust 1.90 or later: install it with rustup, or your distribution's cargo package"; exit 1; }
 	@command -v cc >/dev/null || { (apt-get update && apt-get install -y gcc libc6-dev) >/dev/null; }
+	@command -v python3 >/dev/null || { (apt-get update && apt-get install -y python3) >/dev/null; }
 
 lint:
 	cargo fmt --all --check
-	cargo clippy --workspace --all-targets --locked -- -D warnings
-	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --workspace --locked
+	cargo clippy --workspace --all-targets --all-features --locked -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --workspace --all-features --locked
 
 # Unit tests, properties, boundaries, drift, threads, floods, doctests; overflow checks on.
 engine:
@@ -30,12 +31,21 @@ engine:
 loom:
 	$(LOOM) --locked tests::
 
+# Rules, decisions and policy files: the shared vectors, the five systems, properties, threads, doctests.
+policy:
+	cargo test -p tidegate --all-features --locked
+
+# The vectors are what their exact reference says.
+vectors:
+	python3 tests/vectors/generate.py --check
+
 benches:
 	cargo build --release -p tidegate-benches --all-targets --locked
 
 # Not part of `test`: figures for BENCHMARKS.md, and breaking the code on purpose.
 bench:
 	cargo run --release -p tidegate-benches --bin peers
+	cargo run --release -p tidegate-benches --bin rules
 
 mutants:
 	python3 tests/mutants.py

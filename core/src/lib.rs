@@ -64,8 +64,3 @@ pub use table::Hash;
 
 /// A wait that never ends: the cost can't pass however long one waits.
 pub const NEVER: u64 = u64::MAX;
-
-/// The README's example, as pasted.
-#[cfg(doctest)]
-#[doc = include_str!("../../README.md")]
-struct Readme;

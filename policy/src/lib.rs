@@ -61,3 +61,8 @@ pub use metrics::{Event, Metrics, NamedCount};
 pub use rule::{LimitUse, Recorded, Rule, Stats};
 pub use runtime::Target;
 pub use tidegate_core::{Algorithm, Clock, OnFull};
+
+/// The README's example, as pasted.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;
