@@ -1,12 +1,9 @@
 //! A table, the limits of its rows, and a clock: what a hit goes through.
 
-use std::hash::{BuildHasher, Hasher};
-
-use ahash::RandomState;
-
 use crate::bucket::{self, Quick, Take};
 use crate::clock::{Clock, Time};
 use crate::counters::{COUNTS, Count, Counters};
+use crate::hash::Hasher;
 use crate::hit::{Taken, View, Views, bucket_view};
 use crate::limit::{Cell, Hull, Limits};
 use crate::permit::{Permit, Permits};
@@ -127,7 +124,7 @@ pub struct Engine {
     /// The numbers of a row whose only limit is a bucket that allows something: the common case.
     lone: Option<Bucket>,
     clock: Clock,
-    hasher: RandomState,
+    hasher: Hasher,
     on_full: OnFull,
     capacity: usize,
     counters: Counters<COUNTS>,
@@ -148,7 +145,7 @@ impl Engine {
             hull: Hull::new(limits),
             lone,
             clock,
-            hasher: hasher(seed),
+            hasher: Hasher::local(seed),
             on_full,
             capacity,
             counters: Counters::new(),
@@ -163,15 +160,13 @@ impl Engine {
     /// The hash of a key of one part.
     #[inline]
     pub fn hash(&self, key: &[u8]) -> Hash {
-        let mut hasher = self.hasher.build_hasher();
-        hasher.write(key);
-        Hash(hasher.finish())
+        self.hasher.one(key)
     }
 
     /// The hash of a key of several parts. Each is hashed with its length, so that parts never run
     /// into each other; a key of one part is the same as the plain key.
     pub fn hash_parts(&self, parts: &[&[u8]]) -> Hash {
-        hash_parts(&self.hasher, parts)
+        self.hasher.parts(parts)
     }
 
     /// The limits that the engine was made with.
@@ -484,28 +479,6 @@ impl Engine {
     pub fn total(&self, count: Count) -> u64 {
         self.counters.sum(count as usize)
     }
-}
-
-/// The keyed hash of a table: two tables of one seed hash alike.
-pub(crate) fn hasher(seed: Option<u64>) -> RandomState {
-    match seed {
-        Some(seed) => RandomState::with_seeds(seed, !seed, seed.rotate_left(32), 0x71de),
-        None => RandomState::new(),
-    }
-}
-
-pub(crate) fn hash_parts(hasher: &RandomState, parts: &[&[u8]]) -> Hash {
-    let mut hasher = hasher.build_hasher();
-    if let [one] = parts {
-        hasher.write(one);
-        return Hash(hasher.finish());
-    }
-    hasher.write_usize(parts.len());
-    for part in parts {
-        hasher.write_usize(part.len());
-        hasher.write(part);
-    }
-    Hash(hasher.finish())
 }
 
 impl Limits {

@@ -7,7 +7,8 @@
 //! A note has 60 bits; the lowest four of its word are the row's incarnation, so that a thread which
 //! slept since a row's earlier life can't take a note for the one that it saw then.
 
-use crate::engine::{OutOfMemory, hasher};
+use crate::engine::OutOfMemory;
+use crate::hash::Hasher;
 use crate::row::{Row, Shape, Step, is_busy};
 use crate::table::{Hash, Table, bytes_for};
 
@@ -34,7 +35,7 @@ pub type IdleNotes<'a, const W: usize> = &'a dyn Fn(&[u64; W]) -> bool;
 #[derive(Debug)]
 pub struct Ledger<const W: usize> {
     table: Table,
-    hasher: ahash::RandomState,
+    hasher: Hasher,
 }
 
 /// What the table has to know about rows of notes.
@@ -80,7 +81,7 @@ impl<const W: usize> Ledger<W> {
     pub fn new(capacity: usize, seed: u64) -> Result<Ledger<W>, OutOfMemory> {
         let error = OutOfMemory { capacity, row_words: 1 + W };
         let table = Table::new(capacity, &Notes(&never::<W>)).ok_or(error)?;
-        Ok(Ledger { table, hasher: hasher(Some(seed)) })
+        Ok(Ledger { table, hasher: Hasher::local(Some(seed)) })
     }
 
     /// What [`Ledger::bytes`] of such a ledger will be; `None` if that is beyond counting.
@@ -90,7 +91,7 @@ impl<const W: usize> Ledger<W> {
 
     /// The hash of a key, as [`Engine::hash_parts`](crate::Engine::hash_parts).
     pub fn hash_parts(&self, parts: &[&[u8]]) -> Hash {
-        crate::engine::hash_parts(&self.hasher, parts)
+        self.hasher.parts(parts)
     }
 
     /// The notes on a key, if there are any.

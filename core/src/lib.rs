@@ -30,6 +30,7 @@ mod counter;
 mod counters;
 mod engine;
 mod fixed;
+mod hash;
 mod hit;
 mod ledger;
 mod limit;
@@ -53,6 +54,7 @@ pub use engine::{
     Answer, Engine, OnFull, Options, OutOfMemory, Outcome, Part, Together, hit_together,
     peek_together,
 };
+pub use hash::FILE_HASH;
 pub use hit::{View, Views};
 pub use ledger::{IdleNotes, Ledger};
 pub use limit::{

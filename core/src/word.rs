@@ -819,12 +819,12 @@ mod tests {
         };
         assert_eq!(bucket.charge(word, MILLI, SECOND), Charge::Future);
         let mended = bucket.mended(word, SECOND);
-        assert_eq!(bucket.milli(mended, SECOND), 5 * MILLI);
+        assert_eq!(bucket.reading(mended, SECOND).milli(), 5 * MILLI);
         assert_eq!(bucket.reading(mended, SECOND).until_full(), 45 * SECOND);
         let Charge::Granted(word) = bucket.charge(Word::fresh(0), 15 * MILLI, 3600 * SECOND + 77)
         else {
             panic!()
         };
-        assert_eq!(bucket.milli(bucket.mended(word, SECOND), SECOND), 5 * MILLI);
+        assert_eq!(bucket.reading(bucket.mended(word, SECOND), SECOND).milli(), 5 * MILLI);
     }
 }
