@@ -39,6 +39,8 @@ mod rule;
 mod runtime;
 mod snapshot;
 mod tables;
+#[cfg(feature = "tower")]
+pub mod tower;
 mod variant;
 mod waiters;
 

@@ -177,6 +177,12 @@ impl Rule {
         Ok(judged)
     }
 
+    /// Whether it has a concurrent limit.
+    #[cfg(feature = "tower")]
+    pub(crate) fn has_permits(&self) -> Result<bool, Error> {
+        Ok(self.snapshot()?.concurrent)
+    }
+
     fn no_permits(&self, snapshot: &Snapshot, operation: &str) -> Result<(), Error> {
         if snapshot.concurrent { Err(self.wants_permit(operation)) } else { Ok(()) }
     }
