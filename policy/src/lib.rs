@@ -42,6 +42,7 @@ mod tables;
 #[cfg(feature = "tower")]
 pub mod tower;
 mod variant;
+mod wait;
 mod waiters;
 
 pub use audit::{Finding, Severity};
