@@ -29,11 +29,16 @@ pub fn ip_key(address: &str, v6_prefix: u8) -> Result<String, Error> {
             format!("a prefix has 0 to 128 bits, not {v6_prefix}"),
         ));
     }
-    Ok(match parsed {
+    Ok(address_key(parsed, v6_prefix))
+}
+
+/// The key of an address that was unmapped.
+pub(crate) fn address_key(address: IpAddr, v6_prefix: u8) -> String {
+    match address {
         IpAddr::V4(v4) => v4.to_string(),
         IpAddr::V6(v6) if v6_prefix == 128 => v6.to_string(),
         IpAddr::V6(v6) => format!("{}/{v6_prefix}", cut(v6, v6_prefix)),
-    })
+    }
 }
 
 fn cut(address: Ipv6Addr, prefix: u8) -> Ipv6Addr {

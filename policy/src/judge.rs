@@ -23,8 +23,10 @@ pub(crate) enum Op {
     Check,
     /// Change nothing.
     Peek,
-    /// Spend if allowed. A denial counts for nothing.
+    /// Spend if allowed. A denial counts for nothing, and says when the next try may pass.
     Try,
+    /// What a try would get, changing nothing.
+    Foresee,
 }
 
 impl Op {
@@ -33,6 +35,13 @@ impl Op {
     }
     fn counts_denials(self) -> bool {
         matches!(self, Op::Hit | Op::Check)
+    }
+    fn only_looks(self) -> bool {
+        matches!(self, Op::Peek | Op::Foresee)
+    }
+    /// Whether it is asked for those who wait: their denials lead to nothing.
+    fn waits(self) -> bool {
+        matches!(self, Op::Try | Op::Foresee)
     }
 }
 
@@ -340,7 +349,7 @@ impl Case<'_> {
 
     fn allow(&self, joint: &Joint, standing: &Standing) -> Decision {
         let mut seen = Joint { permits: joint.permits, ..*joint };
-        if self.op == Op::Peek {
+        if self.op.only_looks() {
             self.foresee(&mut seen);
         }
         let least = self.least(&seen);
@@ -354,7 +363,7 @@ impl Case<'_> {
                 .iter()
                 .enumerate()
                 .any(|(index, view)| self.variant().warns(view.remaining, size(index)));
-        if self.op != Op::Peek {
+        if !self.op.only_looks() {
             standing.forgive(self.snapshot.tables.penalties());
         }
         decision
@@ -378,7 +387,7 @@ impl Case<'_> {
         decision.limit = Some(self.variant().numbers[index].size);
         decision.remaining = Some(joint.views[index].remaining);
         decision.retry_after = None;
-        decision.notify = self.op != Op::Peek && self.variant().notifies_always();
+        decision.notify = self.op.counts_denials() && self.variant().notifies_always();
         self.shadowed(decision)
     }
 
@@ -401,11 +410,16 @@ impl Case<'_> {
 
     fn deny(&self, joint: &Joint, standing: &Standing) -> Decision {
         let views = self.views(joint);
-        let denial = Denial::of(views, self.variant());
+        let denial = match self.op.waits() {
+            true => Denial::without_cooldowns(views),
+            false => Denial::of(views, self.variant()),
+        };
         // Keys that share a row because the table is full have no penalties.
         let counts = self.op.counts_denials() && !joint.shared;
         let verdict = match counts {
             true => standing.count(&denial, &self.snapshot.tables, self.variant(), self.now),
+            // A cooldown or a step that this denial does not start is nothing to wait for.
+            false if self.op.waits() => denial.alone(),
             false => standing.foresee(&denial, self.variant(), self.now),
         };
         if let Some(reason) = verdict.barred {

@@ -39,7 +39,10 @@ mod rule;
 mod runtime;
 mod snapshot;
 mod tables;
+#[cfg(feature = "tower")]
+pub mod tower;
 mod variant;
+mod wait;
 mod waiters;
 
 pub use audit::{Finding, Severity};

@@ -372,6 +372,50 @@ fn with_options(mut policy: Policy, options: &Options) -> Policy {
     policy
 }
 
+impl Limiter {
+    /// See [`Rule::acquire_with`].
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() {
+    /// let limiter = tidegate::Limiter::new("1000/s burst 1").unwrap();
+    /// assert!(limiter.acquire_with("alice", 1, None, tokio::time::sleep).await.unwrap().allowed);
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Rule::acquire_with`]; and if it is not clear which rule is meant.
+    pub async fn acquire_with<'a, F: Future<Output = ()>>(
+        &self,
+        call: impl Into<Call<'a>>,
+        cost: u64,
+        timeout: Option<Duration>,
+        sleep: impl Fn(Duration) -> F,
+    ) -> Result<Decision, Error> {
+        self.main()?.acquire_with(call, cost, timeout, sleep).await
+    }
+
+    /// See [`Rule::acquire`].
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() {
+    /// let limiter = tidegate::Limiter::new("1000/s burst 1").unwrap();
+    /// assert!(limiter.acquire("alice", 1, None).await.unwrap().allowed);
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Rule::acquire`]; and if it is not clear which rule is meant.
+    #[cfg(feature = "tokio")]
+    pub async fn acquire<'a>(
+        &self,
+        call: impl Into<Call<'a>>,
+        cost: u64,
+        timeout: Option<Duration>,
+    ) -> Result<Decision, Error> {
+        self.main()?.acquire(call, cost, timeout).await
+    }
+}
+
 /// Operations of the limiter's only rule, or of the one called `default`.
 macro_rules! of_the_main_rule {
     ($($(#[$meta:meta])* fn $name:ident $(<$life:lifetime>)?(&self $(, $arg:ident: $type:ty)*) -> $result:ty;)*) => {

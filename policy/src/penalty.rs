@@ -23,10 +23,19 @@ pub(crate) struct Denial {
 
 impl Denial {
     pub(crate) fn of(views: &[View], variant: &Variant) -> Denial {
+        Denial::with(views, |index| variant.numbers[index].cooldown)
+    }
+
+    /// As it is where a denial starts nothing.
+    pub(crate) fn without_cooldowns(views: &[View]) -> Denial {
+        Denial::with(views, |_| 0)
+    }
+
+    fn with(views: &[View], cooldown_of: impl Fn(usize) -> u64) -> Denial {
         let mut denial = Denial { limit: 0, own: 0, cooldown: None };
         let mut longest = 0;
         for (index, view) in views.iter().enumerate().filter(|(_, view)| view.wait > 0) {
-            let cooldown = variant.numbers[index].cooldown;
+            let cooldown = cooldown_of(index);
             if view.wait.max(cooldown) > longest {
                 (longest, denial.limit) = (view.wait.max(cooldown), index);
             }
@@ -36,6 +45,11 @@ impl Denial {
             }
         }
         denial
+    }
+
+    /// What it comes to if it leads to nothing: the limits' own wait.
+    pub(crate) fn alone(&self) -> Verdict {
+        Verdict { wait: self.own, alert: false, notify: false, barred: None }
     }
 
     /// The wait that denial number `count` of a run reports.

@@ -173,7 +173,7 @@ impl Rule {
         let counts = match op {
             Op::Hit | Op::Check => true,
             Op::Try => judged.decision.allowed,
-            Op::Peek => false,
+            Op::Peek | Op::Foresee => false,
         };
         if counts {
             self.state.meter.count(snapshot, call, &judged.decision, cost);
@@ -182,6 +182,12 @@ impl Rule {
             }
         }
         Ok(judged)
+    }
+
+    /// Whether it has a concurrent limit.
+    #[cfg(feature = "tower")]
+    pub(crate) fn has_permits(&self) -> Result<bool, Error> {
+        Ok(self.snapshot()?.concurrent)
     }
 
     fn no_permits(&self, snapshot: &Snapshot, operation: &str) -> Result<(), Error> {
@@ -241,6 +247,13 @@ impl Rule {
         let snapshot = self.snapshot()?;
         self.no_permits(&snapshot, "acquire")?;
         Ok(self.judged(&snapshot, call, cost, Op::Try)?.decision)
+    }
+
+    /// What [`Rule::attempt`] would get, changing nothing.
+    pub(crate) fn foresee(&self, call: &Call<'_>, cost: u64) -> Result<Decision, Error> {
+        let snapshot = self.snapshot()?;
+        self.no_permits(&snapshot, "acquire")?;
+        Ok(self.judged(&snapshot, call, cost, Op::Foresee)?.decision)
     }
 
     /// Where a call is counted; `None` if it is not.

@@ -1,9 +1,12 @@
-//! Waiting until a hit is allowed, one after the other for each key.
+//! The lines in which those stand who wait.
 //!
-//! Those who wait for one key stand in a line; only the first of them tries, and sleeps for exactly as
-//! long as it is told. So a large cost is not starved by small ones that come later, and there is
-//! neither a thread nor polling. Who leaves the line, by success, timeout or being dropped, wakes the
-//! next.
+//! Whoever waits stands in the line of their key; only the first of it tries. If what they wait for is a
+//! limit that other keys share, they stand in that limit's line as well, and only its first tries. So
+//! a large cost is not starved by small ones that come later, by its own key or by others. Who leaves
+//! a line, by success, timeout or being dropped, wakes the next.
+//!
+//! Nobody waits for a place in a key's line while holding one in a wider line, so no two wait for each
+//! other.
 
 use std::collections::{HashMap, VecDeque};
 use std::future::{Future, poll_fn};
@@ -12,76 +15,95 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
-use tidegate_core::Clock;
+/// Which line: the group of limits that share it, or [`WHOLE_KEY`], and a hash of the key's parts.
+pub(crate) type LineKey = (usize, u64);
 
-use crate::call::Call;
-use crate::decision::Decision;
-use crate::error::Error;
-use crate::rule::Rule;
+/// In place of a group: the line of a key.
+pub(crate) const WHOLE_KEY: usize = usize::MAX;
 
-/// How long those sleep at most who wait by a clock that is moved by hand.
-const MANUAL_NAP: Duration = Duration::from_millis(1);
+type Lines = HashMap<LineKey, VecDeque<Arc<Place>>>;
 
-type Line = VecDeque<Arc<Place>>;
-
-/// One who waits: how to wake the task, if it is one.
-#[derive(Debug, Default)]
+/// One who waits: for how much, and how to wake the task, if it is one.
+#[derive(Debug)]
 struct Place {
+    cost: u64,
     waker: Mutex<Option<Waker>>,
 }
 
-/// The lines of a rule, by key.
+impl Place {
+    /// Puts a waker there, or none, and gives what was there. Neither dropping nor waking one may
+    /// happen under the lock: both can run any code, that of the very task it is about too.
+    fn swap(&self, waker: Option<Waker>) -> Option<Waker> {
+        let mut held = self.waker.lock().unwrap_or_else(|e| e.into_inner());
+        std::mem::replace(&mut *held, waker)
+    }
+}
+
+/// The lines of a rule.
 #[derive(Debug, Default)]
 pub(crate) struct Waiters {
-    lines: Mutex<HashMap<u64, Line>>,
+    lines: Mutex<Lines>,
     moved: Condvar,
 }
 
 /// A place in a line, left when dropped.
-struct Ticket<'w> {
+pub(crate) struct Ticket<'w> {
     waiters: &'w Waiters,
-    key: u64,
+    line: LineKey,
     place: Arc<Place>,
 }
 
 impl Waiters {
-    fn lines(&self) -> MutexGuard<'_, HashMap<u64, Line>> {
+    fn lines(&self) -> MutexGuard<'_, Lines> {
         self.lines.lock().unwrap_or_else(|e| e.into_inner())
     }
 
-    fn join(&self, key: u64) -> Ticket<'_> {
-        let place = Arc::new(Place::default());
-        self.lines().entry(key).or_default().push_back(place.clone());
-        Ticket { waiters: self, key, place }
+    pub(crate) fn join(&self, line: LineKey, cost: u64) -> Ticket<'_> {
+        let place = Arc::new(Place { cost, waker: Mutex::new(None) });
+        self.lines().entry(line).or_default().push_back(place.clone());
+        Ticket { waiters: self, line, place }
     }
 
-    fn is_empty(&self, key: u64) -> bool {
-        !self.lines().contains_key(&key)
+    /// The first of these lines in which somebody stands.
+    pub(crate) fn busy(&self, mut of: impl Iterator<Item = LineKey>) -> Option<LineKey> {
+        let lines = self.lines();
+        of.find(|line| lines.contains_key(line))
     }
 }
 
 impl Ticket<'_> {
-    fn is_first_in(&self, lines: &HashMap<u64, Line>) -> bool {
-        let first = lines.get(&self.key).and_then(VecDeque::front);
+    pub(crate) fn line(&self) -> LineKey {
+        self.line
+    }
+
+    fn is_first_in(&self, lines: &Lines) -> bool {
+        let first = lines.get(&self.line).and_then(VecDeque::front);
         first.is_some_and(|first| Arc::ptr_eq(first, &self.place))
     }
 
-    fn is_first(&self) -> bool {
+    pub(crate) fn is_first(&self) -> bool {
         self.is_first_in(&self.waiters.lines())
     }
 
-    /// Blocks until it is first, or for `most`.
-    fn wait_turn(&self, most: Duration) {
+    /// What the first of its line waits for.
+    pub(crate) fn cost_of_first(&self) -> u64 {
         let lines = self.waiters.lines();
-        let waiting = |lines: &mut HashMap<u64, Line>| !self.is_first_in(lines);
+        lines.get(&self.line).and_then(VecDeque::front).map_or(0, |first| first.cost)
+    }
+
+    /// Blocks until it is first, or for `most`.
+    pub(crate) fn wait_turn(&self, most: Duration) {
+        let lines = self.waiters.lines();
+        let waiting = |lines: &mut Lines| !self.is_first_in(lines);
         drop(self.waiters.moved.wait_timeout_while(lines, most, waiting));
     }
 
     /// Resolves when it is first, or with `sleep`.
-    async fn turn(&self, sleep: impl Future<Output = ()>) {
+    pub(crate) async fn turn(&self, sleep: impl Future<Output = ()>) {
         let mut sleep = pin!(sleep);
         poll_fn(|cx| {
-            *self.place.waker.lock().unwrap_or_else(|e| e.into_inner()) = Some(cx.waker().clone());
+            // Before looking: who leaves after the look finds the waker.
+            drop(self.place.swap(Some(cx.waker().clone())));
             match self.is_first() {
                 true => Poll::Ready(()),
                 false => sleep.as_mut().poll(cx),
@@ -89,186 +111,27 @@ impl Ticket<'_> {
         })
         .await;
     }
+
+    /// Leaves the line, and gives who is first in it then.
+    fn leave(&self) -> Option<Arc<Place>> {
+        let mut lines = self.waiters.lines();
+        let line = lines.get_mut(&self.line)?;
+        line.retain(|place| !Arc::ptr_eq(place, &self.place));
+        let first = line.front().cloned();
+        if first.is_none() {
+            lines.remove(&self.line);
+        }
+        first
+    }
 }
 
 impl Drop for Ticket<'_> {
     fn drop(&mut self) {
-        let mut lines = self.waiters.lines();
-        let mut next = None;
-        if let Some(line) = lines.get_mut(&self.key) {
-            line.retain(|place| !Arc::ptr_eq(place, &self.place));
-            next = line.front().cloned();
-        }
-        if next.is_none() {
-            lines.remove(&self.key);
-        }
-        drop(lines);
+        let first = self.leave();
         self.waiters.moved.notify_all();
-        if let Some(next) = next
-            && let Some(waker) = next.waker.lock().unwrap_or_else(|e| e.into_inner()).take()
-        {
+        let waker = first.and_then(|first| first.swap(None));
+        if let Some(waker) = waker {
             waker.wake();
         }
-    }
-}
-
-/// What one who waits does next.
-enum Next {
-    Done(Box<Decision>),
-    /// It is first: try again after this.
-    Sleep(Duration),
-    /// It is not: wait for its turn, but no longer than this.
-    Turn(Duration),
-}
-
-/// One who waits, and until when.
-struct Waiting<'r, 'c> {
-    rule: &'r Rule,
-    call: Call<'c>,
-    cost: u64,
-    clock: Clock,
-    /// Nanoseconds, by the rule's clock.
-    deadline: Option<u64>,
-    key: u64,
-}
-
-impl<'r, 'c> Waiting<'r, 'c> {
-    fn new(
-        rule: &'r Rule,
-        call: Call<'c>,
-        cost: u64,
-        timeout: Option<Duration>,
-    ) -> Result<Self, Error> {
-        let snapshot = rule.state.snapshot()?;
-        let key = {
-            let (subject, _) = snapshot.subject(&call)?;
-            snapshot.whole_hash(&subject).as_u64()
-        };
-        let clock = snapshot.tables.clock().clone();
-        let end = |timeout: Duration| clock.now().saturating_add(crate::variant::nanos(timeout));
-        let deadline = timeout.map(end);
-        Ok(Waiting { rule, call, cost, clock, deadline, key })
-    }
-
-    /// An attempt without standing in line, if there is none.
-    fn at_once(&self) -> Result<Option<Decision>, Error> {
-        if !self.rule.state.waiters.is_empty(self.key) {
-            return Ok(None);
-        }
-        let decision = self.rule.attempt(&self.call, self.cost)?;
-        Ok((decision.allowed || self.is_hopeless(&decision)).then_some(decision))
-    }
-
-    fn left(&self) -> Option<Duration> {
-        let left = |deadline: u64| Duration::from_nanos(deadline.saturating_sub(self.clock.now()));
-        self.deadline.map(left)
-    }
-
-    /// Whether waiting for what a decision says would take too long.
-    fn is_hopeless(&self, decision: &Decision) -> bool {
-        match (decision.retry_after, self.left()) {
-            (None, _) => true,
-            (Some(wait), Some(left)) => wait > left,
-            (Some(_), None) => false,
-        }
-    }
-
-    fn nap(&self, wait: Duration) -> Duration {
-        match self.clock {
-            Clock::System => wait,
-            Clock::Manual(_) => wait.min(MANUAL_NAP),
-        }
-    }
-
-    fn next(&self, ticket: &Ticket<'_>) -> Result<Next, Error> {
-        let over = self.left().is_some_and(|left| left.is_zero());
-        let first = ticket.is_first();
-        if !first && !over {
-            let foreseen = self.rule.peek(self.call, self.cost)?;
-            if !foreseen.allowed && self.is_hopeless(&foreseen) {
-                return Ok(Next::Done(foreseen.into()));
-            }
-            return Ok(Next::Turn(self.nap(self.left().unwrap_or(Duration::from_secs(3600)))));
-        }
-        let decision = self.rule.attempt(&self.call, self.cost)?;
-        if decision.allowed || over || self.is_hopeless(&decision) {
-            return Ok(Next::Done(decision.into()));
-        }
-        Ok(Next::Sleep(self.nap(decision.retry_after.unwrap_or_default())))
-    }
-}
-
-impl Rule {
-    /// Blocks until a hit is allowed, and spends it. Says no at once if it can't be in time. Waiting
-    /// counts as no denial.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// let limiter = tidegate::Limiter::new("1000/s burst 1").unwrap();
-    /// assert!((0..5).all(|_| limiter.wait("alice", 1, None).unwrap().allowed));
-    /// let limiter = tidegate::Limiter::new("1/h").unwrap();
-    /// assert!(limiter.wait("alice", 1, None).unwrap().allowed);
-    /// assert!(!limiter.wait("alice", 1, Some(Duration::from_secs(5))).unwrap().allowed); // at once
-    /// ```
-    ///
-    /// # Errors
-    /// As [`Rule::hit`].
-    pub fn wait<'a>(
-        &self,
-        call: impl Into<Call<'a>>,
-        cost: u64,
-        timeout: Option<Duration>,
-    ) -> Result<Decision, Error> {
-        let waiting = Waiting::new(self, call.into(), cost, timeout)?;
-        if let Some(decision) = waiting.at_once()? {
-            return Ok(decision);
-        }
-        let ticket = self.state.waiters.join(waiting.key);
-        loop {
-            match waiting.next(&ticket)? {
-                Next::Done(decision) => return Ok(*decision),
-                Next::Sleep(wait) => std::thread::sleep(wait),
-                Next::Turn(most) => ticket.wait_turn(most),
-            }
-        }
-    }
-
-    /// As [`Rule::wait`] for tasks: `sleep` is the runtime's. Dropping the future spends nothing.
-    ///
-    /// # Errors
-    /// As [`Rule::hit`].
-    pub async fn acquire_with<'a, F: Future<Output = ()>>(
-        &self,
-        call: impl Into<Call<'a>>,
-        cost: u64,
-        timeout: Option<Duration>,
-        sleep: impl Fn(Duration) -> F,
-    ) -> Result<Decision, Error> {
-        let waiting = Waiting::new(self, call.into(), cost, timeout)?;
-        if let Some(decision) = waiting.at_once()? {
-            return Ok(decision);
-        }
-        let ticket = self.state.waiters.join(waiting.key);
-        loop {
-            match waiting.next(&ticket)? {
-                Next::Done(decision) => return Ok(*decision),
-                Next::Sleep(wait) => sleep(wait).await,
-                Next::Turn(most) => ticket.turn(sleep(most)).await,
-            }
-        }
-    }
-
-    /// As [`Rule::acquire_with`] on tokio.
-    ///
-    /// # Errors
-    /// As [`Rule::hit`].
-    #[cfg(feature = "tokio")]
-    pub async fn acquire<'a>(
-        &self,
-        call: impl Into<Call<'a>>,
-        cost: u64,
-        timeout: Option<Duration>,
-    ) -> Result<Decision, Error> {
-        self.acquire_with(call, cost, timeout, tokio::time::sleep).await
     }
 }

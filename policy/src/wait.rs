@@ -1,0 +1,315 @@
+//! Waiting until a hit is allowed.
+//!
+//! There is no thread for it: whose turn it is tries, and sleeps for as long as it is told, the rest
+//! wait for their turn.
+
+use std::future::Future;
+use std::time::Duration;
+
+use tidegate_core::Clock;
+
+use crate::call::Call;
+use crate::config::Mode;
+use crate::decision::{Decision, Reason};
+use crate::error::Error;
+use crate::plan::MOST_GROUPS;
+use crate::rule::Rule;
+use crate::waiters::{LineKey, Ticket, WHOLE_KEY, Waiters};
+
+/// How long those sleep at most who wait by a clock that is moved by hand.
+const MANUAL_NAP: Duration = Duration::from_millis(1);
+
+/// How long others sleep at most before they look again: the limiter may have been closed, the key
+/// reset, refunded or judged by other limits, by another process too.
+const LONGEST_NAP: Duration = Duration::from_secs(1);
+
+/// How long one who is not first waits at most for a turn that it is woken for.
+const LONGEST_TURN: Duration = Duration::from_secs(3600);
+
+/// What one who waits does next.
+enum Next {
+    Done(Box<Decision>),
+    /// It is first: try again after this.
+    Sleep(Duration),
+    /// It is not: wait for its turn, but no longer than this.
+    Turn(Duration),
+}
+
+/// Where one who waits stands.
+struct Places<'r> {
+    waiters: &'r Waiters,
+    cost: u64,
+    own: Ticket<'r>,
+    /// In the line of a limit that other keys share. Taken only by the first of the key's own line.
+    wide: Option<Ticket<'r>>,
+}
+
+impl<'r> Places<'r> {
+    /// The place whose turn it waits for.
+    fn last(&self) -> &Ticket<'r> {
+        self.wide.as_ref().unwrap_or(&self.own)
+    }
+
+    /// Stands in this wider line and in no other.
+    fn move_to(&mut self, line: Option<LineKey>) {
+        if self.wide.as_ref().map(Ticket::line) != line {
+            self.wide = None;
+            self.wide = line.map(|line| self.waiters.join(line, self.cost));
+        }
+    }
+}
+
+/// One who waits, and until when.
+struct Waiting<'r, 'c> {
+    rule: &'r Rule,
+    call: Call<'c>,
+    cost: u64,
+    clock: Clock,
+    /// Nanoseconds, by the rule's clock.
+    deadline: Option<u64>,
+    own: LineKey,
+    /// For each group of limits its line, if other keys share it.
+    wide: [Option<LineKey>; MOST_GROUPS],
+    /// For each limit its group.
+    groups: Vec<usize>,
+}
+
+impl<'r, 'c> Waiting<'r, 'c> {
+    fn new(
+        rule: &'r Rule,
+        call: Call<'c>,
+        cost: u64,
+        timeout: Option<Duration>,
+    ) -> Result<Self, Error> {
+        let snapshot = rule.state.snapshot()?;
+        let (plan, clock) = (snapshot.plan(), snapshot.tables.clock().clone());
+        let (own, hashes) = {
+            let (subject, _) = snapshot.subject(&call)?;
+            (snapshot.whole_hash(&subject).as_u64(), snapshot.hashes(&subject))
+        };
+        let mut wide = [None; MOST_GROUPS];
+        for (index, group) in plan.groups.iter().enumerate() {
+            let shared = hashes[index].filter(|_| !plan.is_whole(&group.scope));
+            wide[index] = shared.map(|hash| (index, hash.as_u64()));
+        }
+        let end = |timeout: Duration| clock.now().saturating_add(crate::variant::nanos(timeout));
+        let deadline = timeout.map(end);
+        let groups = plan.places.iter().map(|(group, _)| *group).collect();
+        Ok(Waiting { rule, call, cost, clock, deadline, own: (WHOLE_KEY, own), wide, groups })
+    }
+
+    fn waiters(&self) -> &'r Waiters {
+        &self.rule.state.waiters
+    }
+
+    fn foresee(&self, cost: u64) -> Result<Decision, Error> {
+        self.rule.foresee(&self.call, cost)
+    }
+
+    /// Whether a call competes with those who wait: one that spends nothing, or is never denied, does not.
+    fn takes_turns(&self, foreseen: &Decision) -> bool {
+        let enforced = foreseen.variant.effective.mode == Mode::Enforce;
+        self.cost > 0 && enforced && foreseen.reason != Some(Reason::Exempt)
+    }
+
+    /// An attempt without standing in line, if there is none.
+    fn at_once(&self) -> Result<Option<Decision>, Error> {
+        let lines = self.wide.iter().copied().flatten().chain([self.own]);
+        if self.waiters().busy(lines).is_some() && self.takes_turns(&self.foresee(self.cost)?) {
+            return Ok(None);
+        }
+        let decision = self.rule.attempt(&self.call, self.cost)?;
+        Ok((decision.allowed || self.is_hopeless(&decision)).then_some(decision))
+    }
+
+    fn stand_in_line(&self) -> Places<'r> {
+        let waiters = self.waiters();
+        Places { waiters, cost: self.cost, own: waiters.join(self.own, self.cost), wide: None }
+    }
+
+    fn left(&self) -> Option<Duration> {
+        let left = |deadline: u64| Duration::from_nanos(deadline.saturating_sub(self.clock.now()));
+        self.deadline.map(left)
+    }
+
+    fn is_over(&self) -> bool {
+        self.left().is_some_and(|left| left.is_zero())
+    }
+
+    /// Whether waiting for what a decision says would take too long.
+    fn is_hopeless(&self, decision: &Decision) -> bool {
+        match (decision.retry_after, self.left()) {
+            (None, _) => true,
+            (Some(wait), Some(left)) => wait > left,
+            (Some(_), None) => false,
+        }
+    }
+
+    fn nap(&self, wait: Duration, most: Duration) -> Duration {
+        match self.clock {
+            Clock::System => wait.min(most),
+            Clock::Manual(_) => wait.min(MANUAL_NAP),
+        }
+    }
+
+    /// The line of the limit that denies, if other keys share it.
+    fn line_of(&self, decision: &Decision) -> Option<LineKey> {
+        let Some(Reason::Limit(index)) = decision.reason else { return None };
+        self.groups.get(index).and_then(|&group| self.wide[group])
+    }
+
+    fn next(&self, places: &mut Places<'r>) -> Result<Next, Error> {
+        if places.last().is_first() && places.wide.is_none() {
+            self.join_a_busy_line(places)?;
+        }
+        if !places.last().is_first()
+            && let Some(next) = self.stand_by(places)?
+        {
+            return Ok(next);
+        }
+        let over = self.is_over();
+        let decision = self.rule.attempt(&self.call, self.cost)?;
+        if decision.allowed || over || self.is_hopeless(&decision) {
+            return Ok(Next::Done(decision.into()));
+        }
+        places.move_to(self.line_of(&decision));
+        let wait = decision.retry_after.unwrap_or_default();
+        Ok(match places.last().is_first() {
+            true => Next::Sleep(self.nap(wait, LONGEST_NAP)),
+            false => Next::Turn(Duration::ZERO),
+        })
+    }
+
+    /// Lets those of other keys go first who wait for a limit that this one needs too, unless it has
+    /// to wait for its own anyway.
+    fn join_a_busy_line(&self, places: &mut Places<'r>) -> Result<(), Error> {
+        let Some(busy) = self.waiters().busy(self.wide.iter().copied().flatten()) else {
+            return Ok(());
+        };
+        let foreseen = self.foresee(self.cost)?;
+        if foreseen.allowed && self.takes_turns(&foreseen) {
+            places.move_to(Some(busy));
+        }
+        Ok(())
+    }
+
+    /// What one does who is not first; nothing if its turn does not matter any more.
+    fn stand_by(&self, places: &Places<'r>) -> Result<Option<Next>, Error> {
+        let over = self.is_over();
+        let foreseen = self.foresee(self.cost)?;
+        if !self.takes_turns(&foreseen) {
+            return Ok(None);
+        }
+        // Even with nothing to lose, nobody takes what the first is waiting for: a stream of hasty ones
+        // would starve it.
+        Ok(Some(match foreseen.allowed {
+            true if over => Next::Done(self.refusal(places)?.into()),
+            false if over || self.is_hopeless(&foreseen) => Next::Done(foreseen.into()),
+            _ => Next::Turn(self.nap(self.left().unwrap_or(LONGEST_TURN), LONGEST_TURN)),
+        }))
+    }
+
+    /// A no to one whose time is up while another is first: what that one waits for.
+    fn refusal(&self, places: &Places<'r>) -> Result<Decision, Error> {
+        let decision = self.foresee(places.last().cost_of_first())?;
+        match decision.allowed || decision.retry_after.is_none() {
+            // The first is about to go, or it is judged by other numbers.
+            true => Ok(self.foresee(0)?.out_of_turn()),
+            false => Ok(decision),
+        }
+    }
+}
+
+impl Rule {
+    /// Blocks until a hit is allowed, and spends it. Says no at once if it can't be in time. Waiting
+    /// counts as no denial.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// let limiter = tidegate::Limiter::new("1000/s burst 1").unwrap();
+    /// assert!((0..5).all(|_| limiter.wait("alice", 1, None).unwrap().allowed));
+    /// let limiter = tidegate::Limiter::new("1/h").unwrap();
+    /// assert!(limiter.wait("alice", 1, None).unwrap().allowed);
+    /// assert!(!limiter.wait("alice", 1, Some(Duration::from_secs(5))).unwrap().allowed); // at once
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Rule::hit`].
+    pub fn wait<'a>(
+        &self,
+        call: impl Into<Call<'a>>,
+        cost: u64,
+        timeout: Option<Duration>,
+    ) -> Result<Decision, Error> {
+        let waiting = Waiting::new(self, call.into(), cost, timeout)?;
+        if let Some(decision) = waiting.at_once()? {
+            return Ok(decision);
+        }
+        let mut places = waiting.stand_in_line();
+        loop {
+            match waiting.next(&mut places)? {
+                Next::Done(decision) => return Ok(*decision),
+                Next::Sleep(wait) => std::thread::sleep(wait),
+                Next::Turn(most) => places.last().wait_turn(most),
+            }
+        }
+    }
+
+    /// As [`Rule::wait`] for tasks: `sleep` is the runtime's. Dropping the future spends nothing.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() {
+    /// let limiter = tidegate::Limiter::new("1000/s burst 1").unwrap();
+    /// let rule = limiter.rule("default").unwrap();
+    /// assert!(rule.acquire_with("alice", 1, None, tokio::time::sleep).await.unwrap().allowed);
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Rule::hit`].
+    pub async fn acquire_with<'a, F: Future<Output = ()>>(
+        &self,
+        call: impl Into<Call<'a>>,
+        cost: u64,
+        timeout: Option<Duration>,
+        sleep: impl Fn(Duration) -> F,
+    ) -> Result<Decision, Error> {
+        let waiting = Waiting::new(self, call.into(), cost, timeout)?;
+        if let Some(decision) = waiting.at_once()? {
+            return Ok(decision);
+        }
+        let mut places = waiting.stand_in_line();
+        loop {
+            match waiting.next(&mut places)? {
+                Next::Done(decision) => return Ok(*decision),
+                Next::Sleep(wait) => sleep(wait).await,
+                Next::Turn(most) => places.last().turn(sleep(most)).await,
+            }
+        }
+    }
+
+    /// As [`Rule::acquire_with`] on tokio.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() {
+    /// let limiter = tidegate::Limiter::new("1/h").unwrap();
+    /// let rule = limiter.rule("default").unwrap();
+    /// assert!(rule.acquire("alice", 1, None).await.unwrap().allowed);
+    /// let late = rule.acquire("alice", 1, Some(Duration::from_secs(5))).await.unwrap(); // at once
+    /// assert!(!late.allowed);
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Rule::hit`].
+    #[cfg(feature = "tokio")]
+    pub async fn acquire<'a>(
+        &self,
+        call: impl Into<Call<'a>>,
+        cost: u64,
+        timeout: Option<Duration>,
+    ) -> Result<Decision, Error> {
+        self.acquire_with(call, cost, timeout, tokio::time::sleep).await
+    }
+}

@@ -1,0 +1,456 @@
+//! Waiting until a hit is allowed, by a clock that is moved by hand and tasks that are polled by hand.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use tidegate::{Call, Code, Decision, Error, Limiter, ManualClock, Options, Rule};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+type Answer = Result<Decision, Error>;
+
+/// A sleep that is over when it is polled again: each poll of one who is first is an attempt.
+async fn until_polled(_: Duration) {
+    let mut polled = false;
+    std::future::poll_fn(|_| match std::mem::replace(&mut polled, true) {
+        true => Poll::Ready(()),
+        false => Poll::Pending,
+    })
+    .await;
+}
+
+/// One who waits, polled by hand.
+struct Task<'r>(Pin<Box<dyn Future<Output = Answer> + Send + 'r>>);
+
+impl<'r> Task<'r> {
+    fn new(rule: &'r Rule, call: impl Into<Call<'r>>, cost: u64) -> Task<'r> {
+        Task::until(rule, call, cost, None)
+    }
+
+    fn until(
+        rule: &'r Rule,
+        call: impl Into<Call<'r>>,
+        cost: u64,
+        timeout: Option<Duration>,
+    ) -> Task<'r> {
+        let call = call.into();
+        Task(Box::pin(rule.acquire_with(call, cost, timeout, until_polled)))
+    }
+
+    fn poll(&mut self) -> Option<Decision> {
+        match self.0.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(answer) => Some(answer.unwrap()),
+            Poll::Pending => None,
+        }
+    }
+
+    fn waits(&mut self) -> bool {
+        self.poll().is_none()
+    }
+
+    fn passes(&mut self) -> bool {
+        self.poll().is_some_and(|decision| decision.allowed)
+    }
+}
+
+/// A rule and its clock.
+fn rule(policy: Value) -> (Rule, ManualClock) {
+    let clock = ManualClock::new(Duration::ZERO, Duration::ZERO);
+    let policy = json!({"version": 1, "rules": {"default": policy}});
+    let options = Options { clock: clock.clock(), ..Options::default() };
+    let limiter = Limiter::from_policy_with(&policy, options).unwrap();
+    (limiter.rule("default").unwrap(), clock)
+}
+
+/// A token a second and ten at once, of which all are gone.
+fn drained() -> (Rule, ManualClock) {
+    let (rule, clock) = rule(json!({"limits": "60/min burst 10"}));
+    assert!(rule.hit("alice", 10).unwrap().allowed);
+    (rule, clock)
+}
+
+fn left(rule: &Rule, key: &str) -> u64 {
+    rule.peek(key, 0).unwrap().remaining.unwrap()
+}
+
+#[test]
+fn waits_at_least_as_long_as_the_limit_says() {
+    let limiter = Limiter::new("20/s burst 1").unwrap();
+    let start = Instant::now();
+    assert!((0..5).all(|_| limiter.wait("alice", 1, None).unwrap().allowed));
+    assert!(start.elapsed() >= Duration::from_millis(200));
+}
+
+#[test]
+fn says_no_at_once_if_it_cannot_be_in_time() {
+    // The clock stands still: who waits at all waits forever.
+    let (rule, _clock) = drained();
+    let late = rule.wait("alice", 5, Some(Duration::from_millis(4_999))).unwrap();
+    assert!(!late.allowed);
+    assert_eq!(late.retry_after, Some(5 * SECOND));
+    assert!(!rule.wait("alice", 1, Some(Duration::ZERO)).unwrap().allowed);
+    let never = rule.wait("alice", 11, None).unwrap();
+    assert_eq!((never.allowed, never.reason()), (false, Some("cost")));
+    let mut late = Task::until(&rule, "alice", 5, Some(Duration::from_millis(4_999)));
+    assert!(!late.poll().unwrap().allowed);
+}
+
+#[test]
+fn passes_in_the_very_moment_of_its_timeout() {
+    let (rule, clock) = drained();
+    let mut task = Task::until(&rule, "alice", 5, Some(5 * SECOND));
+    assert!(task.waits());
+    clock.advance(5 * SECOND);
+    assert!(task.passes());
+}
+
+#[test]
+fn one_who_is_not_first_says_no_when_its_time_is_up() {
+    let (rule, clock) = drained();
+    let (mut first, mut second) =
+        (Task::new(&rule, "alice", 5), Task::until(&rule, "alice", 1, Some(2 * SECOND)));
+    assert!(first.waits() && second.waits());
+    clock.advance(2 * SECOND);
+    assert!(!second.poll().unwrap().allowed);
+    clock.advance(3 * SECOND);
+    assert!(first.passes());
+}
+
+#[test]
+fn dropping_spends_nothing_and_lets_the_next_go() {
+    let (rule, clock) = drained();
+    let (mut first, mut second) = (Task::new(&rule, "alice", 5), Task::new(&rule, "alice", 2));
+    assert!(first.waits() && second.waits());
+    clock.advance(2 * SECOND);
+    assert!(second.waits(), "its turn has not come");
+    drop(first);
+    assert_eq!(left(&rule, "alice"), 2);
+    assert!(second.passes());
+    assert_eq!(left(&rule, "alice"), 0);
+}
+
+#[test]
+fn large_cost_is_not_starved_by_small_ones() {
+    let (rule, clock) = drained();
+    let mut large = Task::new(&rule, "alice", 10);
+    assert!(large.waits());
+    let mut small = Vec::new();
+    for _ in 0..9 {
+        clock.advance(SECOND);
+        small.push(Task::new(&rule, "alice", 1));
+        assert!(small.iter_mut().all(Task::waits) && large.waits());
+    }
+    clock.advance(SECOND);
+    assert!(large.passes());
+    for task in &mut small {
+        assert!(task.waits(), "nothing is left of what the large one took");
+        clock.advance(SECOND);
+        assert!(task.passes());
+    }
+}
+
+#[test]
+fn large_cost_is_not_starved_by_hasty_ones() {
+    let (rule, clock) = drained();
+    let mut large = Task::new(&rule, "alice", 10);
+    assert!(large.waits());
+    for second in 1..10 {
+        let mut hasty = Task::until(&rule, "alice", 1, Some(SECOND));
+        let _ = hasty.poll();
+        clock.advance(SECOND);
+        let answers = [hasty.poll(), Task::until(&rule, "alice", 1, Some(Duration::ZERO)).poll()];
+        for no in answers.into_iter().flatten() {
+            assert!(!no.allowed);
+            assert_eq!((no.reason(), no.remaining), (Some("60/min"), Some(second)));
+            assert_eq!(no.retry_after, Some((10 - second as u32) * SECOND));
+        }
+    }
+    clock.advance(SECOND);
+    let mut hasty = Task::until(&rule, "alice", 1, Some(Duration::ZERO));
+    let no = hasty.poll().unwrap();
+    assert!(!no.allowed, "there is enough for the first, who has not looked yet");
+    assert_eq!(no.retry_after, Some(Duration::from_millis(1)));
+    assert!(large.passes());
+}
+
+#[test]
+fn large_cost_is_not_starved_by_other_keys_of_a_shared_limit() {
+    let shared = json!({"max": 60, "per": "1m", "burst": 10, "scope": []});
+    let (rule, clock) = rule(json!({"limits": {"all": shared, "each": "1000/min"}}));
+    assert!(rule.hit("zoe", 10).unwrap().allowed);
+    let mut large = Task::new(&rule, "alice", 10);
+    assert!(large.waits());
+    let names: Vec<String> = (0..9).map(|i| format!("bob-{i}")).collect();
+    let mut small = Vec::new();
+    for name in &names {
+        clock.advance(SECOND);
+        small.push(Task::new(&rule, name, 1));
+        assert!(small.iter_mut().all(Task::waits) && large.waits());
+    }
+    clock.advance(SECOND);
+    assert!(large.passes());
+    for task in &mut small {
+        assert!(task.waits());
+        clock.advance(SECOND);
+        assert!(task.passes());
+    }
+}
+
+#[test]
+fn one_who_waits_for_its_own_limit_holds_nobody_up() {
+    let shared = json!({"max": 60, "per": "1m", "burst": 10, "scope": []});
+    let (rule, clock) = rule(json!({"limits": {"all": shared, "each": "1/h"}}));
+    assert!(rule.hit("alice", 1).unwrap().allowed);
+    let mut alice = Task::new(&rule, "alice", 1);
+    assert!(alice.waits());
+    assert!(Task::new(&rule, "bob", 1).passes());
+    // All is gone: those who wait for it stand in line, alice does not.
+    for name in ["c", "d", "e", "f", "g", "h", "i", "j"] {
+        assert!(rule.hit(name, 1).unwrap().allowed);
+    }
+    let (mut kim, mut lee) = (Task::new(&rule, "kim", 1), Task::new(&rule, "lee", 1));
+    assert!(kim.waits() && lee.waits() && alice.waits());
+    clock.advance(SECOND);
+    assert!(alice.waits() && lee.waits() && kim.passes());
+    assert!(lee.waits());
+    clock.advance(SECOND);
+    assert!(alice.waits() && lee.passes());
+    clock.advance(3_600 * SECOND);
+    assert!(alice.passes());
+}
+
+#[test]
+fn waiting_counts_no_denial() {
+    let (rule, clock) = rule(json!({
+        "limits": "60/min burst 1", "cooldown": "60s", "notify": "once",
+        "backoff": {"steps": ["30s"], "quiet": "60s"}, "alert": {"violations": 2, "within": "1h"},
+    }));
+    assert!(rule.hit("alice", 1).unwrap().allowed);
+    let mut task = Task::new(&rule, "alice", 1);
+    assert!((0..20).all(|_| task.waits()));
+    let late = rule.wait("alice", 1, Some(Duration::ZERO)).unwrap();
+    assert_eq!((late.allowed, late.alert, late.notify), (false, false, false));
+    assert_eq!(late.retry_after, Some(SECOND), "no cooldown or step begins, so none is told of");
+    let metrics = rule.metrics().unwrap();
+    assert_eq!((metrics.allowed, metrics.denied, metrics.alerts), (1, vec![], 0));
+    assert!(rule.events(0).unwrap().is_empty() && !rule.is_limited("bob").unwrap());
+    let stats = rule.stats("alice").unwrap().unwrap();
+    assert_eq!((stats.violations, stats.cooldown_left), (0, Duration::ZERO));
+    clock.advance(SECOND);
+    assert!(task.passes());
+    assert_eq!(rule.metrics().unwrap().allowed, 2);
+    let denied = rule.hit("alice", 1).unwrap();
+    assert_eq!((denied.reason(), denied.notify, denied.alert), (Some("60/min"), true, false));
+}
+
+#[test]
+fn one_limits_own_wait_is_all_that_is_waited_for() {
+    let (rule, clock) = rule(json!({"limits": "60/min burst 1", "cooldown": "60s"}));
+    assert!(rule.wait("alice", 1, None).unwrap().allowed);
+    let mut task = Task::until(&rule, "alice", 1, Some(5 * SECOND));
+    assert!(task.waits(), "a second is enough");
+    clock.advance(SECOND);
+    assert!(task.passes());
+}
+
+#[test]
+fn cooldown_that_a_hit_began_is_waited_for() {
+    let (rule, clock) = rule(json!({"limits": "60/min burst 1", "cooldown": "60s"}));
+    assert!(rule.allow("alice").unwrap() && !rule.allow("alice").unwrap());
+    let mut task = Task::new(&rule, "alice", 1);
+    assert!(task.waits());
+    clock.advance(59 * SECOND);
+    assert!(task.waits());
+    clock.advance(SECOND);
+    assert!(task.passes());
+}
+
+#[test]
+fn who_is_never_denied_stands_in_no_line() {
+    let (rule, _clock) = rule(json!({
+        "limits": "60/min burst 1", "exempt": [{"role": "admin"}],
+        "when": [{"match": {"role": "tester"}, "mode": "shadow"}],
+    }));
+    assert!(rule.hit("alice", 1).unwrap().allowed);
+    let mut first = Task::new(&rule, "alice", 1);
+    assert!(first.waits());
+    for role in ["admin", "tester"] {
+        let attributes = [("role", role)];
+        assert!(Task::new(&rule, Call::of("alice").with(&attributes), 1).passes(), "{role}");
+    }
+    assert!(Task::new(&rule, "alice", 0).passes() && Task::new(&rule, "bob", 1).passes());
+    assert!(first.waits());
+}
+
+#[test]
+fn many_waiters_of_a_key_pass_at_the_rate() {
+    const MANY: usize = 8;
+    let (rule, clock) = rule(json!({"limits": "60/min burst 1"}));
+    assert!(rule.hit("alice", 1).unwrap().allowed);
+    let (passed, times) = mpsc::channel();
+    std::thread::scope(|scope| {
+        for _ in 0..MANY {
+            let (rule, clock, passed) = (&rule, &clock, passed.clone());
+            scope.spawn(move || {
+                assert!(rule.wait("alice", 1, None).unwrap().allowed);
+                passed.send(clock.now()).unwrap();
+            });
+        }
+        // The clock moves on only when the one whose second it was has passed.
+        for second in 1..=MANY as u32 {
+            clock.advance(SECOND);
+            assert_eq!(times.recv().unwrap(), second * SECOND);
+        }
+    });
+    assert!(times.try_recv().is_err());
+    assert_eq!(rule.metrics().unwrap().denied, []);
+}
+
+#[test]
+fn closing_ends_the_waiting() {
+    let limiter = Limiter::new("1/h").unwrap();
+    let rule = limiter.rule("default").unwrap();
+    assert!(rule.allow("alice").unwrap());
+    let asked = Mutex::new(Duration::ZERO);
+    let sleep = |wait| {
+        *asked.lock().unwrap() = wait;
+        until_polled(wait)
+    };
+    let mut task = Task(Box::pin(rule.acquire_with("alice", 1, None, sleep)));
+    assert!(task.waits());
+    assert!(*asked.lock().unwrap() <= SECOND, "it looks again before the hour is over");
+    limiter.close();
+    match task.0.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(answer) => assert_eq!(answer.unwrap_err().code(), Code::Closed),
+        Poll::Pending => panic!("it still waits"),
+    }
+}
+
+#[test]
+fn refund_and_reset_are_seen_by_those_who_wait() {
+    let (rule, _clock) = drained();
+    let mut task = Task::new(&rule, "alice", 4);
+    assert!(task.waits());
+    rule.refund("alice", 4).unwrap();
+    assert!(task.passes());
+    let mut task = Task::new(&rule, "alice", 10);
+    assert!(task.waits());
+    rule.reset("alice").unwrap();
+    assert!(task.passes());
+}
+
+#[test]
+fn rule_with_permits_is_an_error() {
+    let (rule, _clock) = rule(json!({"limits": "1 concurrent"}));
+    assert_eq!(rule.wait("alice", 1, None).unwrap_err().code(), Code::Operation);
+}
+
+/// A task that is polled by whoever wakes it, then and there.
+struct Inline {
+    task: Mutex<Option<Task<'static>>>,
+    wakes: AtomicUsize,
+    passed: AtomicUsize,
+}
+
+impl Inline {
+    fn poll(self: &Arc<Self>) {
+        let Some(mut task) = self.task.lock().unwrap().take() else { return };
+        let waker = Waker::from(self.clone());
+        match task.0.as_mut().poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(answer) => {
+                self.passed.fetch_add(answer.unwrap().allowed.into(), Ordering::SeqCst);
+            }
+            Poll::Pending => *self.task.lock().unwrap() = Some(task),
+        }
+    }
+}
+
+impl Wake for Inline {
+    fn wake(self: Arc<Self>) {
+        self.wakes.fetch_add(1, Ordering::SeqCst);
+        self.poll();
+    }
+}
+
+#[test]
+fn next_may_run_on_the_spot_when_it_is_woken() {
+    let (rule, clock) = drained();
+    // It lives as long as the test's process, for the task that must own what it needs.
+    let rule: &'static Rule = Box::leak(Box::new(rule));
+    let mut first = Task::new(rule, "alice", 5);
+    assert!(first.waits());
+    let task = Mutex::new(Some(Task::new(rule, "alice", 1)));
+    let second = Arc::new(Inline { task, wakes: AtomicUsize::new(0), passed: AtomicUsize::new(0) });
+    second.poll();
+    clock.advance(SECOND);
+    // On a thread of its own: what goes wrong here is a deadlock.
+    let (done, is_done) = mpsc::channel();
+    std::thread::spawn(move || {
+        drop(first);
+        done.send(()).unwrap();
+    });
+    is_done.recv_timeout(Duration::from_secs(20)).expect("waking must hold no lock");
+    assert_eq!(second.wakes.load(Ordering::SeqCst), 1);
+    assert_eq!(second.passed.load(Ordering::SeqCst), 1);
+}
+
+#[cfg(feature = "tokio")]
+mod on_tokio {
+    use super::*;
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn many_tasks_pass_no_faster_than_the_rate() {
+        const MANY: u32 = 50;
+        let limiter = Limiter::new("500/s burst 1").unwrap();
+        let rule = limiter.rule("default").unwrap();
+        let start = Instant::now();
+        let tasks: Vec<_> = (0..MANY)
+            .map(|_| {
+                let rule = rule.clone();
+                tokio::spawn(async move { rule.acquire("alice", 1, None).await.unwrap().allowed })
+            })
+            .collect();
+        for task in tasks {
+            assert!(task.await.unwrap());
+        }
+        assert!(start.elapsed() >= (MANY - 1) * Duration::from_millis(2));
+        assert_eq!(rule.metrics().unwrap().denied, []);
+    }
+
+    #[tokio::test]
+    async fn timeout_says_no_at_once() {
+        let (rule, _clock) = drained();
+        assert!(!rule.acquire("alice", 1, Some(SECOND / 2)).await.unwrap().allowed);
+    }
+
+    #[tokio::test]
+    async fn clock_that_another_task_moves_is_followed() {
+        let (rule, clock) = drained();
+        let waiting = tokio::spawn(async move { rule.acquire("alice", 3, Some(5 * SECOND)).await });
+        for _ in 0..3 {
+            tokio::task::yield_now().await;
+            clock.advance(SECOND);
+        }
+        assert!(waiting.await.unwrap().unwrap().allowed);
+    }
+
+    #[tokio::test]
+    async fn aborted_task_spends_nothing() {
+        let (rule, clock) = drained();
+        let waiting = tokio::spawn({
+            let rule = rule.clone();
+            async move { rule.acquire("alice", 3, None).await }
+        });
+        tokio::task::yield_now().await;
+        waiting.abort();
+        assert!(waiting.await.unwrap_err().is_cancelled());
+        clock.advance(3 * SECOND);
+        assert_eq!(left(&rule, "alice"), 3);
+        assert!(rule.acquire("alice", 3, Some(Duration::ZERO)).await.unwrap().allowed);
+    }
+}
