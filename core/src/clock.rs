@@ -1,18 +1,22 @@
 //! Where time comes from. Nothing below the engine reads a clock on its own.
 
-use std::sync::{Arc, LazyLock};
-use std::time::{Duration, Instant, SystemTime};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use crate::sync::{Ordering, PlainU64};
 
 /// The clock of an engine: the host's monotonic time, or one that a test moves by hand.
 #[derive(Clone, Debug, Default)]
 pub enum Clock {
-    /// Monotonic time since the process first asked, in nanoseconds.
+    /// Monotonic time in nanoseconds: on Linux since the host was booted, elsewhere since the process
+    /// first asked.
     #[default]
     System,
     /// Time that only moves when told to.
     Manual(Arc<ManualClock>),
+    /// Time that all processes which map a file agree on.
+    #[cfg(all(target_os = "linux", not(all(test, loom))))]
+    Shared(crate::file::SharedClock),
 }
 
 impl Clock {
@@ -33,8 +37,8 @@ impl Clock {
     /// the end of a day; it may jump.
     pub fn wall(&self) -> Duration {
         match self {
-            Clock::System => SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default(),
             Clock::Manual(hand) => hand.wall(),
+            _ => SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default(),
         }
     }
 
@@ -44,6 +48,8 @@ impl Clock {
         match self {
             Clock::System => system_now(),
             Clock::Manual(hand) => hand.now(),
+            #[cfg(all(target_os = "linux", not(all(test, loom))))]
+            Clock::Shared(clock) => clock.now(),
         }
     }
 
@@ -56,6 +62,8 @@ impl Clock {
         match self {
             Clock::System => kernel_now().max(system_now()),
             Clock::Manual(hand) => hand.now(),
+            #[cfg(all(target_os = "linux", not(all(test, loom))))]
+            Clock::Shared(clock) => clock.now_after_all(),
         }
     }
 }
@@ -159,22 +167,32 @@ impl<'c> Time<'c> {
     }
 }
 
-static START: LazyLock<Instant> = LazyLock::new(Instant::now);
 /// The clock starts here and not at 0, so that a stamp of 0 is always in the past.
 const ORIGIN: u64 = 1_000_000_000;
 
+/// Time since the host was booted, the same for all its processes.
+#[cfg(target_os = "linux")]
+pub(crate) fn kernel_now() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    ORIGIN + now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+/// Time since the process first asked.
+#[cfg(not(target_os = "linux"))]
 fn kernel_now() -> u64 {
+    static START: std::sync::LazyLock<std::time::Instant> =
+        std::sync::LazyLock::new(std::time::Instant::now);
     ORIGIN + START.elapsed().as_nanos() as u64
 }
 
 #[cfg(all(target_arch = "x86_64", target_os = "linux", not(loom)))]
 #[inline]
-fn system_now() -> u64 {
+pub(crate) fn system_now() -> u64 {
     tsc::now()
 }
 
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux", not(loom))))]
-fn system_now() -> u64 {
+pub(crate) fn system_now() -> u64 {
     kernel_now()
 }
 

@@ -6,6 +6,7 @@ use crate::counters::{COUNTS, Count, Counters};
 use crate::hash::Hasher;
 use crate::hit::{Taken, View, Views, bucket_view};
 use crate::limit::{Cell, Hull, Limits};
+use crate::memory::Space;
 use crate::permit::{Permit, Permits};
 use crate::row::{Moved, Row};
 use crate::table::{Found, Full, Hash, Spot, Table, bytes_for};
@@ -136,16 +137,26 @@ impl Engine {
     /// # Errors
     /// If memory for the table can't be had.
     pub fn new(limits: Limits, options: Options) -> Result<Engine, OutOfMemory> {
-        let Options { capacity, on_full, clock, seed } = options;
+        let hasher = Hasher::local(options.seed);
+        Engine::new_in(limits, options, hasher, &Space::Heap)
+    }
+
+    pub(crate) fn new_in(
+        limits: Limits,
+        options: Options,
+        hasher: Hasher,
+        space: &Space,
+    ) -> Result<Engine, OutOfMemory> {
+        let Options { capacity, on_full, clock, .. } = options;
         let error = OutOfMemory { capacity, row_words: limits.row_words() };
-        let table = Table::new(capacity, &limits).ok_or(error)?;
+        let table = Table::new(capacity, &limits, space).ok_or(error)?;
         let lone = limits.lone_bucket().copied();
         Ok(Engine {
             table,
             hull: Hull::new(limits),
             lone,
             clock,
-            hasher: Hasher::local(seed),
+            hasher,
             on_full,
             capacity,
             counters: Counters::new(),

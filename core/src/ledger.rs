@@ -9,6 +9,7 @@
 
 use crate::engine::OutOfMemory;
 use crate::hash::Hasher;
+use crate::memory::Space;
 use crate::row::{Row, Shape, Step, is_busy};
 use crate::table::{Hash, Table, bytes_for};
 
@@ -79,9 +80,17 @@ impl<const W: usize> Ledger<W> {
     /// # Errors
     /// If memory for the table can't be had.
     pub fn new(capacity: usize, seed: u64) -> Result<Ledger<W>, OutOfMemory> {
+        Ledger::new_in(capacity, Hasher::local(Some(seed)), &Space::Heap)
+    }
+
+    pub(crate) fn new_in(
+        capacity: usize,
+        hasher: Hasher,
+        space: &Space,
+    ) -> Result<Ledger<W>, OutOfMemory> {
         let error = OutOfMemory { capacity, row_words: 1 + W };
-        let table = Table::new(capacity, &Notes(&never::<W>)).ok_or(error)?;
-        Ok(Ledger { table, hasher: Hasher::local(Some(seed)) })
+        let table = Table::new(capacity, &Notes(&never::<W>), space).ok_or(error)?;
+        Ok(Ledger { table, hasher })
     }
 
     /// What [`Ledger::bytes`] of such a ledger will be; `None` if that is beyond counting.

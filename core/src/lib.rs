@@ -29,6 +29,8 @@ mod clock;
 mod counter;
 mod counters;
 mod engine;
+#[cfg(all(target_os = "linux", not(all(test, loom))))]
+mod file;
 mod fixed;
 mod hash;
 mod hit;
@@ -54,6 +56,8 @@ pub use engine::{
     Answer, Engine, OnFull, Options, OutOfMemory, Outcome, Part, Together, hit_together,
     peek_together,
 };
+#[cfg(all(target_os = "linux", not(all(test, loom))))]
+pub use file::{FILE_FORMAT, FileError, Host, SharedClock, SharedWord, TableFile, Tables};
 pub use hash::FILE_HASH;
 pub use hit::{View, Views};
 pub use ledger::{IdleNotes, Ledger};

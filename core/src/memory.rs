@@ -12,10 +12,33 @@ pub(crate) const LINE_BYTES: usize = 64;
 pub(crate) const LINE_WORDS: usize = LINE_BYTES / 8;
 
 #[cfg(not(all(test, loom)))]
-pub(crate) use heap::Words;
+pub(crate) use real::Words;
+#[cfg(all(target_os = "linux", not(all(test, loom))))]
+pub(crate) use real::{Mapping, Region};
+
+/// Where a table's words come from.
+#[derive(Debug)]
+pub(crate) enum Space {
+    /// This process alone.
+    Heap,
+    /// A mapped file, from its beginning to its end.
+    #[cfg(all(target_os = "linux", not(all(test, loom))))]
+    Mapped(Region),
+}
+
+impl Space {
+    /// `len` zeroed words, or in a file those that are there. `dense` ones are all touched sooner or later.
+    pub(crate) fn words(&self, len: usize, dense: bool) -> Option<Words> {
+        match self {
+            Space::Heap => Words::zeroed(len, dense),
+            #[cfg(all(target_os = "linux", not(all(test, loom))))]
+            Space::Mapped(region) => region.take(len),
+        }
+    }
+}
 
 #[cfg(not(all(test, loom)))]
-mod heap {
+mod real {
     use super::{AtomicU64, LINE_BYTES};
     use std::ptr::NonNull;
 
@@ -23,12 +46,26 @@ mod heap {
     #[cfg(target_os = "linux")]
     const HUGE: usize = 2 << 20;
 
-    /// A fixed run of zeroed words; of a small table they are touched lazily.
+    /// A fixed run of words, never moved.
     #[derive(Debug)]
     pub(crate) struct Words {
         start: NonNull<AtomicU64>,
         len: usize,
-        /// What was mapped or allocated, which may begin before `start`.
+        _owner: Owner,
+    }
+
+    /// What keeps the words where they are.
+    #[derive(Debug)]
+    #[allow(dead_code, reason = "held to be dropped")]
+    enum Owner {
+        Heap(Heap),
+        #[cfg(target_os = "linux")]
+        File(std::sync::Arc<Mapping>),
+    }
+
+    /// What was mapped or allocated; the words may begin after its base.
+    #[derive(Debug)]
+    struct Heap {
         base: NonNull<u8>,
         bytes: usize,
     }
@@ -40,10 +77,13 @@ mod heap {
 
     impl Words {
         /// `len` zeroed words, or `None` if there is no memory for them.
-        pub(crate) fn zeroed(len: usize) -> Option<Words> {
+        ///
+        /// A large table that is `dense` has its memory at once and in huge pages; others are
+        /// touched as keys come.
+        pub(crate) fn zeroed(len: usize, dense: bool) -> Option<Words> {
             let bytes = len.checked_mul(8)?.max(LINE_BYTES);
-            let (base, start, bytes) = allocate(bytes)?;
-            Some(Words { start: start.cast(), len, base, bytes })
+            let (base, start, bytes) = allocate(bytes, dense)?;
+            Some(Words { start: start.cast(), len, _owner: Owner::Heap(Heap { base, bytes }) })
         }
 
         #[inline]
@@ -70,17 +110,94 @@ mod heap {
         }
     }
 
-    impl Drop for Words {
+    impl Drop for Heap {
         fn drop(&mut self) {
             release(self.base, self.bytes);
         }
     }
 
+    /// A file of words that other processes map too.
+    #[cfg(target_os = "linux")]
+    #[derive(Debug)]
+    pub(crate) struct Mapping {
+        base: NonNull<u8>,
+        bytes: usize,
+    }
+
+    // SAFETY: the words are atomics; the pointer is owned, and unmapped once, on drop.
+    #[cfg(target_os = "linux")]
+    unsafe impl Send for Mapping {}
+    // SAFETY: as above; shared access goes through atomics only.
+    #[cfg(target_os = "linux")]
+    unsafe impl Sync for Mapping {}
+
+    #[cfg(target_os = "linux")]
+    impl Mapping {
+        /// Maps the first `bytes` of a file, which must be that long (a multiple of a page).
+        pub(crate) fn new(file: &std::fs::File, bytes: usize) -> std::io::Result<Mapping> {
+            use rustix::mm::{MapFlags, ProtFlags, mmap};
+            let (rights, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED);
+            // SAFETY: a new mapping, at an address of the kernel's choice.
+            let base = unsafe { mmap(std::ptr::null_mut(), bytes, rights, flags, file, 0) }?;
+            let base = NonNull::new(base.cast()).ok_or(std::io::ErrorKind::OutOfMemory)?;
+            Ok(Mapping { base, bytes })
+        }
+
+        /// All words of the file.
+        pub(crate) fn words(&self) -> &[AtomicU64] {
+            // SAFETY: a mapping begins at a page, is valid for `bytes` until drop, and any bits are
+            // words; this process and all others see them through atomics only. (Whoever truncates
+            // the file ends its users by a signal, which no check can prevent.)
+            unsafe { std::slice::from_raw_parts(self.base.as_ptr().cast(), self.bytes / 8) }
+        }
+
+        /// Writes what has changed to the disk, and waits for it.
+        pub(crate) fn sync(&self) -> std::io::Result<()> {
+            use rustix::mm::{MsyncFlags, msync};
+            // SAFETY: exactly the range that was mapped.
+            unsafe { msync(self.base.as_ptr().cast(), self.bytes, MsyncFlags::SYNC) }?;
+            Ok(())
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    impl Drop for Mapping {
+        fn drop(&mut self) {
+            // SAFETY: exactly what was mapped; who holds words of it holds the mapping too.
+            let _ = unsafe { rustix::mm::munmap(self.base.as_ptr().cast(), self.bytes) };
+        }
+    }
+
+    /// The words of a file, handed out from front to back.
+    #[cfg(target_os = "linux")]
+    #[derive(Debug)]
+    pub(crate) struct Region {
+        mapping: std::sync::Arc<Mapping>,
+        next: std::cell::Cell<usize>,
+    }
+
+    #[cfg(target_os = "linux")]
+    impl Region {
+        /// From word `start` on.
+        pub(crate) fn new(mapping: std::sync::Arc<Mapping>, start: usize) -> Region {
+            Region { mapping, next: std::cell::Cell::new(start) }
+        }
+
+        /// The next `len` words, from a cache line on; `None` if the file has no more.
+        pub(crate) fn take(&self, len: usize) -> Option<Words> {
+            let at = self.next.get();
+            let words = self.mapping.words().get(at..at.checked_add(len)?)?;
+            self.next.set((at + len).next_multiple_of(super::LINE_WORDS));
+            let start = NonNull::from(words).cast();
+            Some(Words { start, len, _owner: Owner::File(self.mapping.clone()) })
+        }
+    }
+
     /// Zero pages straight from the kernel: `alloc_zeroed` with an alignment would touch them all.
     #[cfg(target_os = "linux")]
-    fn allocate(bytes: usize) -> Option<(NonNull<u8>, NonNull<u8>, usize)> {
+    fn allocate(bytes: usize, dense: bool) -> Option<(NonNull<u8>, NonNull<u8>, usize)> {
         use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
-        let huge = bytes >= 2 * HUGE;
+        let huge = dense && bytes >= 2 * HUGE;
         let total = if huge { bytes.checked_add(HUGE)? } else { bytes };
         let (rights, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE);
         // SAFETY: a new anonymous mapping, at an address of the kernel's choice.
@@ -109,7 +226,7 @@ mod heap {
     }
 
     #[cfg(not(target_os = "linux"))]
-    fn allocate(bytes: usize) -> Option<(NonNull<u8>, NonNull<u8>, usize)> {
+    fn allocate(bytes: usize, _dense: bool) -> Option<(NonNull<u8>, NonNull<u8>, usize)> {
         // SAFETY: `bytes` is at least a line, so the layout is not empty.
         let start = NonNull::new(unsafe { std::alloc::alloc_zeroed(layout(bytes)?) })?;
         Some((start, start, bytes))
@@ -131,7 +248,7 @@ pub(crate) struct Words(Box<[AtomicU64]>);
 
 #[cfg(all(test, loom))]
 impl Words {
-    pub(crate) fn zeroed(len: usize) -> Option<Words> {
+    pub(crate) fn zeroed(len: usize, _dense: bool) -> Option<Words> {
         Some(Words((0..len).map(|_| AtomicU64::new(0)).collect()))
     }
     pub(crate) fn prefetch(&self, _index: usize) {}

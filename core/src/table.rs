@@ -17,7 +17,7 @@
 //! by word (each only if still idle), handed to the new key as *pending*, and settled like any claim.
 //! A live key's row is never taken.
 
-use crate::memory::{LINE_WORDS, Words};
+use crate::memory::{LINE_WORDS, Space, Words};
 use crate::row::{KeyWord, Row, Shape, State, step};
 use crate::sync::{AtomicU64, Ordering, fence};
 
@@ -97,7 +97,8 @@ pub(crate) fn bytes_for(capacity: usize, row_words: usize) -> Option<u64> {
     let rows = rows_for(capacity)?;
     let padded = row_words.checked_next_power_of_two()?;
     rows.checked_mul(16 * padded)?;
-    let words = Layout::new(rows, row_words).words() + OVERFLOW_ROWS * row_words;
+    let words = Layout::new(rows, row_words).words().next_multiple_of(LINE_WORDS)
+        + (OVERFLOW_ROWS * row_words).next_multiple_of(LINE_WORDS);
     Some(words as u64 * 8)
 }
 
@@ -135,25 +136,26 @@ pub(crate) struct Table {
 
 impl Table {
     /// A table with room for `capacity` live keys, or `None` without memory.
-    pub(crate) fn new(capacity: usize, limits: &impl Shape) -> Option<Table> {
+    pub(crate) fn new(capacity: usize, limits: &impl Shape, space: &Space) -> Option<Table> {
         let rows = rows_for(capacity)?;
         // Beyond any address space: so that sizes can be multiplied below.
         rows.checked_mul(16 * limits.row_words()).filter(|&bytes| bytes < 1 << 47)?;
-        Table::with_rows(rows, limits)
+        Table::with_rows(rows, limits, space)
     }
 
-    pub(crate) fn with_rows(rows: usize, limits: &impl Shape) -> Option<Table> {
+    pub(crate) fn with_rows(rows: usize, limits: &impl Shape, space: &Space) -> Option<Table> {
         let layout = Layout::new(rows, limits.row_words());
-        let overflow = Words::zeroed(OVERFLOW_ROWS * limits.row_words())?;
+        let words = space.words(layout.words(), limits.row_words() <= LINE_WORDS)?;
+        let overflow = space.words(OVERFLOW_ROWS * limits.row_words(), true)?;
         let table = Table {
-            words: Words::zeroed(layout.words())?,
+            words,
             layout,
             span: SPAN.min(layout.rows),
             overflow,
             overflow_width: limits.row_words(),
         };
         for row in 0..OVERFLOW_ROWS {
-            // ORDERING: Relaxed; nobody else has the table yet.
+            // ORDERING: Relaxed; nobody else has the table yet, or it is there already.
             table.overflow[row * table.overflow_width].store(KeyWord::SHARED.0, Ordering::Relaxed);
         }
         Some(table)
@@ -600,7 +602,7 @@ mod tests {
     #[test]
     fn a_reset_that_slept_leaves_the_rows_new_owner_alone() {
         let limits = Limits::new(&[Limit::bucket(5, Duration::from_secs(1))]).unwrap();
-        let table = Table::with_rows(4, &limits).unwrap();
+        let table = Table::with_rows(4, &limits, &Space::Heap).unwrap();
         let now = 10_000_000_000;
         let (clock, _) = Clock::manual(now);
         let (first, second) = (Hash(77), Hash(78));

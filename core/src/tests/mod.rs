@@ -24,6 +24,7 @@ mod setting {
 
     use crate::clock::{Clock, ManualClock};
     use crate::limit::{Limit, Limits};
+    use crate::memory::Space;
     use crate::table::{Hash, Table};
     use crate::{Engine, Options};
 
@@ -60,7 +61,7 @@ mod setting {
     /// A table of the fewest rows, and the limits of its rows: one line, so every key is at home.
     pub(crate) fn table(stated: &[Limit]) -> Arc<(Table, Limits)> {
         let limits = limits(stated);
-        Arc::new((Table::with_rows(1, &limits).unwrap(), limits))
+        Arc::new((Table::with_rows(1, &limits, &Space::Heap).unwrap(), limits))
     }
 
     /// A key by its fingerprint.
