@@ -33,6 +33,7 @@ mod limiter;
 mod matching;
 mod metrics;
 mod nearest;
+mod parse;
 mod penalty;
 mod plan;
 mod rule;
