@@ -38,6 +38,8 @@ mod penalty;
 mod plan;
 mod rule;
 mod runtime;
+#[cfg(feature = "schema")]
+mod schema;
 mod snapshot;
 mod tables;
 mod variant;
@@ -61,4 +63,6 @@ pub use limiter::{Limiter, ManualClock, Options};
 pub use metrics::{Event, Metrics, NamedCount};
 pub use rule::{LimitUse, Recorded, Rule, Stats};
 pub use runtime::Target;
+#[cfg(feature = "schema")]
+pub use schema::schema;
 pub use tidegate_core::{Algorithm, Clock, OnFull};
