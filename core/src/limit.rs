@@ -359,7 +359,7 @@ fn single(limit: &Limit) -> Result<Option<Cell>, (&'static str, String)> {
             let burst = limit.burst.unwrap_or(max).max(1);
             let reason = || {
                 format!(
-                    "{burst} tokens at {max} in {:?} take longer to fill than a word can tell",
+                    "{burst} tokens at {max} in {:?} take too long to fill; make the burst smaller",
                     limit.per
                 )
             };

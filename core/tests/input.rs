@@ -114,7 +114,7 @@ fn a_burst_that_cannot_be_is_refused() {
     refused(&[Limit::window(5, MINUTE).burst(9)], "limits[0].burst: only a bucket has a burst");
     refused(
         &[Limit::bucket(1, LONGEST).burst(MOST)],
-        "limits[0].burst: 1000000000 tokens at 1 in 31622400s take longer to fill than a word can tell",
+        "limits[0].burst: 1000000000 tokens at 1 in 31622400s take too long to fill; make the burst smaller",
     );
 }
 

@@ -1,13 +1,15 @@
 //! Checks a whole policy, and tells of everything that is wrong with it at once.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use tidegate_core::{Clock, Spent};
+use tidegate_core::{Algorithm, Clock, Spent};
 
 use crate::config::{Match, Policy, RuleConfig};
 use crate::decision::Face;
 use crate::error::{Code, Error, Problem};
-use crate::limit::LimitPatches;
+use crate::file::{NO_RULE, not_an_hour};
+use crate::limit::{LimitPatch, LimitPatches, not_its_period};
 use crate::matching::Matcher;
 use crate::nearest::unknown;
 use crate::plan::Plan;
@@ -66,15 +68,20 @@ fn under(path: &str, problem: Problem) -> Problem {
     Problem { path, ..problem }
 }
 
+const NO_ROOM: &str = "there must be room for one key at least";
+
 fn check_policy(policy: &Policy) -> Vec<Problem> {
     let mut problems = Vec::new();
     let names: Vec<&String> = policy.rules.iter().map(|(name, _)| name).collect();
     if names.is_empty() {
-        problems.push(problem("rules", "there is no rule"));
+        problems.push(problem("rules", NO_RULE));
     }
     for (index, name) in names.iter().enumerate() {
-        if name.is_empty() || names[..index].contains(name) {
-            problems.push(problem(format!("rules.{name}"), "a rule needs a name of its own"));
+        if name.is_empty() {
+            problems.push(problem("rules", "there is a rule without a name"));
+        }
+        if names[..index].contains(name) {
+            problems.push(problem(format!("rules.{name}"), "there are two rules of this name"));
         }
     }
     if let Some(fallback) = policy.fallback.as_ref().filter(|name| !names.contains(name)) {
@@ -90,8 +97,17 @@ fn check_policy(policy: &Policy) -> Vec<Problem> {
             problems.push(problem(path, format!("{name:?} is not a header's name")));
         }
     }
+    if policy.capacity == 0 {
+        problems.push(problem("capacity", NO_ROOM));
+    }
+    if policy.deadline < Duration::from_millis(1) {
+        problems.push(problem("deadline", "a store needs some time to answer: 1ms or more"));
+    }
     if !(policy.share > 0.0 && policy.share <= 1.0) {
-        problems.push(problem("share", format!("{} is not above 0 and at most 1", policy.share)));
+        problems.push(problem(
+            "share",
+            format!("{} is not above 0 and at most 1; 0.5 is half of each limit", policy.share),
+        ));
     }
     problems
 }
@@ -135,8 +151,8 @@ fn check_rule(
         on_full: config.on_full.unwrap_or(policy.on_full),
         plan,
     };
-    if wanted.capacity == 0 {
-        return Err(vec![problem("capacity", "there must be room for one key at least")]);
+    if config.capacity == Some(0) {
+        return Err(vec![problem("capacity", NO_ROOM)]);
     }
     Ok(Built { name: name.to_string(), config: Arc::new(config.clone()), face, wanted, base })
 }
@@ -152,7 +168,7 @@ fn check_whens(
     for (index, when) in config.when.iter().enumerate() {
         let path = format!("when[{index}]");
         let mut found = check_match(&format!("{path}.match"), &when.matches, &config.key);
-        found.extend(check_names(&format!("{path}.limits"), &when.limits, plan));
+        found.extend(check_patches(&format!("{path}.limits"), &when.limits, plan));
         if found.is_empty() && !base_is_wrong {
             match Variant::new(Effective::of(config).changed(when), plan, face) {
                 Ok(variant) => penalties |= variant.has_penalties(),
@@ -164,13 +180,18 @@ fn check_whens(
     if problems.is_empty() { Ok(penalties) } else { Err(problems) }
 }
 
-fn check_names(path: &str, limits: &LimitPatches, plan: &Plan) -> Vec<Problem> {
-    let unknown_name = |(name, _): &&(String, _)| !plan.names.contains(name);
-    limits
-        .iter()
-        .filter(unknown_name)
-        .map(|(name, _)| problem(format!("{path}.{name}"), unknown("limit", name, &plan.names)))
-        .collect()
+/// Whether there are such limits, and whether they have what is to change.
+pub(crate) fn check_patches(path: &str, limits: &LimitPatches, plan: &Plan) -> Vec<Problem> {
+    let wrong = |(name, patch): &(String, LimitPatch)| {
+        let Some(index) = plan.names.iter().position(|known| known == name) else {
+            return Some(problem(format!("{path}.{name}"), unknown("limit", name, &plan.names)));
+        };
+        let permits = plan.algorithms[index] == Algorithm::Concurrent;
+        let field = if permits { "per" } else { "lease" };
+        let stated = if permits { patch.per } else { patch.lease };
+        stated.map(|_| problem(format!("{path}.{name}.{field}"), not_its_period(permits)))
+    };
+    limits.iter().filter_map(wrong).collect()
 }
 
 fn check_match(path: &str, matches: &Match, key: &[String]) -> Vec<Problem> {
@@ -185,7 +206,7 @@ fn check_options(config: &RuleConfig) -> Vec<Problem> {
     }
     if let Some(budget) = &config.budget {
         if budget.reset_hour_utc > 23 {
-            let message = format!("{} is not an hour of the day, 0 to 23", budget.reset_hour_utc);
+            let message = not_an_hour(u64::from(budget.reset_hour_utc));
             problems.push(problem("budget.reset_hour_utc", message));
         }
         if budget.daily > Spent::MOST {
@@ -224,10 +245,13 @@ fn check_memory(policy: &Policy, built: &[Built]) -> Result<(), Error> {
     Err(Error::new(Code::Memory, message))
 }
 
+/// As `memory: 256MB` means it.
+const MB: u64 = 1 << 20;
+
 fn megabytes(bytes: u64) -> String {
     match bytes {
         u64::MAX => "more than can be counted".to_string(),
-        0..1_000_000 => format!("{} bytes", bytes),
-        _ => format!("{:.1} MB", bytes as f64 / 1e6),
+        0..MB => format!("{bytes} bytes"),
+        _ => format!("{:.1} MB", bytes as f64 / MB as f64),
     }
 }

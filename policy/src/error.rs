@@ -1,6 +1,7 @@
 //! What went wrong: a code to act on, and a message that says where and what to do.
 
 use std::fmt;
+use std::path::Path;
 
 /// What kind of mistake an [`Error`] tells of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -87,18 +88,34 @@ struct Inner {
 impl Error {
     #[cold]
     pub(crate) fn new(code: Code, message: impl Into<String>) -> Error {
-        Error(Box::new(Inner { code, message: message.into(), problems: Vec::new() }))
+        let message = shown(message.into(), LONGEST_MESSAGE);
+        Error(Box::new(Inner { code, message, problems: Vec::new() }))
     }
 
     /// All the problems of a policy. There is at least one.
     #[cold]
     pub(crate) fn policy(problems: Vec<Problem>) -> Error {
-        let lines: Vec<String> = problems.iter().map(Problem::to_string).collect();
-        let message = match &*lines {
-            [one] => one.clone(),
-            many => format!("{} problems:\n  {}", many.len(), many.join("\n  ")),
+        let clean = |p: Problem| Problem {
+            path: shown(p.path, LONGEST_PATH),
+            message: shown(p.message, LONGEST_MESSAGE),
+        };
+        let problems: Vec<Problem> = problems.into_iter().map(clean).collect();
+        let message = match &*problems {
+            [one] => one.to_string(),
+            many => list(many),
         };
         Error(Box::new(Inner { code: Code::Policy, message, problems }))
+    }
+
+    /// The same error, with the file that it is about.
+    #[cold]
+    pub(crate) fn in_file(mut self, path: &Path) -> Error {
+        if self.0.code == Code::Closed {
+            return self;
+        }
+        let path = shown(path.display().to_string(), LONGEST_PATH);
+        self.0.message = format!("{path}: {}", self.0.message);
+        self
     }
 
     /// What kind of mistake it is.
@@ -110,6 +127,50 @@ impl Error {
     pub fn problems(&self) -> &[Problem] {
         &self.0.problems
     }
+}
+
+/// Characters of a path and of a message that are shown. What is wrong may quote what a user wrote, and
+/// that may be of any length.
+const LONGEST_PATH: usize = 200;
+const LONGEST_MESSAGE: usize = 400;
+/// Problems that are shown; [`Error::problems`] has them all.
+const MOST_SHOWN: usize = 50;
+
+fn list(problems: &[Problem]) -> String {
+    let mut text = format!("{} problems:", problems.len());
+    for problem in problems.iter().take(MOST_SHOWN) {
+        text += &format!("\n  {problem}");
+    }
+    if let Some(more) = problems.len().checked_sub(MOST_SHOWN).filter(|&more| more > 0) {
+        text += &format!("\n  and {more} more");
+    }
+    text
+}
+
+/// A text that is safe to print: nothing in it moves a cursor or turns the direction of writing, and
+/// the middle of a long one is left out.
+fn shown(text: String, most: usize) -> String {
+    let unsafe_to_print = |c: char| {
+        c.is_control()
+            || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+    };
+    let escaped = match text.contains(unsafe_to_print) {
+        false => text,
+        true => text
+            .chars()
+            .flat_map(|c| match unsafe_to_print(c) {
+                true => c.escape_default().collect::<Vec<_>>(),
+                false => vec![c],
+            })
+            .collect(),
+    };
+    let length = escaped.chars().count();
+    if length <= most {
+        return escaped;
+    }
+    // The start says where, the end what to do.
+    let (start, end) = (escaped.chars().take(most / 2), escaped.chars().skip(length - most / 2));
+    start.chain(['…']).chain(end).collect()
 }
 
 impl fmt::Display for Error {
@@ -125,3 +186,19 @@ impl fmt::Debug for Error {
 }
 
 impl std::error::Error for Error {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_users_wrote_is_shown_on_one_line_and_not_at_length() {
+        assert_eq!(shown("a\u{1b}[2Jb\n\u{202e}c".to_string(), 99), r"a\u{1b}[2Jb\n\u{202e}c");
+        assert_eq!(shown("äöüßäöüß".to_string(), 4), "äö…üß");
+        let problem = Problem { path: "a\n".repeat(200), message: "x".repeat(9999) };
+        let error = Error::policy(vec![problem; 200]);
+        assert!(error.to_string().len() < 50_000 && error.to_string().ends_with("and 150 more"));
+        assert_eq!(error.problems().len(), 200);
+        assert_eq!(error.to_string().lines().count(), 52);
+    }
+}

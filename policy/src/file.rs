@@ -1,10 +1,11 @@
 //! Policy files: YAML or JSON, read into [`Policy`] with every mistake named by its path.
 
+use std::io::Read;
 use std::path::Path;
 use std::time::Duration;
 
 use serde_json::{Map, Value};
-use tidegate_core::OnFull;
+use tidegate_core::{Algorithm, OnFull};
 
 use crate::config::{
     AlertAt, Backoff, BudgetConfig, Classify, HeaderNames, Match, Mode, Notify, OnOutage, Policy,
@@ -12,10 +13,11 @@ use crate::config::{
 };
 use crate::error::{Code, Error, Problem};
 use crate::limit::{
-    ALGORITHMS, DEFAULT_LEASE, Limit, LimitPatch, LimitPatches, parse_algorithm, parse_limit,
-    parse_limits, period,
+    ALGORITHMS, DEFAULT_LEASE, Limit, LimitPatch, LimitPatches, not_its_period, parse_algorithm,
+    parse_limit, parse_limits, period,
 };
 use crate::nearest::unknown;
+use crate::parse::{MOST_TEXT, parse, too_long};
 
 /// Fields of each map that a policy file has; what is not here is a mistake.
 pub(crate) mod fields {
@@ -63,13 +65,13 @@ pub(crate) mod fields {
     pub(crate) const HEADERS: &[&str] = &["limit", "remaining", "reset"];
 }
 
-const NOTIFY: [(&str, Notify); 3] =
+pub(crate) const NOTIFY: [(&str, Notify); 3] =
     [("silent", Notify::Silent), ("once", Notify::Once), ("always", Notify::Always)];
-const MODES: [(&str, Mode); 3] =
+pub(crate) const MODES: [(&str, Mode); 3] =
     [("enforce", Mode::Enforce), ("shadow", Mode::Shadow), ("off", Mode::Off)];
-const ON_FULL: [(&str, OnFull); 3] =
+pub(crate) const ON_FULL: [(&str, OnFull); 3] =
     [("overflow", OnFull::Overflow), ("deny", OnFull::Deny), ("allow", OnFull::Allow)];
-const ON_OUTAGE: [(&str, OnOutage); 3] =
+pub(crate) const ON_OUTAGE: [(&str, OnOutage); 3] =
     [("local", OnOutage::Local), ("allow", OnOutage::Allow), ("deny", OnOutage::Deny)];
 
 impl Policy {
@@ -79,9 +81,8 @@ impl Policy {
     /// If it can't be read, or with all its problems.
     pub fn from_file(path: impl AsRef<Path>) -> Result<Policy, Error> {
         let path = path.as_ref();
-        let text = std::fs::read_to_string(path)
-            .map_err(|error| Error::new(Code::File, format!("{}: {error}", path.display())))?;
-        Policy::from_text(&text)
+        let text = read(path).map_err(|why| Error::new(Code::File, why).in_file(path))?;
+        Policy::from_text(&text).map_err(|error| error.in_file(path))
     }
 
     /// Reads a policy's text, YAML or JSON. `${NAME:-default}` takes environment variables.
@@ -99,7 +100,7 @@ impl Policy {
     /// # Errors
     /// With all its problems.
     pub fn from_text(text: &str) -> Result<Policy, Error> {
-        let mut value = parse(text)?;
+        let mut value = parse(text).map_err(|message| crate::limit::one("", message))?;
         let mut reader = Reader::default();
         reader.substitute("", &mut value);
         reader.policy(&value)
@@ -126,7 +127,7 @@ impl Policy {
 /// With all problems.
 pub fn limit_patches<S: AsRef<str>>(value: &Value, names: &[S]) -> Result<LimitPatches, Error> {
     let mut reader = Reader::default();
-    let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
+    let names: Vec<Known> = names.iter().map(|name| (name.as_ref().to_string(), None)).collect();
     let patches = reader.patches("limits", value, &names);
     reader.finish(patches)
 }
@@ -160,15 +161,17 @@ impl RuleConfig {
     }
 }
 
-fn parse(text: &str) -> Result<Value, Error> {
-    if let Ok(value) = serde_json::from_str(text) {
-        return Ok(value);
+/// The text of a file, or why it can't be had.
+fn read(path: &Path) -> Result<String, String> {
+    let file = std::fs::File::open(path).map_err(|error| error.to_string())?;
+    let mut bytes = Vec::new();
+    // No more than that: some files, such as /dev/zero, have no end.
+    let most = MOST_TEXT as u64 + 1;
+    file.take(most).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
+    if bytes.len() > MOST_TEXT {
+        return Err(too_long());
     }
-    let options = serde_saphyr::options! { strict_booleans: true };
-    serde_saphyr::from_str_with_options(text, options).map_err(|error| {
-        let first = error.to_string();
-        crate::limit::one("", format!("this is neither YAML nor JSON: {}", first.trim()))
-    })
+    String::from_utf8(bytes).map_err(|_| "this is not UTF-8 text".to_string())
 }
 
 /// Replaces `${NAME}` and `${NAME:-default}` in a text by environment variables.
@@ -213,14 +216,40 @@ fn kind(value: &Value) -> &'static str {
     }
 }
 
+/// A limit that may change: its name, and its algorithm where that is known.
+type Known = (String, Option<Algorithm>);
+
+/// A number or a text as it is, the rest by its kind.
+fn seen(value: &Value) -> String {
+    match value {
+        Value::Number(number) => number.to_string(),
+        Value::String(text) => format!("{text:?}"),
+        other => kind(other).to_string(),
+    }
+}
+
+/// A map's field, unless it is blank.
+fn field<'v>(map: &'v Map<String, Value>, name: &str) -> Option<&'v Value> {
+    map.get(name).filter(|value| !value.is_null())
+}
+
+/// What is said of a policy without rules.
+pub(crate) const NO_RULE: &str = "there is no rule; write rules: { NAME: { limits: 20/min } }, say";
+
 /// Reads values, and collects what is wrong on the way.
 #[derive(Default)]
 struct Reader {
     problems: Vec<Problem>,
+    /// Where a variable could not be had.
+    unset: Vec<String>,
 }
 
 impl Reader {
     fn wrong(&mut self, path: &str, message: impl Into<String>) {
+        // Who is told that a variable is not set need not hear that `${NAME}` is no number.
+        if self.unset.iter().any(|unset| unset == path) {
+            return;
+        }
         self.problems.push(Problem { path: path.to_string(), message: message.into() });
     }
 
@@ -241,7 +270,10 @@ impl Reader {
         match value {
             Value::String(text) => match substituted(text, |name| std::env::var(name).ok()) {
                 Ok(done) => *text = done,
-                Err(message) => self.wrong(path, message),
+                Err(message) => {
+                    self.wrong(path, message);
+                    self.unset.push(path.to_string());
+                }
             },
             Value::Array(list) => {
                 for (index, one) in list.iter_mut().enumerate() {
@@ -294,7 +326,10 @@ impl Reader {
                 let each = list.iter().enumerate();
                 each.map(|(index, one)| self.scalar(&format!("{path}[{index}]"), one)).collect()
             }
-            other => self.scalar(path, other).map(|one| vec![one]),
+            Value::Object(_) | Value::Null => {
+                self.expected(path, "text, or a list of texts", value)
+            }
+            one => self.scalar(path, one).map(|one| vec![one]),
         }
     }
 
@@ -305,14 +340,19 @@ impl Reader {
             _ => None,
         };
         if number.is_none() {
-            let shown = match value {
-                Value::Number(number) => number.to_string(),
-                Value::String(text) => format!("{text:?}"),
-                other => kind(other).to_string(),
-            };
-            self.wrong(path, format!("this should be a whole number from 0 on, not {shown}"));
+            let message = format!("this should be a whole number from 0 on, not {}", seen(value));
+            self.wrong(path, message);
         }
         number
+    }
+
+    fn hour(&mut self, path: &str, value: &Value) -> Option<u8> {
+        let hour = self.whole(path, value)?;
+        let within = u8::try_from(hour).ok().filter(|hour| *hour < 24);
+        if within.is_none() {
+            self.wrong(path, not_an_hour(hour));
+        }
+        within
     }
 
     fn fraction(&mut self, path: &str, value: &Value) -> Option<f64> {
@@ -322,7 +362,7 @@ impl Reader {
             _ => None,
         };
         if number.is_none() {
-            return self.expected(path, "a number", value);
+            self.wrong(path, format!("this should be a number such as 0.8, not {}", seen(value)));
         }
         number
     }
@@ -351,21 +391,27 @@ impl Reader {
     fn choice<T: Copy>(&mut self, path: &str, value: &Value, choices: &[(&str, T)]) -> Option<T> {
         // Some YAML writers take `off` for a truth value.
         let text = match value {
-            Value::Bool(false) if choices.iter().any(|(name, _)| *name == "off") => {
-                "off".to_string()
-            }
-            other => self.text(path, other)?,
+            Value::Bool(false) => "off",
+            other => other.as_str().unwrap_or_default(),
         };
         let found = choices.iter().find(|(name, _)| *name == text).map(|(_, choice)| *choice);
         if found.is_none() {
             let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
-            self.wrong(path, format!("this should be {}, not {text:?}", names.join(", ")));
+            self.wrong(
+                path,
+                format!("this should be one of {}, not {}", names.join(", "), seen(value)),
+            );
         }
         found
     }
 
     fn policy(mut self, value: &Value) -> Result<Policy, Error> {
         let mut policy = Policy::default();
+        if !value.is_object() {
+            let message =
+                format!("a policy is a map with `version` and `rules`, not {}", kind(value));
+            return Err(crate::limit::one("", message));
+        }
         if let Some(map) = self.map("", value, fields::POLICY) {
             self.policy_fields(map, &mut policy);
         }
@@ -389,16 +435,25 @@ impl Reader {
         policy.fallback = None;
         if let Err(error) = crate::build::check(&policy, &tidegate_core::Clock::System) {
             self.problems.extend_from_slice(error.problems());
+            if let (Code::Memory, message) = (error.code(), error.to_string()) {
+                self.wrong("memory", message.strip_prefix("memory: ").unwrap_or(&message));
+            }
         }
     }
 
     fn policy_fields(&mut self, map: &Map<String, Value>, policy: &mut Policy) {
-        match map.get("version") {
+        let get = |name: &str| field(map, name);
+        match get("version") {
             Some(version) if version.as_u64() == Some(1) => {}
-            Some(other) => self.wrong("version", format!("this reads version 1, not {other}")),
+            Some(other) => {
+                let message = format!(
+                    "this build reads version 1 only, not {}; write version: 1",
+                    seen(other)
+                );
+                self.wrong("version", message);
+            }
             None => self.wrong("version", "it is missing; write version: 1"),
         }
-        let get = |field: &str| map.get(field).filter(|value| !value.is_null());
         if let Some(store) = get("store").and_then(|v| self.text("store", v)) {
             policy.store = store;
         }
@@ -435,7 +490,7 @@ impl Reader {
             Some(other) => {
                 let _: Option<()> = self.expected("rules", "a map of rules by their names", other);
             }
-            None => self.wrong("rules", "there is no rule"),
+            None => self.wrong("rules", NO_RULE),
         }
     }
 
@@ -460,16 +515,19 @@ impl Reader {
             ("remaining", &mut names.remaining),
             ("reset", &mut names.reset),
         ];
-        for (field, slot) in slots {
-            if let Some(name) = map.get(field).and_then(|v| self.text(&at("headers", field), v)) {
+        for (name, slot) in slots {
+            if let Some(name) = field(map, name).and_then(|v| self.text(&at("headers", name), v)) {
                 *slot = name;
             }
         }
     }
 
     fn rule(&mut self, path: &str, value: &Value) -> Option<RuleConfig> {
+        if !value.is_object() {
+            return self.expected(path, "a map such as { limits: 20/min }", value);
+        }
         let map = self.map(path, value, fields::RULE)?;
-        let get = |field: &str| map.get(field).filter(|value| !value.is_null());
+        let get = |name: &str| field(map, name);
         let of = |field: &str| at(path, field);
         let key = get("key").and_then(|v| self.texts(&of("key"), v));
         let mut rule =
@@ -497,7 +555,8 @@ impl Reader {
         if let Some(exempt) = get("exempt") {
             rule.exempt = self.list(&of("exempt"), exempt, Reader::matching);
         }
-        let names: Vec<&str> = rule.limits.iter().map(|limit| limit.name.as_str()).collect();
+        let of_name = |limit: &Limit| (limit.name.clone(), Some(limit.algorithm));
+        let names: Vec<Known> = rule.limits.iter().map(of_name).collect();
         if let Some(when) = get("when") {
             rule.when =
                 self.list(&of("when"), when, |reader, path, v| reader.when(path, v, &names));
@@ -565,8 +624,11 @@ impl Reader {
                 }
             };
         }
+        if !value.is_object() {
+            return self.expected(path, "text such as 20/min, or a map", value);
+        }
         let map = self.map(path, value, fields::LIMIT)?;
-        let get = |field: &str| map.get(field).filter(|value| !value.is_null());
+        let get = |name: &str| field(map, name);
         let of = |field: &str| at(path, field);
         let algorithm = match get("algorithm") {
             Some(value) => self.choice(&of("algorithm"), value, &ALGORITHMS),
@@ -590,25 +652,23 @@ impl Reader {
             }
         };
         if get(others).is_some() {
-            let message = if permits {
-                "a concurrent limit has a lease instead"
-            } else {
-                "only a concurrent limit has a lease"
-            };
-            self.wrong(&of(others), message);
+            self.wrong(&of(others), not_its_period(permits));
         }
         let burst = get("burst").and_then(|v| self.whole(&of("burst"), v));
         let cooldown = get("cooldown").and_then(|v| self.period(&of("cooldown"), v));
         let scope = get("scope").and_then(|v| self.texts(&of("scope"), v));
         let stated = get("name").and_then(|v| self.text(&of("name"), v));
+        if let (Some(name), Some(_)) = (name, &stated) {
+            self.wrong(&of("name"), format!("this limit is already called {name:?}"));
+        }
         let limit = Limit::new(algorithm?, max?, per?);
         let name = name.map(str::to_string).or(stated).unwrap_or_else(|| limit.name.clone());
         Some(Limit { name, burst, cooldown, scope, ..limit })
     }
 
-    fn when(&mut self, path: &str, value: &Value, names: &[&str]) -> Option<When> {
+    fn when(&mut self, path: &str, value: &Value, names: &[Known]) -> Option<When> {
         let map = self.map(path, value, fields::WHEN)?;
-        let get = |field: &str| map.get(field).filter(|value| !value.is_null());
+        let get = |name: &str| field(map, name);
         let of = |field: &str| at(path, field);
         let matches = match get("match") {
             Some(value) => self.matching(&of("match"), value),
@@ -631,31 +691,49 @@ impl Reader {
         })
     }
 
-    fn patches(&mut self, path: &str, value: &Value, names: &[&str]) -> Option<LimitPatches> {
+    fn patches(&mut self, path: &str, value: &Value, names: &[Known]) -> Option<LimitPatches> {
         match (value, names) {
             (Value::Object(map), _) => {
-                let each = map.iter();
-                let read =
-                    each.map(|(name, one)| Some((name.clone(), self.patch(&at(path, name), one)?)));
-                Some(read.collect::<Vec<_>>().into_iter().flatten().collect())
+                let algorithm = |name: &str| names.iter().find(|known| known.0 == name)?.1;
+                let read: Vec<_> = map
+                    .iter()
+                    .map(|(name, one)| {
+                        Some((name.clone(), self.patch(&at(path, name), one, algorithm(name))?))
+                    })
+                    .collect();
+                Some(read.into_iter().flatten().collect())
             }
-            (Value::String(_), [only]) => Some(vec![(only.to_string(), self.patch(path, value)?)]),
+            (Value::String(_), [(only, algorithm)]) => {
+                Some(vec![(only.clone(), self.patch(path, value, *algorithm)?)])
+            }
             (other, _) => self.expected(path, "a map of changes by the limits' names", other),
         }
     }
 
     /// What changes of one limit: a map of fields, or a text whose numbers are taken.
-    fn patch(&mut self, path: &str, value: &Value) -> Option<LimitPatch> {
+    fn patch(
+        &mut self,
+        path: &str,
+        value: &Value,
+        algorithm: Option<Algorithm>,
+    ) -> Option<LimitPatch> {
         if let Value::String(text) = value {
             return match parse_limit(text) {
+                // A bucket is also what a text means that names none.
+                Ok(limit)
+                    if limit.algorithm != Algorithm::Bucket
+                        && algorithm.is_some_and(|known| known != limit.algorithm) =>
+                {
+                    self.wrong(path, "a limit's algorithm can't change");
+                    None
+                }
                 Ok(limit) => {
-                    let per = Some(limit.per);
-                    Some(LimitPatch {
-                        max: Some(limit.max),
-                        per,
-                        burst: limit.burst,
-                        ..LimitPatch::default()
-                    })
+                    let (max, burst) = (Some(limit.max), limit.burst);
+                    let (per, lease) = match limit.algorithm {
+                        Algorithm::Concurrent => (None, Some(limit.per)),
+                        _ => (Some(limit.per), None),
+                    };
+                    Some(LimitPatch { max, per, burst, lease, cooldown: None })
                 }
                 Err(message) => {
                     self.wrong(path, format!("{text}: {message}"));
@@ -673,7 +751,7 @@ impl Reader {
             };
             self.wrong(&at(path, field), message);
         }
-        let get = |field: &str| map.get(field).filter(|value| !value.is_null());
+        let get = |name: &str| field(map, name);
         let of = |field: &str| at(path, field);
         Some(LimitPatch {
             max: get("max").and_then(|v| self.whole(&of("max"), v)),
@@ -698,29 +776,29 @@ impl Reader {
     fn backoff(&mut self, path: &str, value: &Value) -> Option<Backoff> {
         let map = self.map(path, value, fields::BACKOFF)?;
         let of = |field: &str| at(path, field);
-        let steps = match map.get("steps") {
+        let steps = match field(map, "steps") {
             Some(value) => self.list(&of("steps"), value, Reader::period),
             None => {
                 self.wrong(&of("steps"), "they are missing: write steps: [1s, 2s, 5s], say");
                 Vec::new()
             }
         };
-        let quiet = match map.get("quiet") {
+        let quiet = match field(map, "quiet") {
             Some(value) => self.period(&of("quiet"), value),
             None => {
                 self.wrong(&of("quiet"), "it is missing: after how long does it start over?");
                 None
             }
         };
-        let round = map.get("round").and_then(|v| self.period(&of("round"), v));
-        let enforce = map.get("enforce").and_then(|v| self.truth(&of("enforce"), v));
+        let round = field(map, "round").and_then(|v| self.period(&of("round"), v));
+        let enforce = field(map, "enforce").and_then(|v| self.truth(&of("enforce"), v));
         Some(Backoff { steps, quiet: quiet?, round, enforce: enforce.unwrap_or(false) })
     }
 
     fn alert(&mut self, path: &str, value: &Value) -> Option<AlertAt> {
         let map = self.map(path, value, fields::ALERT)?;
         let of = |field: &str| at(path, field);
-        let (violations, within) = (map.get("violations"), map.get("within"));
+        let (violations, within) = (field(map, "violations"), field(map, "within"));
         if violations.is_none() || within.is_none() {
             self.wrong(
                 path,
@@ -735,34 +813,37 @@ impl Reader {
     fn budget(&mut self, path: &str, value: &Value) -> Option<BudgetConfig> {
         let map = self.map(path, value, fields::BUDGET)?;
         let of = |field: &str| at(path, field);
-        let daily = match map.get("daily") {
+        let daily = match field(map, "daily") {
             Some(value) => self.whole(&of("daily"), value),
             None => {
                 self.wrong(&of("daily"), "it is missing: how much may be spent in a day?");
                 None
             }
         };
-        let hour = map.get("reset_hour_utc").and_then(|v| self.whole(&of("reset_hour_utc"), v));
+        let hour = field(map, "reset_hour_utc").and_then(|v| self.hour(&of("reset_hour_utc"), v));
         Some(BudgetConfig {
-            per_hit: map.get("per_hit").and_then(|v| self.whole(&of("per_hit"), v)),
-            reset_hour_utc: hour.map_or(0, |hour| u8::try_from(hour).unwrap_or(u8::MAX)),
-            unit: map.get("unit").and_then(|v| self.text(&of("unit"), v)),
+            per_hit: field(map, "per_hit").and_then(|v| self.whole(&of("per_hit"), v)),
+            reset_hour_utc: hour.unwrap_or(0),
+            unit: field(map, "unit").and_then(|v| self.text(&of("unit"), v)),
             daily: daily?,
         })
     }
 
     fn classify(&mut self, path: &str, value: &Value) -> Option<Classify> {
         let map = self.map(path, value, fields::CLASSIFY)?;
-        let mut needed = |field: &str| match map.get(field) {
-            Some(value) => self.scalar(&at(path, field), value),
+        let mut needed = |name: &str| match field(map, name) {
+            Some(value) => self.scalar(&at(path, name), value),
             None => {
-                self.wrong(&at(path, field), "it is missing");
+                self.wrong(
+                    &at(path, name),
+                    "it is missing; classify needs from, to, map and default",
+                );
                 None
             }
         };
         let (from, to, default) = (needed("from"), needed("to"), needed("default"));
         let mut pairs = Vec::new();
-        match map.get("map") {
+        match field(map, "map") {
             Some(Value::Object(map)) => {
                 for (value, class) in map {
                     let class = self.scalar(&at(&at(path, "map"), value), class);
@@ -774,6 +855,11 @@ impl Reader {
         }
         Some(Classify { from: from?, to: to?, map: pairs, default: default? })
     }
+}
+
+/// What is said of a number that is not an hour.
+pub(crate) fn not_an_hour(hour: u64) -> String {
+    format!("{hour} is not an hour of the day, 0 to 23")
 }
 
 fn whole_of(number: Option<f64>) -> Option<u64> {

@@ -21,8 +21,12 @@ pub const V6_PREFIX: u8 = 56;
 /// # Errors
 /// If the text is not an address, or the prefix is longer than 128.
 pub fn ip_key(address: &str, v6_prefix: u8) -> Result<String, Error> {
-    let parsed = parse_address(address)
-        .ok_or_else(|| Error::new(Code::Address, format!("{address:?} is not an IP address")))?;
+    let parsed = parse_address(address).ok_or_else(|| {
+        Error::new(
+            Code::Address,
+            format!("{address:?} is not an IP address (without port, brackets or spaces)"),
+        )
+    })?;
     if v6_prefix > 128 {
         return Err(Error::new(
             Code::Address,

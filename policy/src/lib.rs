@@ -33,10 +33,13 @@ mod limiter;
 mod matching;
 mod metrics;
 mod nearest;
+mod parse;
 mod penalty;
 mod plan;
 mod rule;
 mod runtime;
+#[cfg(feature = "schema")]
+mod schema;
 mod snapshot;
 mod tables;
 #[cfg(feature = "tower")]
@@ -63,6 +66,8 @@ pub use limiter::{Limiter, ManualClock, Options};
 pub use metrics::{Event, Metrics, NamedCount};
 pub use rule::{LimitUse, Recorded, Rule, Stats};
 pub use runtime::Target;
+#[cfg(feature = "schema")]
+pub use schema::schema;
 pub use tidegate_core::{Algorithm, Clock, OnFull};
 
 /// The README's example, as pasted.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use tidegate_core::{self as core, Algorithm};
 
 use crate::error::{Error, Problem};
+use crate::nearest::nearest;
 
 /// A permit's lease unless stated.
 pub(crate) const DEFAULT_LEASE: Duration = Duration::from_secs(60);
@@ -231,10 +232,19 @@ pub(crate) fn period(text: &str) -> Result<Duration, String> {
     millis.map(Duration::from_millis).ok_or_else(|| format!("{text} is too long a period"))
 }
 
+/// What is said of a period given to a concurrent limit, or of a lease given to another.
+pub(crate) fn not_its_period(permits: bool) -> &'static str {
+    match permits {
+        true => "a concurrent limit has a lease instead",
+        false => "only a concurrent limit has a lease",
+    }
+}
+
 fn number(text: &str, what: &str) -> Result<u64, String> {
     let whole = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit() || b == b'_');
     let plain = text.replace('_', "");
     match plain.parse() {
+        _ if text.is_empty() => Err(format!("{what} is missing; {FORMS}")),
         Ok(number) if whole => Ok(number),
         Err(_) if whole && !plain.is_empty() => Err(format!("{what} {text} is too large")),
         _ => Err(format!("{what} {text:?} is not a whole number")),
@@ -254,7 +264,7 @@ impl FromStr for Limit {
 /// Reads one limit. What is wrong is said without repeating the text.
 pub(crate) fn parse_limit(text: &str) -> Result<Limit, String> {
     let mut words = text.split_ascii_whitespace();
-    let first = words.next().ok_or_else(|| FORMS.to_string())?;
+    let first = words.next().ok_or_else(|| format!("nothing is written here; {FORMS}"))?;
     let rest: Vec<&str> = words.collect();
     if let ["concurrent", rest @ ..] = &*rest {
         return parse_concurrent(first, rest);
@@ -269,19 +279,29 @@ pub(crate) fn parse_limit(text: &str) -> Result<Limit, String> {
                 let size = words.next().ok_or("burst needs a number after it")?;
                 limit.burst = Some(number(size, "burst")?);
             }
-            ("lease", _) => return Err("only a concurrent limit has a lease".to_string()),
+            ("lease", _) => return Err(not_its_period(false).to_string()),
             (_, Some(Algorithm::Concurrent)) => {
                 return Err(format!("{word:?} can't have a period; {FORMS}"));
             }
             (_, Some(other)) if algorithm.is_none() => algorithm = Some(other),
-            _ => return Err(format!("{word:?} is not expected here; {FORMS}")),
+            _ => return Err(unexpected(word, &["burst", "window", "counter", "fixed", "bucket"])),
         }
     }
     limit.algorithm = algorithm.unwrap_or(Algorithm::Bucket);
     Ok(limit)
 }
 
+fn unexpected(word: &str, known: &[&str]) -> String {
+    match nearest(word, known).filter(|known| *known != word) {
+        Some(near) => format!("{word:?} is not expected here; did you mean {near}?"),
+        None => format!("{word:?} is not expected here; {FORMS}"),
+    }
+}
+
 fn parse_concurrent(count: &str, rest: &[&str]) -> Result<Limit, String> {
+    if let Some((count, _)) = count.split_once('/') {
+        return Err(format!("a concurrent limit has no period; write {count} concurrent"));
+    }
     let limit = Limit {
         name: count.to_string(),
         ..Limit::concurrent(number(count, "the number of permits")?)
@@ -290,7 +310,7 @@ fn parse_concurrent(count: &str, rest: &[&str]) -> Result<Limit, String> {
         [] => Ok(limit),
         ["lease", lease] => Ok(limit.lease(period(lease)?)),
         ["lease"] => Err("lease needs a period after it".to_string()),
-        [word, ..] => Err(format!("{word:?} is not expected here; {FORMS}")),
+        [word, ..] => Err(unexpected(word, &["lease"])),
     }
 }
 

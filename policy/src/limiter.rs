@@ -191,7 +191,8 @@ impl Limiter {
     /// As [`Limiter::from_file`].
     pub fn from_file_with(path: impl AsRef<Path>, options: Options) -> Result<Limiter, Error> {
         let path = path.as_ref();
-        Limiter::make(Policy::from_file(path)?, options, Some(path.to_path_buf()))
+        let policy = Policy::from_file(path)?;
+        Limiter::make(policy, options, Some(path.to_path_buf())).map_err(|e| e.in_file(path))
     }
 
     fn make(policy: Policy, options: Options, source: Option<PathBuf>) -> Result<Limiter, Error> {
@@ -251,7 +252,7 @@ impl Limiter {
             let message = "this limiter was not made from a file; there is nothing to read again";
             return Err(Error::new(Code::Operation, message));
         };
-        self.replace(Policy::from_file(source)?)
+        self.replace(Policy::from_file(source)?).map_err(|error| error.in_file(source))
     }
 
     fn replace(&self, policy: Policy) -> Result<(), Error> {

@@ -90,7 +90,9 @@ impl Plan {
     pub(crate) fn check_limits(&self, limits: &[Limit]) -> Vec<Problem> {
         let beyond = |(limit, &ceiling): (&Limit, &u64)| {
             let exact = matches!(limit.algorithm, Algorithm::Window | Algorithm::Concurrent);
-            (exact && limit.max > ceiling).then(|| Problem {
+            // What no ceiling allows, the engine refuses.
+            let most = tidegate_core::MOST_EXACT;
+            (exact && limit.max > ceiling && limit.max <= most).then(|| Problem {
                 path: format!("limits.{}.max", limit.name),
                 message: format!(
                     "{} is above {ceiling}, the most that this {} has room for; state a larger `ceiling` in the rule",
@@ -107,6 +109,8 @@ impl Plan {
 fn ceiling(limit: &Limit, rule: &RuleConfig) -> u64 {
     let stated = rule.when.iter().flat_map(|when| &when.limits);
     let changed = stated.filter(|(name, _)| *name == limit.name).filter_map(|(_, patch)| patch.max);
+    // One that is too large is told of where it stands, in `when`.
+    let changed = changed.map(|max| max.min(tidegate_core::MOST_EXACT));
     changed.chain([limit.max]).chain(rule.ceiling).max().unwrap_or(limit.max)
 }
 
@@ -141,14 +145,20 @@ fn check_names(limits: &[Limit]) -> Vec<Problem> {
         let name = &limit.name;
         let path = format!("limits.{name}");
         if name.is_empty() || !name.bytes().all(|b| (0x20..0x7f).contains(&b)) {
-            problems.push(problem("limits", format!("{name:?}: a name is printable ASCII")));
+            problems.push(problem(
+                "limits",
+                format!("{name:?}: a name is printable ASCII, and not empty"),
+            ));
         }
         if REASONS.contains(&name.as_str()) {
             let message = "this name is a reason of its own in decisions; choose another";
             problems.push(problem(&path, message));
         }
         if limits[..index].iter().any(|other| other.name == *name) {
-            problems.push(problem(&path, "there are two limits of this name; name one of them"));
+            problems.push(problem(
+                &path,
+                "there are two limits of this name; give one of them another",
+            ));
         }
     }
     problems

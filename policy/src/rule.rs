@@ -722,13 +722,7 @@ fn problem(path: &str, message: impl Into<String>) -> Problem {
 
 /// Names that the rule does not have are mistakes.
 fn check_patches(snapshot: &Snapshot, limits: &LimitPatches) -> Result<(), Error> {
-    let names = &snapshot.face.limits;
-    let unknown = limits.iter().filter(|(name, _)| !names.contains(name));
-    let problems: Vec<Problem> = unknown
-        .map(|(name, _)| {
-            problem(&format!("limits.{name}"), crate::nearest::unknown("limit", name, names))
-        })
-        .collect();
+    let problems = crate::build::check_patches("limits", limits, snapshot.plan());
     if problems.is_empty() { Ok(()) } else { Err(Error::policy(problems)) }
 }
 

@@ -308,8 +308,12 @@ impl Snapshot {
     #[cold]
     fn wrong_key(&self, got: usize, wanted: usize) -> Error {
         let parts = self.config.key[..wanted].join(", ");
+        let made = match self.config.key.get(wanted) {
+            Some(part) => format!("; classify makes {part:?}"),
+            None => String::new(),
+        };
         let message = format!(
-            "rule {:?} has keys of {wanted} {} [{parts}], not of {got}",
+            "rule {:?} has keys of {wanted} {} [{parts}], not of {got}{made}",
             self.face.rule,
             if wanted == 1 { "part" } else { "parts" },
         );

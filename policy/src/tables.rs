@@ -221,6 +221,9 @@ pub(crate) struct Named {
 
 static NAMED: LazyLock<Mutex<HashMap<String, Weak<Named>>>> = LazyLock::new(Mutex::default);
 
+/// What is said of stores that there are not.
+const KINDS: &str = "write memory or memory:NAME";
+
 impl Store {
     /// The store of that name.
     pub(crate) fn open(name: &str) -> Result<Store, Error> {
@@ -232,9 +235,11 @@ impl Store {
                 error("store \"memory:\" has no name; write memory:NAME, or memory".to_string())
             }
             Some((kind @ ("file" | "redis" | "rediss"), _)) => error(format!(
-                "store {name:?}: this build has no {kind} store; use memory or memory:NAME"
+                "store {kind}: this build has no such store; use memory or memory:NAME"
             )),
-            _ => error(format!("{name:?} is not a store; write memory or memory:NAME")),
+            // Not the rest of it: there may be a password.
+            Some((kind, _)) => error(format!("{kind:?} is not a kind of store; {KINDS}")),
+            None => error(format!("{name:?} is not a store; {KINDS}")),
         }
     }
 

@@ -9,7 +9,7 @@ use tidegate_core::{self as core, Algorithm};
 use crate::config::{AlertAt, Backoff, Mode, Notify, RuleConfig, When};
 use crate::decision::Face;
 use crate::error::Problem;
-use crate::limit::{Limit, LimitPatches};
+use crate::limit::{Limit, LimitPatches, period_text};
 use crate::plan::Plan;
 
 /// Parts of one that `warn_at` is kept in.
@@ -144,6 +144,13 @@ impl Variant {
         face: &Arc<Face>,
     ) -> Result<Variant, Vec<Problem>> {
         let mut problems = plan.check_limits(&effective.limits);
+        problems.extend(check_options(&effective));
+        // One by one first, so that each of several is told of.
+        for (limit, ceiling) in effective.limits.iter().zip(&plan.ceilings) {
+            if let Err(error) = core::Limits::new(&[limit.to_core(*ceiling)]) {
+                add(&mut problems, limit, error);
+            }
+        }
         let mut groups = Vec::new();
         for group in &plan.groups {
             let stated: Vec<core::Limit> = group
@@ -155,14 +162,10 @@ impl Variant {
                 Ok(limits) => groups.push(limits),
                 Err(error) => {
                     let limit = &effective.limits[group.limits[error.limit]];
-                    let path = format!("limits.{}.{}", limit.name, error.field);
-                    if !problems.iter().any(|p| p.path == path) {
-                        problems.push(Problem { path, message: error.reason });
-                    }
+                    add(&mut problems, limit, error);
                 }
             }
         }
-        problems.extend(check_options(&effective));
         if !problems.is_empty() {
             return Err(problems);
         }
@@ -217,6 +220,14 @@ impl Variant {
     }
 }
 
+/// Adds what the engine says of a limit, unless its field is known to be wrong.
+fn add(problems: &mut Vec<Problem>, limit: &Limit, error: core::Error) {
+    let path = format!("limits.{}.{}", limit.name, error.field);
+    if !problems.iter().any(|p| p.path == path) {
+        problems.push(Problem { path, message: error.reason });
+    }
+}
+
 fn numbers(limit: &Limit, cooldown: Option<Duration>) -> Numbers {
     let seconds = nanos(limit.per).div_ceil(1_000_000_000).max(1);
     Numbers {
@@ -242,6 +253,14 @@ fn longest_wait(limit: &Limit) -> u64 {
 /// The longest that a penalty may last: stamps tell less than nine years apart.
 const LONGEST: Duration = Duration::from_secs(366 * 86_400);
 
+/// A period as it is written, if it can be; code may ask for less than a millisecond.
+fn exact_text(period: Duration) -> String {
+    match period.subsec_nanos().is_multiple_of(1_000_000) {
+        true => period_text(period),
+        false => format!("{period:?}"),
+    }
+}
+
 fn check_options(effective: &Effective) -> Vec<Problem> {
     let mut problems = Vec::new();
     let mut wrong = |path: &str, message: String| {
@@ -258,7 +277,7 @@ fn check_options(effective: &Effective) -> Vec<Problem> {
     let mut duration = |path: &str, value: Duration, least: Duration| {
         if value < least || value > LONGEST {
             let least = if least.is_zero() { "0" } else { "1 ms" };
-            wrong(path, format!("{value:?} is not within {least} and 366 days"));
+            wrong(path, format!("{} is not within {least} and 366 days", exact_text(value)));
         }
     };
     let millisecond = Duration::from_millis(1);
@@ -266,6 +285,8 @@ fn check_options(effective: &Effective) -> Vec<Problem> {
         duration("cooldown", cooldown, Duration::ZERO);
     }
     for limit in &effective.limits {
+        let field = if limit.algorithm == Algorithm::Concurrent { "lease" } else { "per" };
+        duration(&format!("limits.{}.{field}", limit.name), limit.per, millisecond);
         if let Some(cooldown) = limit.cooldown {
             duration(&format!("limits.{}.cooldown", limit.name), cooldown, Duration::ZERO);
         }
