@@ -147,8 +147,8 @@ impl<'r, 'c> Waiting<'r, 'c> {
 
     fn nap(&self, wait: Duration, most: Duration) -> Duration {
         match self.clock {
-            Clock::System => wait.min(most),
             Clock::Manual(_) => wait.min(MANUAL_NAP),
+            _ => wait.min(most),
         }
     }
 
