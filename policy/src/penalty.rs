@@ -158,9 +158,12 @@ impl Standing {
         let told = ledger.update(hash, PENALTY, &|notes| tables.is_forgotten(notes, now), |note| {
             let penalty = Penalty::from_note(note);
             let dated = if penalty.count() == 0 { penalty.dated(now) } else { penalty };
+            // A cooldown that is over ends one episode, not every one after it.
+            let over = cooldown_left(penalty, variant, now) == 0;
+            let next = if over { dated.cooled() } else { dated };
             match is_told(penalty, variant, now) {
                 true => (note, false),
-                false => (dated.told(true).note(), true),
+                false => (next.told(true).note(), true),
             }
         });
         told.unwrap_or(false)

@@ -1,0 +1,63 @@
+//! What denials lead to where several things come together.
+
+use std::time::Duration;
+
+use tidegate::{
+    Backoff, BudgetConfig, Decision, Limiter, ManualClock, Notify, Options, RuleConfig,
+};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn limiter(rule: RuleConfig) -> (Limiter, ManualClock) {
+    let clock = ManualClock::new(Duration::ZERO, Duration::ZERO);
+    let options = Options { clock: clock.clock(), ..Options::default() };
+    (Limiter::with_rule(rule, options).unwrap(), clock)
+}
+
+fn hit(limiter: &Limiter) -> Decision {
+    limiter.hit("alice", 1).unwrap()
+}
+
+fn told(limiter: &Limiter) -> (Option<String>, bool) {
+    let decision = hit(limiter);
+    (decision.reason().map(str::to_string), decision.notify)
+}
+
+#[test]
+fn an_over_budget_sender_is_told_once_after_a_cooldown_too() {
+    let mut rule = RuleConfig::new("1/s").unwrap();
+    (rule.cooldown, rule.notify) = (Some(2 * SECOND), Notify::Once);
+    rule.budget = Some(BudgetConfig { daily: 5, per_hit: None, reset_hour_utc: 0, unit: None });
+    let (limiter, clock) = limiter(rule);
+    assert!(hit(&limiter).allowed);
+    assert_eq!(told(&limiter), (Some("1/s".into()), true));
+    assert_eq!(told(&limiter), (Some("cooldown".into()), false));
+    clock.advance(3 * SECOND);
+    limiter.spend("alice", 5).unwrap();
+    assert_eq!(
+        told(&limiter),
+        (Some("budget".into()), true),
+        "the cooldown's end ends the episode"
+    );
+    assert_eq!(told(&limiter), (Some("budget".into()), false), "once");
+    clock.advance(SECOND);
+    assert_eq!(told(&limiter), (Some("budget".into()), false), "and once only");
+}
+
+#[test]
+fn an_enforced_wait_goes_on_unchanged_after_a_shorter_cooldown() {
+    let mut rule = RuleConfig::new("1/s").unwrap();
+    (rule.cooldown, rule.notify) = (Some(SECOND), Notify::Once);
+    rule.backoff = Some(Backoff {
+        round: Some(4 * SECOND),
+        enforce: true,
+        ..Backoff::new([5 * SECOND], 60 * SECOND)
+    });
+    let (limiter, clock) = limiter(rule);
+    assert!(hit(&limiter).allowed);
+    assert_eq!(told(&limiter), (Some("1/s".into()), true));
+    clock.advance(2 * SECOND);
+    assert_eq!(told(&limiter), (Some("backoff".into()), true));
+    assert_eq!(told(&limiter), (Some("backoff".into()), false));
+    assert_eq!(hit(&limiter).retry_after, Some(6 * SECOND), "what was announced, rounded, is kept");
+}
