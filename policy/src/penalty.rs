@@ -210,8 +210,9 @@ impl Standing {
             None => return self.foresee(denial, variant, now),
         };
         let wait = denial.wait(variant, penalty.count());
-        if wait != NEVER && variant.backoff.as_ref().is_some_and(|steps| steps.enforce) {
-            let until = Until::new(penalty, now, wait);
+        if variant.backoff.as_ref().is_some_and(|steps| steps.enforce) {
+            // There is nothing to enforce where waiting never helps.
+            let until = Until::new(penalty, now, if wait == NEVER { 0 } else { wait });
             ledger.update_known(hash, UNTIL, |_| (until.note(), ()));
         }
         let alert = variant.alert.and_then(|(violations, within)| {

@@ -61,3 +61,16 @@ fn an_enforced_wait_goes_on_unchanged_after_a_shorter_cooldown() {
     assert_eq!(told(&limiter), (Some("backoff".into()), false));
     assert_eq!(hit(&limiter).retry_after, Some(6 * SECOND), "what was announced, rounded, is kept");
 }
+
+#[test]
+fn nothing_is_enforced_where_waiting_never_helps() {
+    let mut rule = RuleConfig::new("0/s").unwrap();
+    let backoff = Backoff::new([5 * SECOND], 60 * SECOND);
+    rule.backoff = Some(Backoff { enforce: true, ..backoff });
+    let (limiter, _) = limiter(rule);
+    for _ in 0..3 {
+        let denied = hit(&limiter);
+        assert_eq!((denied.reason(), denied.retry_after), (Some("0/s"), None));
+    }
+    assert_eq!(limiter.stats("alice").unwrap().unwrap().violations, 3);
+}
