@@ -194,9 +194,11 @@ fn plain(variant: &Arc<Variant>, reason: Option<Reason>, now: u64) -> Decision {
 }
 
 /// Why a call is refused before its limits are asked, and for how long at least.
-struct Barred {
-    reason: Reason,
-    wait: u64,
+pub(crate) struct Barred {
+    pub(crate) reason: Reason,
+    pub(crate) wait: u64,
+    /// The limit whose cooldown runs.
+    pub(crate) cooling: Option<usize>,
 }
 
 impl Case<'_> {
@@ -225,7 +227,7 @@ impl Case<'_> {
             Answer::Denied => self.deny(&joint, &standing),
             Answer::Cost => self.too_costly(&joint),
             Answer::Full => {
-                let barred = Barred { reason: Reason::Full, wait: NEVER };
+                let barred = Barred { reason: Reason::Full, wait: NEVER, cooling: None };
                 self.refuse(&joint, &barred, &standing)
             }
         };
@@ -258,14 +260,15 @@ impl Case<'_> {
     fn barred(&self, standing: &Standing) -> Option<Barred> {
         let waiting = standing.cooldown_left.max(standing.enforced_left);
         if let Some(wait) = self.budget_wait() {
-            return Some(Barred { reason: Reason::Budget, wait: wait.max(waiting) });
+            let wait = wait.max(waiting);
+            return Some(Barred { reason: Reason::Budget, wait, cooling: None });
         }
         let reason = match (standing.cooldown_left, standing.enforced_left) {
             (0, 0) => return None,
             (0, _) => Reason::Backoff,
             _ => Reason::Cooldown,
         };
-        Some(Barred { reason, wait: waiting })
+        Some(Barred { reason, wait: waiting, cooling: standing.cooling })
     }
 
     /// How long until the budget is there again, if it is spent.
@@ -353,7 +356,7 @@ impl Case<'_> {
         decision.allowed = false;
         decision.reason = Some(barred.reason);
         decision.limit = match barred.reason {
-            Reason::Cooldown => standing.cooling.map(|index| self.variant().numbers[index].size),
+            Reason::Cooldown => barred.cooling.map(|index| self.variant().numbers[index].size),
             _ => None,
         };
         decision.remaining = Some(0);
@@ -372,9 +375,9 @@ impl Case<'_> {
             true => standing.count(&denial, &self.snapshot.tables, self.variant(), self.now),
             false => standing.foresee(&denial, self.variant(), self.now),
         };
-        if let Some(reason) = verdict.barred {
+        if let Some(barred) = &verdict.barred {
             // Another thread's denial came first and has begun to bar the key.
-            return self.refuse(joint, &Barred { reason, wait: verdict.wait }, standing);
+            return self.refuse(joint, barred, standing);
         }
         let mut decision = self.filled(joint);
         decision.allowed = false;

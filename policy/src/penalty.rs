@@ -4,6 +4,7 @@ use tidegate_core::{Alert, Hash, NEVER, Penalty, Until, View};
 
 use crate::config::Notify;
 use crate::decision::Reason;
+use crate::judge::Barred;
 use crate::tables::{Penalties, Tables};
 use crate::variant::Variant;
 
@@ -54,8 +55,8 @@ pub(crate) struct Verdict {
     pub(crate) wait: u64,
     pub(crate) alert: bool,
     pub(crate) notify: bool,
-    /// Why the key was barred already, by a denial that came first.
-    pub(crate) barred: Option<Reason>,
+    /// That the key was barred already, by a denial that came first.
+    pub(crate) barred: Option<Barred>,
 }
 
 /// How a key stands with its denials so far.
@@ -92,14 +93,15 @@ fn enforced_left(penalty: Penalty, until: u64, variant: &Variant, now: u64) -> u
 }
 
 /// Whether a penalty that came in between bars the key already, and for how long.
-fn bars(penalty: Penalty, variant: &Variant, now: u64) -> Option<(Reason, u64)> {
+fn bars(penalty: Penalty, variant: &Variant, now: u64) -> Option<Barred> {
     let cooldown = cooldown_left(penalty, variant, now);
     let enforced = enforced_left(penalty, 0, variant, now);
-    match (cooldown, enforced) {
-        (0, 0) => None,
-        (0, _) => Some((Reason::Backoff, enforced)),
-        _ => Some((Reason::Cooldown, cooldown.max(enforced))),
-    }
+    let reason = match (cooldown, enforced) {
+        (0, 0) => return None,
+        (0, _) => Reason::Backoff,
+        _ => Reason::Cooldown,
+    };
+    Some(Barred { reason, wait: cooldown.max(enforced), cooling: penalty.limit() })
 }
 
 /// Which denial of its run the next one would be.
@@ -203,8 +205,9 @@ impl Standing {
         });
         let (penalty, first) = match counted {
             Some(Ok(counted)) => counted,
-            Some(Err((reason, wait))) => {
-                return Verdict { wait, alert: false, notify: false, barred: Some(reason) };
+            Some(Err(barred)) => {
+                let wait = barred.wait;
+                return Verdict { wait, alert: false, notify: false, barred: Some(barred) };
             }
             // No place for notes on this key: it is denied, and that is all.
             None => return self.foresee(denial, variant, now),
