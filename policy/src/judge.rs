@@ -25,6 +25,8 @@ pub(crate) enum Op {
     Peek,
     /// Spend if allowed. A denial counts for nothing.
     Try,
+    /// Change nothing, and say what [`Op::Try`] would get.
+    Foresee,
 }
 
 impl Op {
@@ -33,6 +35,9 @@ impl Op {
     }
     fn counts_denials(self) -> bool {
         matches!(self, Op::Hit | Op::Check)
+    }
+    fn changes_nothing(self) -> bool {
+        matches!(self, Op::Peek | Op::Foresee)
     }
 }
 
@@ -307,7 +312,7 @@ impl Case<'_> {
 
     fn allow(&self, joint: &Joint, standing: &Standing) -> Decision {
         let mut seen = Joint { permits: joint.permits, ..*joint };
-        if self.op == Op::Peek {
+        if self.op.changes_nothing() {
             self.foresee(&mut seen);
         }
         let least = self.least(&seen);
@@ -321,7 +326,7 @@ impl Case<'_> {
                 .iter()
                 .enumerate()
                 .any(|(index, view)| self.variant().warns(view.remaining, size(index)));
-        if self.op != Op::Peek {
+        if !self.op.changes_nothing() {
             standing.forgive(self.snapshot.tables.penalties());
         }
         decision
@@ -345,7 +350,7 @@ impl Case<'_> {
         decision.limit = Some(self.variant().numbers[index].size);
         decision.remaining = Some(joint.views[index].remaining);
         decision.retry_after = None;
-        decision.notify = self.op != Op::Peek && self.variant().notifies_always();
+        decision.notify = !self.op.changes_nothing() && self.variant().notifies_always();
         self.shadowed(decision)
     }
 
@@ -373,7 +378,8 @@ impl Case<'_> {
         let counts = self.op.counts_denials() && !joint.shared;
         let verdict = match counts {
             true => standing.count(&denial, &self.snapshot.tables, self.variant(), self.now),
-            false => standing.foresee(&denial, self.variant(), self.now),
+            false if self.op == Op::Peek => standing.foresee(&denial, self.variant(), self.now),
+            false => denial.uncounted(self.variant()),
         };
         if let Some(barred) = &verdict.barred {
             // Another thread's denial came first and has begun to bar the key.
@@ -386,10 +392,7 @@ impl Case<'_> {
         decision.remaining = Some(views[denial.limit].remaining);
         decision.retry_after = whole_millis(verdict.wait);
         decision.alert = counts && verdict.alert;
-        decision.notify = match joint.shared {
-            true => self.op.counts_denials() && self.variant().notifies_always(),
-            false => counts && verdict.notify,
-        };
+        decision.notify = self.op.counts_denials() && verdict.notify;
         self.shadowed(decision)
     }
 

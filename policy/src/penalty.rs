@@ -48,6 +48,12 @@ impl Denial {
             None => wait,
         }
     }
+
+    /// What a denial that starts nothing comes to: only the limits have to be waited for.
+    pub(crate) fn uncounted(&self, variant: &Variant) -> Verdict {
+        let notify = variant.notifies_always();
+        Verdict { wait: self.own, alert: false, notify, barred: None }
+    }
 }
 
 /// What a denial came to.
@@ -210,7 +216,7 @@ impl Standing {
                 return Verdict { wait, alert: false, notify: false, barred: Some(barred) };
             }
             // No place for notes on this key: it is denied, and that is all.
-            None => return self.foresee(denial, variant, now),
+            None => return denial.uncounted(variant),
         };
         let wait = denial.wait(variant, penalty.count());
         if variant.backoff.as_ref().is_some_and(|steps| steps.enforce) {

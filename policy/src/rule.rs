@@ -172,7 +172,7 @@ impl Rule {
         match op {
             Op::Try if !judged.decision.allowed => {}
             Op::Hit | Op::Check | Op::Try => self.state.meter.count(snapshot, call, &judged, cost),
-            Op::Peek => {}
+            Op::Peek | Op::Foresee => {}
         }
         Ok(judged)
     }
@@ -233,6 +233,12 @@ impl Rule {
         let snapshot = self.snapshot()?;
         self.no_permits(&snapshot, "acquire")?;
         Ok(self.judged(&snapshot, call, cost, Op::Try)?.decision)
+    }
+
+    /// What an [attempt](Rule::attempt) would get, changing nothing.
+    pub(crate) fn foresee(&self, call: &Call<'_>, cost: u64) -> Result<Decision, Error> {
+        let snapshot = self.snapshot()?;
+        Ok(self.judged(&snapshot, call, cost, Op::Foresee)?.decision)
     }
 
     /// Where a call is counted; `None` if it is not.

@@ -184,7 +184,7 @@ impl<'r, 'c> Waiting<'r, 'c> {
         let over = self.left().is_some_and(|left| left.is_zero());
         let first = ticket.is_first();
         if !first && !over {
-            let foreseen = self.rule.peek(self.call, self.cost)?;
+            let foreseen = self.rule.foresee(&self.call, self.cost)?;
             if !foreseen.allowed && self.is_hopeless(&foreseen) {
                 return Ok(Next::Done(foreseen.into()));
             }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tidegate::{
-    Backoff, BudgetConfig, Decision, Limiter, ManualClock, Notify, Options, RuleConfig,
+    Backoff, BudgetConfig, Decision, Limit, Limiter, ManualClock, Notify, Options, RuleConfig,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -73,4 +73,29 @@ fn nothing_is_enforced_where_waiting_never_helps() {
         assert_eq!((denied.reason(), denied.retry_after), (Some("0/s"), None));
     }
     assert_eq!(limiter.stats("alice").unwrap().unwrap().violations, 3);
+}
+
+#[test]
+fn who_waits_waits_for_the_limits_alone() {
+    let mut rule = RuleConfig::new("1/s").unwrap();
+    rule.cooldown = Some(60 * SECOND);
+    let (limiter, clock) = limiter(rule);
+    assert!(hit(&limiter).allowed);
+    let soon = limiter.wait("alice", 1, Some(SECOND / 2)).unwrap();
+    assert_eq!((soon.allowed, soon.retry_after), (false, Some(SECOND)), "no cooldown was started");
+    clock.advance(SECOND);
+    assert!(limiter.wait("alice", 1, Some(Duration::ZERO)).unwrap().allowed);
+}
+
+#[test]
+fn senders_without_a_place_for_notes_are_told_all_the_same() {
+    let everybody = Limit::bucket(1, 3600 * SECOND).named("all").scope::<&str>([]);
+    let mut rule = RuleConfig::new("1/s").unwrap();
+    (rule.limits, rule.capacity, rule.cooldown) = (vec![everybody], Some(1), Some(7200 * SECOND));
+    let (limiter, _) = limiter(rule);
+    assert!(hit(&limiter).allowed);
+    let denied = (0..40).map(|i| limiter.hit(i, 1).unwrap()).collect::<Vec<_>>();
+    assert!(denied.iter().all(|decision| !decision.allowed && decision.notify));
+    let without = denied.last().unwrap();
+    assert_eq!(without.retry_after, Some(3600 * SECOND), "no cooldown could be started");
 }
