@@ -370,6 +370,12 @@ impl Rule {
         let mut mask = vec![0; keys.len()];
         if snapshot.plain {
             snapshot.tables.engines[0].allow_many(keys, &mut mask);
+            let denied = mask.iter().zip(keys).filter(|(allowed, _)| **allowed == 0);
+            if snapshot.several {
+                denied.for_each(|(_, key)| {
+                    self.state.meter.note(&snapshot, &key.as_ref().into(), false);
+                });
+            }
             return Ok(mask);
         }
         self.no_permits(&snapshot, "allow_many")?;

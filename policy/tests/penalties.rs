@@ -99,3 +99,11 @@ fn senders_without_a_place_for_notes_are_told_all_the_same() {
     let without = denied.last().unwrap();
     assert_eq!(without.retry_after, Some(3600 * SECOND), "no cooldown could be started");
 }
+
+#[test]
+fn a_batch_counts_its_denials_by_limit() {
+    let limiter = Limiter::new("2/h window, 3/h").unwrap();
+    assert_eq!(limiter.allow_many(&["alice"; 5]).unwrap(), [1, 1, 0, 0, 0]);
+    let metrics = limiter.metrics().unwrap().remove(0);
+    assert_eq!((metrics.allowed, metrics.denied), (2, vec![("2/h".to_string(), 3)]));
+}
