@@ -95,9 +95,16 @@ impl Penalty {
         self.with(Penalty::TOLD, u64::from(told))
     }
 
-    /// Ties another note to this penalty: whether the sender was told makes no difference.
+    /// The same, with the cooldown that it started over and done with.
+    #[must_use]
+    pub fn cooled(self) -> Penalty {
+        self.with(Penalty::LIMIT, Penalty::NO_LIMIT)
+    }
+
+    /// Ties another note to this penalty: whether the sender was told, and whether its cooldown is
+    /// over, makes no difference.
     fn tie(self) -> u64 {
-        let all = self.told(false).0;
+        let all = self.told(false).cooled().0;
         (all ^ all >> 12 ^ all >> 24 ^ all >> 36 ^ all >> 48) & REST
     }
 }
@@ -242,6 +249,9 @@ mod tests {
         let read = |penalty| Until::from_note(until.note(), penalty).map(|u| u.left(now + SECOND));
         assert_eq!(read(penalty), Some(4 * SECOND));
         assert_eq!(read(penalty.told(true)), Some(4 * SECOND));
+        let cooling = penalty.denied(now, 3, Some(1));
+        assert_eq!((read(cooling), read(cooling.cooled())), (Some(4 * SECOND), Some(4 * SECOND)));
+        assert_eq!((cooling.limit(), cooling.cooled().limit()), (Some(1), None));
         assert_eq!(read(penalty.denied(now + 1000, 4, None)), None);
         assert_eq!(until.left(now + 5 * SECOND), 0);
         assert_eq!(until.left(now + 5 * SECOND - 1), 1);

@@ -239,9 +239,11 @@ pub(crate) fn hit_plainly(snapshot: &Snapshot, key: &[u8], cost: u64) -> Option<
 }
 
 /// Why a call is refused before its limits are asked, and for how long at least.
-struct Barred {
-    reason: Reason,
-    wait: u64,
+pub(crate) struct Barred {
+    pub(crate) reason: Reason,
+    pub(crate) wait: u64,
+    /// The limit whose cooldown runs.
+    pub(crate) cooling: Option<usize>,
 }
 
 impl Case<'_> {
@@ -270,7 +272,7 @@ impl Case<'_> {
             Answer::Denied => self.deny(&joint, &standing),
             Answer::Cost => self.too_costly(&joint),
             Answer::Full => {
-                let barred = Barred { reason: Reason::Full, wait: NEVER };
+                let barred = Barred { reason: Reason::Full, wait: NEVER, cooling: None };
                 self.refuse(&joint, &barred, &standing)
             }
         };
@@ -303,14 +305,15 @@ impl Case<'_> {
     fn barred(&self, standing: &Standing) -> Option<Barred> {
         let waiting = standing.cooldown_left.max(standing.enforced_left);
         if let Some(wait) = self.budget_wait() {
-            return Some(Barred { reason: Reason::Budget, wait: wait.max(waiting) });
+            let wait = wait.max(waiting);
+            return Some(Barred { reason: Reason::Budget, wait, cooling: None });
         }
         let reason = match (standing.cooldown_left, standing.enforced_left) {
             (0, 0) => return None,
             (0, _) => Reason::Backoff,
             _ => Reason::Cooldown,
         };
-        Some(Barred { reason, wait: waiting })
+        Some(Barred { reason, wait: waiting, cooling: standing.cooling })
     }
 
     /// How long until the budget is there again, if it is spent.
@@ -398,7 +401,7 @@ impl Case<'_> {
         decision.allowed = false;
         decision.reason = Some(barred.reason);
         decision.limit = match barred.reason {
-            Reason::Cooldown => standing.cooling.map(|index| self.variant().numbers[index].size),
+            Reason::Cooldown => barred.cooling.map(|index| self.variant().numbers[index].size),
             _ => None,
         };
         decision.remaining = Some(0);
@@ -418,13 +421,13 @@ impl Case<'_> {
         let counts = self.op.counts_denials() && !joint.shared;
         let verdict = match counts {
             true => standing.count(&denial, &self.snapshot.tables, self.variant(), self.now),
+            false if self.op == Op::Peek => standing.foresee(&denial, self.variant(), self.now),
             // A cooldown or a step that this denial does not start is nothing to wait for.
-            false if self.op.waits() => denial.alone(),
-            false => standing.foresee(&denial, self.variant(), self.now),
+            false => denial.uncounted(self.variant()),
         };
-        if let Some(reason) = verdict.barred {
+        if let Some(barred) = &verdict.barred {
             // Another thread's denial came first and has begun to bar the key.
-            return self.refuse(joint, &Barred { reason, wait: verdict.wait }, standing);
+            return self.refuse(joint, barred, standing);
         }
         let mut decision = self.filled(joint);
         decision.allowed = false;
@@ -433,10 +436,7 @@ impl Case<'_> {
         decision.remaining = Some(views[denial.limit].remaining);
         decision.retry_after = whole_millis(verdict.wait);
         decision.alert = counts && verdict.alert;
-        decision.notify = match joint.shared {
-            true => self.op.counts_denials() && self.variant().notifies_always(),
-            false => counts && verdict.notify,
-        };
+        decision.notify = self.op.counts_denials() && verdict.notify;
         self.shadowed(decision)
     }
 

@@ -4,6 +4,7 @@ use tidegate_core::{Alert, Hash, NEVER, Penalty, Until, View};
 
 use crate::config::Notify;
 use crate::decision::Reason;
+use crate::judge::Barred;
 use crate::tables::{Penalties, Tables};
 use crate::variant::Variant;
 
@@ -47,11 +48,6 @@ impl Denial {
         denial
     }
 
-    /// What it comes to if it leads to nothing: the limits' own wait.
-    pub(crate) fn alone(&self) -> Verdict {
-        Verdict { wait: self.own, alert: false, notify: false, barred: None }
-    }
-
     /// The wait that denial number `count` of a run reports.
     fn wait(&self, variant: &Variant, count: u64) -> u64 {
         let wait = self.own.max(self.cooldown.map_or(0, |(cooldown, _)| cooldown));
@@ -61,6 +57,12 @@ impl Denial {
             None => wait,
         }
     }
+
+    /// What a denial that starts nothing comes to: only the limits have to be waited for.
+    pub(crate) fn uncounted(&self, variant: &Variant) -> Verdict {
+        let notify = variant.notifies_always();
+        Verdict { wait: self.own, alert: false, notify, barred: None }
+    }
 }
 
 /// What a denial came to.
@@ -68,8 +70,8 @@ pub(crate) struct Verdict {
     pub(crate) wait: u64,
     pub(crate) alert: bool,
     pub(crate) notify: bool,
-    /// Why the key was barred already, by a denial that came first.
-    pub(crate) barred: Option<Reason>,
+    /// That the key was barred already, by a denial that came first.
+    pub(crate) barred: Option<Barred>,
 }
 
 /// How a key stands with its denials so far.
@@ -106,14 +108,15 @@ fn enforced_left(penalty: Penalty, until: u64, variant: &Variant, now: u64) -> u
 }
 
 /// Whether a penalty that came in between bars the key already, and for how long.
-fn bars(penalty: Penalty, variant: &Variant, now: u64) -> Option<(Reason, u64)> {
+fn bars(penalty: Penalty, variant: &Variant, now: u64) -> Option<Barred> {
     let cooldown = cooldown_left(penalty, variant, now);
     let enforced = enforced_left(penalty, 0, variant, now);
-    match (cooldown, enforced) {
-        (0, 0) => None,
-        (0, _) => Some((Reason::Backoff, enforced)),
-        _ => Some((Reason::Cooldown, cooldown.max(enforced))),
-    }
+    let reason = match (cooldown, enforced) {
+        (0, 0) => return None,
+        (0, _) => Reason::Backoff,
+        _ => Reason::Cooldown,
+    };
+    Some(Barred { reason, wait: cooldown.max(enforced), cooling: penalty.limit() })
 }
 
 /// Which denial of its run the next one would be.
@@ -172,9 +175,12 @@ impl Standing {
         let told = ledger.update(hash, PENALTY, &|notes| tables.is_forgotten(notes, now), |note| {
             let penalty = Penalty::from_note(note);
             let dated = if penalty.count() == 0 { penalty.dated(now) } else { penalty };
+            // A cooldown that is over ends one episode, not every one after it.
+            let over = cooldown_left(penalty, variant, now) == 0;
+            let next = if over { dated.cooled() } else { dated };
             match is_told(penalty, variant, now) {
                 true => (note, false),
-                false => (dated.told(true).note(), true),
+                false => (next.told(true).note(), true),
             }
         });
         told.unwrap_or(false)
@@ -214,15 +220,17 @@ impl Standing {
         });
         let (penalty, first) = match counted {
             Some(Ok(counted)) => counted,
-            Some(Err((reason, wait))) => {
-                return Verdict { wait, alert: false, notify: false, barred: Some(reason) };
+            Some(Err(barred)) => {
+                let wait = barred.wait;
+                return Verdict { wait, alert: false, notify: false, barred: Some(barred) };
             }
             // No place for notes on this key: it is denied, and that is all.
-            None => return self.foresee(denial, variant, now),
+            None => return denial.uncounted(variant),
         };
         let wait = denial.wait(variant, penalty.count());
-        if wait != NEVER && variant.backoff.as_ref().is_some_and(|steps| steps.enforce) {
-            let until = Until::new(penalty, now, wait);
+        if variant.backoff.as_ref().is_some_and(|steps| steps.enforce) {
+            // There is nothing to enforce where waiting never helps.
+            let until = Until::new(penalty, now, if wait == NEVER { 0 } else { wait });
             ledger.update_known(hash, UNTIL, |_| (until.note(), ()));
         }
         let alert = variant.alert.and_then(|(violations, within)| {

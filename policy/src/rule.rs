@@ -48,18 +48,23 @@ impl RuleState {
         if snapshot.generation == snapshot.tables.generation() && !snapshot.closed {
             return Ok(snapshot);
         }
-        self.renewed(&snapshot)
+        self.renewed(snapshot)
     }
 
     #[cold]
-    fn renewed(&self, old: &Guard<Arc<Snapshot>>) -> Result<Guard<Arc<Snapshot>>, Error> {
-        if old.closed {
-            return Err(Error::new(Code::Closed, "the limiter is closed"));
+    fn renewed(&self, mut old: Guard<Arc<Snapshot>>) -> Result<Guard<Arc<Snapshot>>, Error> {
+        loop {
+            if old.closed {
+                return Err(Error::new(Code::Closed, "the limiter is closed"));
+            }
+            if old.generation == old.tables.generation() {
+                return Ok(old);
+            }
+            let next = Snapshot::new(old.config.clone(), old.face.clone(), old.tables.clone())?;
+            // Who loses looks again: the winner may have read less than this thread has changed.
+            self.live.compare_and_swap(&old, Arc::new(next));
+            old = self.live.load();
         }
-        let next = Snapshot::new(old.config.clone(), old.face.clone(), old.tables.clone())?;
-        // Who loses to a reload or to a newer change leaves it at that.
-        self.live.compare_and_swap(old, Arc::new(next));
-        Ok(self.live.load())
     }
 }
 
@@ -380,6 +385,13 @@ impl Rule {
         let mut mask = vec![0; keys.len()];
         if snapshot.plain {
             snapshot.tables.engines[0].allow_many(keys, &mut mask);
+            let denied = mask.iter().zip(keys).filter(|(allowed, _)| **allowed == 0);
+            if snapshot.several {
+                denied.for_each(|(_, key)| {
+                    let weight = self.state.meter.weight();
+                    self.state.meter.note(&snapshot, &key.as_ref().into(), false, weight);
+                });
+            }
             return Ok(mask);
         }
         self.no_permits(&snapshot, "allow_many")?;

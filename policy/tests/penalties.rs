@@ -1,0 +1,109 @@
+//! What denials lead to where several things come together.
+
+use std::time::Duration;
+
+use tidegate::{
+    Backoff, BudgetConfig, Decision, Limit, Limiter, ManualClock, Notify, Options, RuleConfig,
+};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn limiter(rule: RuleConfig) -> (Limiter, ManualClock) {
+    let clock = ManualClock::new(Duration::ZERO, Duration::ZERO);
+    let options = Options { clock: clock.clock(), ..Options::default() };
+    (Limiter::with_rule(rule, options).unwrap(), clock)
+}
+
+fn hit(limiter: &Limiter) -> Decision {
+    limiter.hit("alice", 1).unwrap()
+}
+
+fn told(limiter: &Limiter) -> (Option<String>, bool) {
+    let decision = hit(limiter);
+    (decision.reason().map(str::to_string), decision.notify)
+}
+
+#[test]
+fn an_over_budget_sender_is_told_once_after_a_cooldown_too() {
+    let mut rule = RuleConfig::new("1/s").unwrap();
+    (rule.cooldown, rule.notify) = (Some(2 * SECOND), Notify::Once);
+    rule.budget = Some(BudgetConfig { daily: 5, per_hit: None, reset_hour_utc: 0, unit: None });
+    let (limiter, clock) = limiter(rule);
+    assert!(hit(&limiter).allowed);
+    assert_eq!(told(&limiter), (Some("1/s".into()), true));
+    assert_eq!(told(&limiter), (Some("cooldown".into()), false));
+    clock.advance(3 * SECOND);
+    limiter.spend("alice", 5).unwrap();
+    assert_eq!(
+        told(&limiter),
+        (Some("budget".into()), true),
+        "the cooldown's end ends the episode"
+    );
+    assert_eq!(told(&limiter), (Some("budget".into()), false), "once");
+    clock.advance(SECOND);
+    assert_eq!(told(&limiter), (Some("budget".into()), false), "and once only");
+}
+
+#[test]
+fn an_enforced_wait_goes_on_unchanged_after_a_shorter_cooldown() {
+    let mut rule = RuleConfig::new("1/s").unwrap();
+    (rule.cooldown, rule.notify) = (Some(SECOND), Notify::Once);
+    rule.backoff = Some(Backoff {
+        round: Some(4 * SECOND),
+        enforce: true,
+        ..Backoff::new([5 * SECOND], 60 * SECOND)
+    });
+    let (limiter, clock) = limiter(rule);
+    assert!(hit(&limiter).allowed);
+    assert_eq!(told(&limiter), (Some("1/s".into()), true));
+    clock.advance(2 * SECOND);
+    assert_eq!(told(&limiter), (Some("backoff".into()), true));
+    assert_eq!(told(&limiter), (Some("backoff".into()), false));
+    assert_eq!(hit(&limiter).retry_after, Some(6 * SECOND), "what was announced, rounded, is kept");
+}
+
+#[test]
+fn nothing_is_enforced_where_waiting_never_helps() {
+    let mut rule = RuleConfig::new("0/s").unwrap();
+    let backoff = Backoff::new([5 * SECOND], 60 * SECOND);
+    rule.backoff = Some(Backoff { enforce: true, ..backoff });
+    let (limiter, _) = limiter(rule);
+    for _ in 0..3 {
+        let denied = hit(&limiter);
+        assert_eq!((denied.reason(), denied.retry_after), (Some("0/s"), None));
+    }
+    assert_eq!(limiter.stats("alice").unwrap().unwrap().violations, 3);
+}
+
+#[test]
+fn who_waits_waits_for_the_limits_alone() {
+    let mut rule = RuleConfig::new("1/s").unwrap();
+    rule.cooldown = Some(60 * SECOND);
+    let (limiter, clock) = limiter(rule);
+    assert!(hit(&limiter).allowed);
+    let soon = limiter.wait("alice", 1, Some(SECOND / 2)).unwrap();
+    assert_eq!((soon.allowed, soon.retry_after), (false, Some(SECOND)), "no cooldown was started");
+    clock.advance(SECOND);
+    assert!(limiter.wait("alice", 1, Some(Duration::ZERO)).unwrap().allowed);
+}
+
+#[test]
+fn senders_without_a_place_for_notes_are_told_all_the_same() {
+    let everybody = Limit::bucket(1, 3600 * SECOND).named("all").scope::<&str>([]);
+    let mut rule = RuleConfig::new("1/s").unwrap();
+    (rule.limits, rule.capacity, rule.cooldown) = (vec![everybody], Some(1), Some(7200 * SECOND));
+    let (limiter, _) = limiter(rule);
+    assert!(hit(&limiter).allowed);
+    let denied = (0..40).map(|i| limiter.hit(i, 1).unwrap()).collect::<Vec<_>>();
+    assert!(denied.iter().all(|decision| !decision.allowed && decision.notify));
+    let without = denied.last().unwrap();
+    assert_eq!(without.retry_after, Some(3600 * SECOND), "no cooldown could be started");
+}
+
+#[test]
+fn a_batch_counts_its_denials_by_limit() {
+    let limiter = Limiter::new("2/h window, 3/h").unwrap();
+    assert_eq!(limiter.allow_many(&["alice"; 5]).unwrap(), [1, 1, 0, 0, 0]);
+    let metrics = limiter.metrics().unwrap().remove(0);
+    assert_eq!((metrics.allowed, metrics.denied), (2, vec![("2/h".to_string(), 3)]));
+}
