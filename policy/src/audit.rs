@@ -32,7 +32,7 @@ impl Severity {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     /// `rule_disabled`, `high_burst`, `exempt_all`, `no_budget`, `large_window`, `full_allows`,
-    /// `outage_allows` or `shadow`.
+    /// `outage_allows`, `store_exposed` or `shadow`.
     pub id: &'static str,
     /// How much it matters.
     pub severity: Severity,
@@ -131,6 +131,13 @@ impl Limiter {
         if policy.on_outage == OnOutage::Allow {
             let message = "nothing is limited while the store can't be reached".to_string();
             findings.add("outage_allows", Severity::Info, "on_outage".to_string(), message);
+        }
+        #[cfg(target_os = "linux")]
+        if let Some(folder) =
+            self.folder().filter(|folder| crate::folder::Folder::is_exposed(folder))
+        {
+            let message = format!("others may read {}; make it 700", folder.display());
+            findings.add("store_exposed", Severity::Warn, "store".to_string(), message);
         }
         for (name, rule) in &policy.rules {
             findings.of_rule(&policy, name, rule);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tidegate_core::{Algorithm, Clock, Spent};
 
-use crate::config::{Match, Policy, RuleConfig};
+use crate::config::{DEFAULT_CAPACITY, Match, Policy, RuleConfig};
 use crate::decision::Face;
 use crate::error::{Code, Error, Problem};
 use crate::file::{NO_RULE, not_an_hour};
@@ -148,6 +148,7 @@ fn check_rule(
         penalties: penalties || base.has_penalties(),
         budgets: config.budget.is_some(),
         capacity: config.capacity.unwrap_or(policy.capacity),
+        capacity_stated: config.capacity.is_some() || policy.capacity != DEFAULT_CAPACITY,
         on_full: config.on_full.unwrap_or(policy.on_full),
         plan,
     };

@@ -21,6 +21,18 @@ pub(crate) struct Face {
     pub(crate) clock: Clock,
 }
 
+impl Face {
+    /// The same, by the clock of the rule's tables.
+    pub(crate) fn with_clock(&self, clock: &Clock) -> Face {
+        Face {
+            rule: self.rule.clone(),
+            limits: self.limits.clone(),
+            headers: self.headers.clone(),
+            clock: clock.clone(),
+        }
+    }
+}
+
 /// Why a hit was denied, or not counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reason {

@@ -24,6 +24,8 @@ mod config;
 mod decision;
 mod error;
 mod file;
+#[cfg(target_os = "linux")]
+mod folder;
 mod headers;
 mod held;
 mod ip;

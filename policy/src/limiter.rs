@@ -78,8 +78,10 @@ pub struct Options {
     pub capacity: Option<usize>,
     /// What happens beyond that.
     pub on_full: Option<OnFull>,
-    /// Where time comes from.
+    /// Where time comes from. A file store has a clock of its own, unless this is a manual one.
     pub clock: Clock,
+    /// Whether tables of a file store that don't fit the policy are made anew, and their counts lost.
+    pub recreate: bool,
 }
 
 /// What the handles of a limiter share.
@@ -197,12 +199,14 @@ impl Limiter {
 
     fn make(policy: Policy, options: Options, source: Option<PathBuf>) -> Result<Limiter, Error> {
         let policy = with_options(policy, &options);
-        let store = Store::open(&policy.store)?;
+        let base = source.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
+        let store = Store::open(&policy.store, base, options.recreate)?;
         let built = build::check(&policy, &options.clock)?;
         let mut rules = HashMap::new();
         for rule in &built {
             let tables = store.tables(&rule.name, &rule.wanted, &rule.base, &options.clock)?;
-            let snapshot = Snapshot::new(rule.config.clone(), rule.face.clone(), tables)?;
+            let face = Arc::new(rule.face.with_clock(tables.clock()));
+            let snapshot = Snapshot::new(rule.config.clone(), face, tables)?;
             rules.insert(rule.name.clone(), Arc::new(RuleState::new(snapshot)));
         }
         let shared = Arc::new(Shared {
@@ -296,6 +300,16 @@ impl Limiter {
         }
     }
 
+    /// Writes the counts of a file store to the disk, and waits for it. Without it they are in the
+    /// page cache, which outlives processes but not a loss of power. Nothing to do for other stores.
+    ///
+    /// # Errors
+    /// If the disk says no, or the limiter is closed.
+    #[cfg(target_os = "linux")]
+    pub fn sync(&self) -> Result<(), Error> {
+        self.rules().iter().try_for_each(|name| self.rule(name)?.state.snapshot()?.tables.sync())
+    }
+
     /// What happened so far, by rule.
     ///
     /// # Errors
@@ -315,6 +329,15 @@ impl Limiter {
         }
         all.sort_by_key(|event| event.at);
         Ok(all)
+    }
+
+    /// The folder of a file store.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn folder(&self) -> Option<&Path> {
+        match &self.shared.store {
+            Store::Folder(folder) => Some(folder.path()),
+            _ => None,
+        }
     }
 
     /// The rule that operations on the limiter itself are about: its only one, or `default`.
@@ -354,7 +377,8 @@ impl Shared {
             }
             None => self.store.tables(&rule.name, &rule.wanted, &rule.base, &self.options.clock)?,
         };
-        Snapshot::new(rule.config.clone(), rule.face.clone(), tables)
+        let face = Arc::new(rule.face.with_clock(tables.clock()));
+        Snapshot::new(rule.config.clone(), face, tables)
     }
 }
 

@@ -82,6 +82,12 @@ impl Plan {
             && self.ceilings.iter().zip(&other.ceilings).all(fits)
     }
 
+    /// How much limit `index` has room for; nothing for those that need none.
+    pub(crate) fn room(&self, index: usize) -> Option<u64> {
+        let exact = matches!(self.algorithms[index], Algorithm::Window | Algorithm::Concurrent);
+        exact.then_some(self.ceilings[index])
+    }
+
     pub(crate) fn is_whole(&self, scope: &[usize]) -> bool {
         scope.len() == self.parts
     }

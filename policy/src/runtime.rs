@@ -1,7 +1,12 @@
 //! What is changed while a limiter is at work: overrides, exemptions, and the default limits.
 
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+
 use crate::config::Match;
-use crate::limit::LimitPatches;
+use crate::error::{Code, Error};
+use crate::limit::{LimitPatch, LimitPatches};
 
 /// Whom an override is for.
 ///
@@ -87,5 +92,132 @@ impl Runtime {
 
     pub(crate) fn set_exempts(&mut self, matches: Vec<Match>) {
         (self.exempts, self.added, self.removed) = (Some(matches), Vec::new(), Vec::new());
+    }
+}
+
+/// As the file store keeps it: readable, and as exact as it is.
+impl Runtime {
+    pub(crate) fn to_value(&self) -> Value {
+        let matches = |all: &[Match]| all.iter().map(match_value).collect::<Vec<_>>();
+        let one = |(target, limits): &(Target, LimitPatches)| match target {
+            Target::Key(parts) => {
+                json!({ "key": parts.iter().map(|p| part_value(p)).collect::<Vec<_>>(), "limits": patches_value(limits) })
+            }
+            Target::Match(m) => json!({ "match": match_value(m), "limits": patches_value(limits) }),
+        };
+        json!({
+            "version": 1,
+            "overrides": self.overrides.iter().map(one).collect::<Vec<_>>(),
+            "default": patches_value(&self.default),
+            "exempts": self.exempts.as_deref().map(matches),
+            "added": matches(&self.added),
+            "removed": matches(&self.removed),
+        })
+    }
+
+    pub(crate) fn from_value(value: &Value) -> Result<Runtime, Error> {
+        let list = |field: &str| value[field].as_array().cloned().unwrap_or_default();
+        let matches =
+            |all: Vec<Value>| all.iter().map(Match::from_value).collect::<Result<Vec<_>, _>>();
+        let mut overrides = Vec::new();
+        for one in list("overrides") {
+            let target = match one["key"].as_array() {
+                Some(parts) => Target::Key(parts.iter().map(read_part).collect::<Result<_, _>>()?),
+                None => Target::Match(Match::from_value(&one["match"])?),
+            };
+            overrides.push((target, read_patches(&one["limits"])?));
+        }
+        let exempts = value["exempts"].as_array().cloned();
+        Ok(Runtime {
+            overrides,
+            default: read_patches(&value["default"])?,
+            exempts: exempts.map(matches).transpose()?,
+            added: matches(list("added"))?,
+            removed: matches(list("removed"))?,
+        })
+    }
+}
+
+fn match_value(matches: &Match) -> Value {
+    let fields = matches.fields.iter().map(|(field, values)| (field.clone(), json!(values)));
+    Value::Object(fields.collect::<Map<_, _>>())
+}
+
+/// A part of a key: text, or bytes that are none.
+fn part_value(part: &[u8]) -> Value {
+    match std::str::from_utf8(part) {
+        Ok(text) => json!(text),
+        Err(_) => json!({ "hex": part.iter().map(|b| format!("{b:02x}")).collect::<String>() }),
+    }
+}
+
+fn read_part(value: &Value) -> Result<Vec<u8>, Error> {
+    let wrong = || Error::new(Code::Store, format!("{value} is no part of a key"));
+    let hex = |text: &str| {
+        let byte = |i| u8::from_str_radix(text.get(i..i + 2)?, 16).ok();
+        (0..text.len()).step_by(2).map(byte).collect::<Option<Vec<u8>>>()
+    };
+    match (value.as_str(), value["hex"].as_str()) {
+        (Some(text), _) => Ok(text.as_bytes().to_vec()),
+        (None, Some(text)) => hex(text).ok_or_else(wrong),
+        (None, None) => Err(wrong()),
+    }
+}
+
+const PERIODS: [&str; 3] = ["per", "lease", "cooldown"];
+
+fn patches_value(patches: &LimitPatches) -> Value {
+    let patch = |patch: &LimitPatch| {
+        let mut map = Map::new();
+        let numbers = [("max", patch.max), ("burst", patch.burst)];
+        map.extend(numbers.into_iter().filter_map(|(n, v)| Some((n.to_string(), json!(v?)))));
+        let periods = PERIODS.into_iter().zip([patch.per, patch.lease, patch.cooldown]);
+        let micros = |period: Duration| json!(period.as_micros() as u64);
+        map.extend(periods.filter_map(|(n, v)| Some((format!("{n}_us"), micros(v?)))));
+        Value::Object(map)
+    };
+    Value::Object(patches.iter().map(|(name, one)| (name.clone(), patch(one))).collect())
+}
+
+fn read_patches(value: &Value) -> Result<LimitPatches, Error> {
+    let Value::Object(map) = value else { return Ok(Vec::new()) };
+    let period =
+        |patch: &Value, name: &str| patch[format!("{name}_us")].as_u64().map(Duration::from_micros);
+    let read = |(name, patch): (&String, &Value)| {
+        let [per, lease, cooldown] = PERIODS.map(|name| period(patch, name));
+        let (max, burst) = (patch["max"].as_u64(), patch["burst"].as_u64());
+        (name.clone(), LimitPatch { max, per, burst, lease, cooldown })
+    };
+    Ok(map.iter().map(read).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_are_read_as_they_were_written() {
+        let patch = LimitPatch {
+            max: Some(7),
+            per: Some(Duration::from_millis(1500)),
+            burst: None,
+            lease: None,
+            cooldown: Some(Duration::from_secs(60)),
+        };
+        let runtime = Runtime {
+            overrides: vec![
+                (
+                    Target::Key(vec![b"a\xff".to_vec(), b"b".to_vec()]),
+                    vec![("l".into(), patch.clone())],
+                ),
+                (Target::Match(Match::new([("ip", "10.0.0.0/8")])), vec![]),
+            ],
+            default: vec![("l".into(), LimitPatch::max(3))],
+            exempts: Some(vec![Match::default()]),
+            added: vec![Match::new([("role", "admin"), ("role", "system")])],
+            removed: vec![],
+        };
+        let read = Runtime::from_value(&runtime.to_value()).unwrap();
+        assert_eq!(format!("{read:?}"), format!("{runtime:?}"));
     }
 }

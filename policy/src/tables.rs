@@ -2,12 +2,17 @@
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher};
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, OnceLock, Weak};
 
-use tidegate_core::{Clock, Engine, Ledger, OnFull, Options, Spent};
+#[cfg(target_os = "linux")]
+use tidegate_core::TableFile;
+use tidegate_core::{Clock, Engine, Ledger, Limits, OnFull, Options, OutOfMemory, Spent};
 
 use crate::error::{Code, Error};
+#[cfg(target_os = "linux")]
+use crate::folder::{Folder, Shape};
 use crate::plan::Plan;
 use crate::runtime::Runtime;
 use crate::variant::Variant;
@@ -22,9 +27,77 @@ pub(crate) type Budgets = Ledger<1>;
 pub(crate) struct Wanted {
     pub(crate) plan: Plan,
     pub(crate) capacity: usize,
+    /// Whether the capacity was stated, or may be that of a file.
+    pub(crate) capacity_stated: bool,
     pub(crate) on_full: OnFull,
     pub(crate) penalties: bool,
     pub(crate) budgets: bool,
+}
+
+/// What new tables are made of.
+#[derive(Debug)]
+enum Maker {
+    /// Memory of this process, hashed by this seed.
+    Heap(u64),
+    /// The tables of a file, in their order.
+    #[cfg(target_os = "linux")]
+    File(tidegate_core::Tables),
+}
+
+impl Maker {
+    fn engine(&self, limits: Limits, options: Options) -> Result<Engine, OutOfMemory> {
+        match self {
+            Maker::Heap(seed) => Engine::new(limits, Options { seed: Some(*seed), ..options }),
+            #[cfg(target_os = "linux")]
+            Maker::File(tables) => tables.engine(limits, options),
+        }
+    }
+
+    fn ledger<const W: usize>(&self, capacity: usize) -> Result<Ledger<W>, OutOfMemory> {
+        match self {
+            Maker::Heap(seed) => Ledger::new(capacity, *seed),
+            #[cfg(target_os = "linux")]
+            Maker::File(tables) => tables.ledger(capacity),
+        }
+    }
+}
+
+/// Counts run-time changes.
+#[derive(Debug)]
+enum Generation {
+    Own(AtomicU64),
+    #[cfg(target_os = "linux")]
+    Shared(tidegate_core::SharedWord),
+}
+
+impl Generation {
+    #[inline]
+    fn get(&self) -> u64 {
+        match self {
+            // ORDERING: Acquire, with the Release in `add`: who sees the number then sees the change.
+            Generation::Own(number) => number.load(Ordering::Acquire),
+            #[cfg(target_os = "linux")]
+            Generation::Shared(word) => word.get(),
+        }
+    }
+
+    fn add(&self) {
+        match self {
+            // ORDERING: Release, see `get`.
+            Generation::Own(number) => drop(number.fetch_add(1, Ordering::Release)),
+            #[cfg(target_os = "linux")]
+            Generation::Shared(word) => word.add(),
+        }
+    }
+}
+
+/// Where run-time changes are kept for other processes.
+#[cfg(target_os = "linux")]
+#[derive(Debug)]
+struct Disk {
+    folder: Folder,
+    rule: String,
+    file: TableFile,
 }
 
 /// The state of one rule.
@@ -37,29 +110,69 @@ pub(crate) struct Tables {
     pub(crate) engines: Box<[Engine]>,
     penalties: OnceLock<Penalties>,
     budgets: OnceLock<Budgets>,
-    seed: u64,
+    maker: Mutex<Maker>,
     clock: Clock,
+    #[cfg(target_os = "linux")]
+    disk: Option<Disk>,
     /// How long a denial may matter, in nanoseconds: the longest that any variant asks for.
     keep: AtomicU64,
-    /// What was changed at run time, by anybody who shares this state.
-    runtime: Mutex<Arc<Runtime>>,
+    /// What was changed at run time, by anybody who shares this state, and up to which change.
+    runtime: Mutex<(Arc<Runtime>, u64)>,
     /// Counts the changes; every hit compares it.
-    generation: AtomicU64,
+    generation: Generation,
 }
 
 impl Tables {
     /// Makes tables in memory. `base` are the rule's own numbers.
     pub(crate) fn new(wanted: &Wanted, base: &Variant, clock: &Clock) -> Result<Tables, Error> {
         let seed = std::hash::RandomState::new().build_hasher().finish();
+        Tables::make(wanted, base, clock, Maker::Heap(seed), Generation::Own(AtomicU64::new(0)))
+    }
+
+    /// The tables of a rule in a folder, which are made if they are not there.
+    #[cfg(target_os = "linux")]
+    fn in_folder(
+        folder: &Folder,
+        rule: &str,
+        wanted: &Wanted,
+        base: &Variant,
+        clock: &Clock,
+    ) -> Result<Tables, Error> {
+        let shape = Shape { plan: wanted.plan.clone(), capacity: wanted.capacity };
+        let manual = matches!(clock, Clock::Manual(_));
+        let bytes = |shape: &Shape| Tables::bytes_for(&wanted.within(shape), base);
+        let words = |shape: &Shape| usize::try_from(bytes(shape).checked_add(64)? / 8).ok();
+        let (file, shape) = folder.table(rule, &shape, wanted.capacity_stated, manual, words)?;
+        let wanted = wanted.within(&shape);
+        let base = Variant::new(base.effective.clone(), &wanted.plan, &base.face);
+        let base = base.map_err(Error::policy)?;
+        let clock = if manual { clock.clone() } else { file.clock() };
+        let (maker, generation) =
+            (Maker::File(file.tables()), Generation::Shared(file.generation()));
+        let mut tables = Tables::make(&wanted, &base, &clock, maker, generation)?;
+        let changed = tables.generation.get();
+        let runtime = folder.read_changes(rule)?;
+        tables.runtime = Mutex::new((Arc::new(runtime), changed));
+        tables.disk = Some(Disk { folder: folder.clone(), rule: rule.to_string(), file });
+        Ok(tables)
+    }
+
+    fn make(
+        wanted: &Wanted,
+        base: &Variant,
+        clock: &Clock,
+        maker: Maker,
+        generation: Generation,
+    ) -> Result<Tables, Error> {
         let mut engines = Vec::new();
         for (group, limits) in wanted.plan.groups.iter().zip(&base.groups) {
             let options = Options {
                 capacity: group_capacity(&group.scope, wanted.capacity),
                 on_full: wanted.on_full,
                 clock: clock.clone(),
-                seed: Some(seed),
+                seed: None,
             };
-            engines.push(Engine::new(limits.clone(), options).map_err(no_memory)?);
+            engines.push(maker.engine(limits.clone(), options).map_err(no_memory)?);
         }
         let tables = Tables {
             plan: wanted.plan.clone(),
@@ -68,11 +181,13 @@ impl Tables {
             engines: engines.into(),
             penalties: OnceLock::new(),
             budgets: OnceLock::new(),
-            seed,
+            maker: Mutex::new(maker),
             clock: clock.clone(),
+            #[cfg(target_os = "linux")]
+            disk: None,
             keep: AtomicU64::new(base.keep),
             runtime: Mutex::default(),
-            generation: AtomicU64::new(0),
+            generation,
         };
         tables.provide(wanted)?;
         Ok(tables)
@@ -84,7 +199,7 @@ impl Tables {
             self.make_penalties()?;
         }
         if wanted.budgets && self.budgets.get().is_none() {
-            let _ = self.budgets.set(Ledger::new(self.capacity, self.seed).map_err(no_memory)?);
+            let _ = self.budgets.set(self.ledger(self.capacity)?);
         }
         Ok(())
     }
@@ -92,9 +207,21 @@ impl Tables {
     pub(crate) fn make_penalties(&self) -> Result<(), Error> {
         if self.penalties.get().is_none() {
             let capacity = group_capacity(&self.plan.penalty_scope, self.capacity);
-            let _ = self.penalties.set(Ledger::new(capacity, self.seed).map_err(no_memory)?);
+            let _ = self.penalties.set(self.ledger(capacity)?);
         }
         Ok(())
+    }
+
+    fn ledger<const W: usize>(&self, capacity: usize) -> Result<Ledger<W>, Error> {
+        let maker = self.maker.lock().unwrap_or_else(|e| e.into_inner());
+        maker.ledger(capacity).map_err(no_memory)
+    }
+
+    /// Writes counts to the disk, where there is one.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn sync(&self) -> Result<(), Error> {
+        let synced = self.disk.as_ref().map_or(Ok(()), |disk| disk.file.sync());
+        synced.map_err(|error| Error::new(Code::Store, error.to_string()))
     }
 
     /// Bytes that these tables will take.
@@ -169,15 +296,22 @@ impl Tables {
 
     /// What was changed at run time, and the number of the change.
     pub(crate) fn runtime(&self) -> (Arc<Runtime>, u64) {
-        let runtime = self.runtime.lock().unwrap_or_else(|e| e.into_inner());
-        // ORDERING: Relaxed; the lock orders it with the changes.
-        (runtime.clone(), self.generation.load(Ordering::Relaxed))
+        let mut known = self.runtime.lock().unwrap_or_else(|e| e.into_inner());
+        let changed = self.generation.get();
+        #[cfg(target_os = "linux")]
+        if let Some(disk) = self.disk.as_ref().filter(|_| known.1 != changed)
+            // A file that can't be read now is read at the next change; what was known stands.
+            && let Ok(runtime) = disk.folder.read_changes(&disk.rule)
+        {
+            known.0 = Arc::new(runtime);
+        }
+        known.1 = changed;
+        known.clone()
     }
 
     #[inline]
     pub(crate) fn generation(&self) -> u64 {
-        // ORDERING: Acquire, with the Release in `change`: who sees the number then sees the change.
-        self.generation.load(Ordering::Acquire)
+        self.generation.get()
     }
 
     /// Changes something at run time; nothing is changed if `change` fails.
@@ -185,13 +319,28 @@ impl Tables {
         &self,
         change: impl FnOnce(&mut Runtime) -> Result<R, Error>,
     ) -> Result<R, Error> {
-        let mut runtime = self.runtime.lock().unwrap_or_else(|e| e.into_inner());
-        let mut next = Runtime::clone(&runtime);
+        let mut known = self.runtime.lock().unwrap_or_else(|e| e.into_inner());
+        #[cfg(target_os = "linux")]
+        if let Some(disk) = &self.disk {
+            let (_, result) = disk.folder.change(&disk.rule, change)?;
+            // Read again at the next look, with whatever others have changed since.
+            self.generation.add();
+            return Ok(result);
+        }
+        let mut next = Runtime::clone(&known.0);
         let result = change(&mut next)?;
-        *runtime = Arc::new(next);
-        // ORDERING: Release, see `generation`.
-        self.generation.fetch_add(1, Ordering::Release);
+        known.0 = Arc::new(next);
+        self.generation.add();
         Ok(result)
+    }
+}
+
+#[cfg(target_os = "linux")]
+impl Wanted {
+    /// The same, in a file of this shape: with room for all that a rule may come to ask for.
+    fn within(&self, shape: &Shape) -> Wanted {
+        let (plan, capacity) = (shape.plan.clone(), shape.capacity);
+        Wanted { plan, capacity, penalties: true, budgets: true, ..self.clone() }
     }
 }
 
@@ -211,6 +360,9 @@ pub(crate) enum Store {
     Private,
     /// In the process, under a name.
     Named(Arc<Named>),
+    /// In a folder that all processes of the host share.
+    #[cfg(target_os = "linux")]
+    Folder(Folder),
 }
 
 /// State that everybody in the process shares who names it, for as long as anybody does.
@@ -222,11 +374,11 @@ pub(crate) struct Named {
 static NAMED: LazyLock<Mutex<HashMap<String, Weak<Named>>>> = LazyLock::new(Mutex::default);
 
 /// What is said of stores that there are not.
-const KINDS: &str = "write memory or memory:NAME";
+const KINDS: &str = "write memory, memory:NAME or file:PATH";
 
 impl Store {
-    /// The store of that name.
-    pub(crate) fn open(name: &str) -> Result<Store, Error> {
+    /// The store of that name. A relative path is one from `base`.
+    pub(crate) fn open(name: &str, base: &Path, recreate: bool) -> Result<Store, Error> {
         let error = |message: String| Err(Error::new(Code::Store, message));
         match name.split_once(':') {
             None if name == "memory" => Ok(Store::Private),
@@ -234,9 +386,14 @@ impl Store {
             Some(("memory", _)) => {
                 error("store \"memory:\" has no name; write memory:NAME, or memory".to_string())
             }
-            Some((kind @ ("file" | "redis" | "rediss"), _)) => error(format!(
-                "store {kind}: this build has no such store; use memory or memory:NAME"
-            )),
+            Some(("file", "")) => error("store \"file:\" has no path; write file:PATH".to_string()),
+            #[cfg(target_os = "linux")]
+            Some(("file", path)) => Folder::open(&base.join(path), recreate).map(Store::Folder),
+            #[cfg(not(target_os = "linux"))]
+            Some(("file", _)) => error("store file: it needs Linux; write memory".to_string()),
+            Some((kind @ ("redis" | "rediss"), _)) => {
+                error(format!("store {kind}: this build has no such store; {KINDS}"))
+            }
             // Not the rest of it: there may be a password.
             Some((kind, _)) => error(format!("{kind:?} is not a kind of store; {KINDS}")),
             None => error(format!("{name:?} is not a store; {KINDS}")),
@@ -251,8 +408,13 @@ impl Store {
         base: &Variant,
         clock: &Clock,
     ) -> Result<Arc<Tables>, Error> {
-        let Store::Named(named) = self else {
-            return Ok(Arc::new(Tables::new(wanted, base, clock)?));
+        let named = match self {
+            Store::Private => return Ok(Arc::new(Tables::new(wanted, base, clock)?)),
+            #[cfg(target_os = "linux")]
+            Store::Folder(folder) => {
+                return Ok(Arc::new(Tables::in_folder(folder, rule, wanted, base, clock)?));
+            }
+            Store::Named(named) => named,
         };
         let mut all = named.tables.lock().unwrap_or_else(|e| e.into_inner());
         if let Some(tables) = all.get(rule).and_then(Weak::upgrade) {

@@ -1,0 +1,246 @@
+//! One table for all processes of a host: what is promised of `store: file:PATH`.
+#![cfg(target_os = "linux")]
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tidegate::{Code, Error, LimitPatch, Limiter, ManualClock, Match, Options, Target};
+
+/// A folder of its own, gone with the test.
+struct Place(PathBuf);
+
+impl Place {
+    fn new() -> Place {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("file-store-{}-{number}", std::process::id());
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        let _ = std::fs::remove_dir_all(&path);
+        Place(path)
+    }
+    fn store(&self) -> String {
+        format!("file:{}", self.0.display())
+    }
+    fn table(&self) -> PathBuf {
+        self.0.join("default.table")
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn open_with(place: &Place, rule: Value, options: Options) -> Result<Limiter, Error> {
+    let policy = json!({ "version": 1, "rules": { "default": rule } });
+    Limiter::from_policy_with(&policy, Options { store: Some(place.store()), ..options })
+}
+
+fn open(place: &Place, rule: Value) -> Result<Limiter, Error> {
+    open_with(place, rule, Options::default())
+}
+
+fn rule(limits: &str) -> Value {
+    json!({ "limits": limits, "capacity": 100 })
+}
+
+fn granted(limiter: &Limiter, key: &str, hits: usize) -> usize {
+    (0..hits).filter(|_| limiter.allow(key).unwrap()).count()
+}
+
+fn refusal(result: Result<Limiter, Error>) -> String {
+    let error = result.expect_err("it should be refused");
+    assert_eq!(error.code(), Code::Store, "{error}");
+    error.to_string()
+}
+
+#[test]
+fn two_limiters_on_one_folder_share_every_count() {
+    for limits in ["10/h", "10/h window", "10/h counter", "10/h fixed"] {
+        let place = Place::new();
+        let (a, b) = (open(&place, rule(limits)).unwrap(), open(&place, rule(limits)).unwrap());
+        assert_eq!(granted(&a, "alice", 4) + granted(&b, "alice", 20), 10, "{limits}");
+        assert!(!a.allow("alice").unwrap());
+    }
+}
+
+#[test]
+fn counts_outlive_their_limiter() {
+    let place = Place::new();
+    let limiter = open(&place, rule("10/h window")).unwrap();
+    assert_eq!(granted(&limiter, "alice", 7), 7);
+    limiter.sync().unwrap();
+    drop(limiter);
+    assert_eq!(granted(&open(&place, rule("10/h window")).unwrap(), "alice", 10), 3);
+}
+
+#[test]
+fn penalties_and_budgets_are_shared_too() {
+    let place = Place::new();
+    let stated = json!({
+        "limits": "1/s", "capacity": 100, "cooldown": "1h",
+        "budget": { "daily": 5 },
+    });
+    let (a, b) = (open(&place, stated.clone()).unwrap(), open(&place, stated).unwrap());
+    assert!(a.allow("alice").unwrap() && !a.allow("alice").unwrap());
+    assert_eq!(b.hit("alice", 1).unwrap().reason(), Some("cooldown"));
+    a.spend("bob", 5).unwrap();
+    assert_eq!(b.hit("bob", 1).unwrap().reason(), Some("budget"));
+}
+
+#[test]
+fn run_time_changes_act_on_the_next_hit_of_everybody_and_stay() {
+    let place = Place::new();
+    let (a, b) = (open(&place, rule("2/h")).unwrap(), open(&place, rule("2/h")).unwrap());
+    a.set_override(Target::key("alice"), vec![("2/h".into(), LimitPatch::max(5))]).unwrap();
+    a.add_exempt(Match::new([("role", "admin")])).unwrap();
+    assert_eq!(b.hit("alice", 1).unwrap().limit, Some(5));
+    assert_eq!(b.exempts().unwrap().len(), 1);
+    drop((a, b));
+    let c = open(&place, rule("2/h")).unwrap();
+    assert_eq!(c.overrides().unwrap().len(), 1);
+    assert!(c.clear_override(Target::key("alice")).unwrap());
+    assert_eq!(c.hit("bob", 1).unwrap().limit, Some(2));
+}
+
+#[test]
+fn other_numbers_are_adopted_and_another_shape_is_refused_with_the_remedy() {
+    let place = Place::new();
+    drop(open(&place, rule("10/h window")).unwrap());
+    let named = |limit: Value| json!({ "limits": { "10/h": limit }, "capacity": 100 });
+    let limiter = open(&place, named(json!({ "max": 5, "per": "1h", "algorithm": "window" })));
+    assert_eq!(granted(&limiter.unwrap(), "alice", 10), 5);
+    let shapes = [
+        (named(json!({ "max": 10, "per": "1h" })), "algorithm"),
+        (named(json!({ "max": 11, "per": "1h", "algorithm": "window" })), "room"),
+        (json!({ "limits": "10/h window, 1/s window", "capacity": 100 }), "limits"),
+        (json!({ "limits": "10/h window", "capacity": 101 }), "capacity"),
+        (json!({ "limits": "10/h window", "capacity": 100, "key": ["a", "b"] }), "parts"),
+    ];
+    for (shape, word) in shapes {
+        let message = refusal(open(&place, shape.clone()));
+        assert!(message.contains(word) && message.contains("recreate"), "{shape}: {message}");
+    }
+    // Without a stated capacity the file's is taken.
+    let limiter = open(&place, json!({ "limits": "10/h window" })).unwrap();
+    assert_eq!(limiter.metrics().unwrap()[0].capacity, 100);
+    drop(limiter);
+    let recreate = Options { recreate: true, ..Options::default() };
+    let limiter = open_with(&place, rule("10/h"), recreate).unwrap();
+    assert_eq!(granted(&limiter, "alice", 20), 10, "made anew");
+}
+
+#[test]
+fn folder_and_files_are_for_their_owner_alone() {
+    let place = Place::new();
+    let limiter = open(&place, rule("10/h")).unwrap();
+    limiter.add_exempt(Match::new([("a", "b")])).unwrap();
+    let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&place.0), 0o700);
+    for entry in std::fs::read_dir(&place.0).unwrap() {
+        let path = entry.unwrap().path();
+        assert_eq!(mode(&path), 0o600, "{}", path.display());
+    }
+    assert!(!limiter.audit().unwrap().iter().any(|finding| finding.id == "store_exposed"));
+    std::fs::set_permissions(&place.0, PermissionsExt::from_mode(0o755)).unwrap();
+    std::fs::set_permissions(place.table(), PermissionsExt::from_mode(0o644)).unwrap();
+    assert!(limiter.audit().unwrap().iter().any(|finding| finding.id == "store_exposed"));
+}
+
+#[test]
+fn what_is_not_a_table_is_refused_and_left_alone() {
+    let place = Place::new();
+    drop(open(&place, rule("10/h")).unwrap());
+    let table = place.table();
+    let sound = std::fs::read(&table).unwrap();
+    let refuse = |word: &str| {
+        let before = std::fs::symlink_metadata(&table).unwrap().len();
+        let message = refusal(open(&place, rule("10/h")));
+        assert!(message.contains(word) && message.contains("default.table"), "{word}: {message}");
+        assert_eq!(std::fs::symlink_metadata(&table).unwrap().len(), before, "left alone");
+        std::fs::remove_file(&table).or_else(|_| std::fs::remove_dir(&table)).unwrap();
+    };
+    let put = |bytes: &[u8]| {
+        std::fs::write(&table, bytes).unwrap();
+        std::fs::set_permissions(&table, PermissionsExt::from_mode(0o600)).unwrap();
+    };
+    for length in [0, 1, 511, 1023, 1024, 4096, sound.len() - 1, sound.len() - 4096] {
+        put(&sound[..length]);
+        refuse(if length < 1024 { "no table" } else { "truncated" });
+    }
+    put(&[sound.clone(), vec![0; 4096]].concat());
+    refuse("bytes");
+    let mut other = sound.clone();
+    other[0] ^= 1;
+    put(&other);
+    refuse("no table");
+    let mut other = sound.clone();
+    other[8] = 9;
+    put(&other);
+    refuse("format 9");
+    put(&sound);
+    std::fs::set_permissions(&table, PermissionsExt::from_mode(0o622)).unwrap();
+    refuse("others may write");
+    std::os::unix::fs::symlink("/dev/null", &table).unwrap();
+    refuse("symbolic link");
+    std::fs::create_dir(&table).unwrap();
+    refuse("default.table");
+    put(&sound);
+    assert_eq!(granted(&open(&place, rule("10/h")).unwrap(), "alice", 20), 10);
+}
+
+#[test]
+fn no_bit_of_the_header_can_be_flipped_unnoticed_and_give_anything_away() {
+    let place = Place::new();
+    let limiter = open(&place, rule("10/h")).unwrap();
+    assert_eq!(granted(&limiter, "alice", 10), 10);
+    drop(limiter);
+    let sound = std::fs::read(place.table()).unwrap();
+    let (mut refused, mut served) = (0, 0);
+    for bit in 0..8 * 1280 {
+        let mut flipped = sound.clone();
+        flipped[bit / 8] ^= 1 << (bit % 8);
+        std::fs::write(place.table(), &flipped).unwrap();
+        match open(&place, rule("10/h")) {
+            Err(error) => {
+                assert_eq!(error.code(), Code::Store, "bit {bit}: {error}");
+                refused += 1;
+            }
+            Ok(limiter) => {
+                assert_eq!(granted(&limiter, "alice", 3), 0, "bit {bit}");
+                served += 1;
+            }
+        }
+    }
+    assert!(refused > 1000 && served > 1000, "{refused} refused, {served} served");
+}
+
+#[test]
+fn a_manual_clocks_file_opens_only_with_one() {
+    let place = Place::new();
+    let clock = ManualClock::new(Duration::from_secs(5), Duration::ZERO);
+    let manual = || Options { clock: clock.clock(), ..Options::default() };
+    let limiter = open_with(&place, rule("10/min"), manual()).unwrap();
+    assert_eq!(granted(&limiter, "alice", 20), 10);
+    assert!(refusal(open(&place, rule("10/min"))).contains("manual"));
+    clock.advance(Duration::from_secs(6));
+    let again = open_with(&place, rule("10/min"), manual()).unwrap();
+    assert_eq!(granted(&again, "alice", 20), 1);
+}
+
+#[test]
+fn a_folder_that_cannot_be_had_is_a_clear_error() {
+    let place = Place::new();
+    std::fs::write(&place.0, b"a file").unwrap();
+    assert!(refusal(open(&place, rule("10/h"))).contains("not a folder"));
+    std::fs::remove_file(&place.0).unwrap();
+    std::fs::create_dir(&place.0).unwrap();
+    std::fs::set_permissions(&place.0, PermissionsExt::from_mode(0o777)).unwrap();
+    assert!(refusal(open(&place, rule("10/h"))).contains("others may write"));
+    let deep = Place(place.0.join("no/such/folder"));
+    assert!(refusal(open(&deep, rule("10/h"))).contains("No such file"));
+}
