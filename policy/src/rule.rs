@@ -48,23 +48,20 @@ impl RuleState {
         if snapshot.generation == snapshot.tables.generation() && !snapshot.closed {
             return Ok(snapshot);
         }
-        self.renewed(snapshot)
+        self.renewed(&snapshot)
     }
 
     #[cold]
-    fn renewed(&self, mut old: Guard<Arc<Snapshot>>) -> Result<Guard<Arc<Snapshot>>, Error> {
-        loop {
-            if old.closed {
-                return Err(Error::new(Code::Closed, "the limiter is closed"));
-            }
-            if old.generation == old.tables.generation() {
-                return Ok(old);
-            }
-            let next = Snapshot::new(old.config.clone(), old.face.clone(), old.tables.clone())?;
-            // Who loses looks again: the winner may have read less than this thread has changed.
-            self.live.compare_and_swap(&old, Arc::new(next));
-            old = self.live.load();
+    fn renewed(&self, old: &Guard<Arc<Snapshot>>) -> Result<Guard<Arc<Snapshot>>, Error> {
+        if old.closed {
+            return Err(Error::new(Code::Closed, "the limiter is closed"));
         }
+        let next = Snapshot::new(old.config.clone(), old.face.clone(), old.tables.clone())?;
+        let next = Arc::new(next);
+        // Who loses to a reload or to another change goes by its own, which knows all that was
+        // changed before this call. The winner's may not: it may have been read before that.
+        self.live.compare_and_swap(old, next.clone());
+        Ok(Guard::from_inner(next))
     }
 }
 

@@ -143,7 +143,7 @@ fn mode() -> impl Strategy<Value = reference::Mode> {
 fn terms(penalties: bool) -> impl Strategy<Value = reference::Terms> {
     let limits = prop::collection::vec(limit(), 1..=3);
     let warn_at = maybe(prop::sample::select(vec![0u64, 25, 50, 80, 90, 100]));
-    let alert = maybe((1u64..=4, 2 * 1u64..4000));
+    let alert = maybe((1u64..=4, 1u64..4000));
     (limits, warn_at, maybe(0u64..1500), maybe(backoff()), alert, notify(), mode()).prop_map(
         move |(mut limits, warn_at, cooldown, backoff, alert, notify, mode)| {
             for (index, limit) in limits.iter_mut().enumerate() {
@@ -591,11 +591,9 @@ impl Pair {
                     None => known.push((matches.clone(), patches)),
                 }
             }
-            Act::ClearMatch(index) => {
-                if *index < self.reference.by_match.len() {
-                    let (matches, _) = self.reference.by_match.remove(*index);
-                    prop_assert!(self.limiter.clear_override(stated_match(&matches)).unwrap());
-                }
+            Act::ClearMatch(index) if *index < self.reference.by_match.len() => {
+                let (matches, _) = self.reference.by_match.remove(*index);
+                prop_assert!(self.limiter.clear_override(stated_match(&matches)).unwrap());
             }
             Act::Default(changes) => {
                 let (patches, stated) = self.patches(changes);

@@ -274,6 +274,11 @@ impl Terms {
         self.limits.iter().any(|limit| limit.max == 0)
     }
 
+    fn reset(&self, views: &[View]) -> Option<u64> {
+        let longest = views.iter().map(|view| view.reset).max().unwrap();
+        (!self.has_zero()).then_some(longest)
+    }
+
     /// The limit that holds least.
     fn smallest(&self) -> usize {
         (0..self.limits.len()).min_by_key(|&i| self.limits[i].size()).unwrap()
@@ -515,13 +520,9 @@ impl Reference {
             return Answer { reason: Some(reason.into()), ..answer };
         }
         let before = self.views(call, &terms, cost);
-        let reset = |views: &[View]| {
-            let longest = views.iter().map(|view| view.reset).max().unwrap();
-            (!terms.has_zero()).then_some(longest)
-        };
-        answer.reset = reset(&before);
+        answer.reset = terms.reset(&before);
         if !self.deny(call, &terms, cost, op, &before, &mut answer) {
-            return self.allow(call, &terms, cost, op, answer, &reset);
+            return self.allow(call, &terms, cost, op, answer);
         }
         answer.allowed = false;
         if terms.mode == Mode::Shadow {
@@ -538,7 +539,6 @@ impl Reference {
         cost: u64,
         op: Op,
         mut answer: Answer,
-        reset: &dyn Fn(&[View]) -> Option<u64>,
     ) -> Answer {
         let mut after = self.clone();
         let now = self.now;
@@ -548,7 +548,7 @@ impl Reference {
         let least = (0..views.len()).min_by_key(|&i| views[i].remaining).unwrap();
         answer.limit = Some(views[least].size);
         answer.remaining = Some(views[least].remaining);
-        answer.reset = reset(&views);
+        answer.reset = terms.reset(&views);
         answer.warning = cost > 0 && views.iter().any(|v| terms.warns(v.remaining, v.size));
         if op == Op::Hit {
             *self = after;
