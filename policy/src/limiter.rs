@@ -365,7 +365,7 @@ impl Shared {
         old: &HashMap<String, Arc<RuleState>>,
     ) -> Result<Snapshot, Error> {
         let known = old.get(&rule.name).map(|state| state.live.load().tables.clone());
-        let kept = known.filter(|tables| {
+        let kept = known.clone().filter(|tables| {
             rule.wanted.plan.keeps_state_of(&tables.plan)
                 && rule.wanted.capacity == tables.capacity
                 && rule.wanted.on_full == tables.on_full
@@ -375,7 +375,15 @@ impl Shared {
                 tables.provide(&rule.wanted)?;
                 tables
             }
-            None => self.store.tables(&rule.name, &rule.wanted, &rule.base, &self.options.clock)?,
+            None => {
+                let clock = &self.options.clock;
+                let made = self.store.tables(&rule.name, &rule.wanted, &rule.base, clock)?;
+                // Counts of another shape can't be kept; what was changed at run time can.
+                if let Some(known) = known {
+                    made.adopt(&known);
+                }
+                made
+            }
         };
         let face = Arc::new(rule.face.with_clock(tables.clock()));
         Snapshot::new(rule.config.clone(), face, tables)

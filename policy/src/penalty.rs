@@ -34,11 +34,13 @@ impl Denial {
 
     fn with(views: &[View], cooldown_of: impl Fn(usize) -> u64) -> Denial {
         let mut denial = Denial { limit: 0, own: 0, cooldown: None };
-        let mut longest = 0;
+        let mut longest = (0, false);
         for (index, view) in views.iter().enumerate().filter(|(_, view)| view.wait > 0) {
             let cooldown = cooldown_of(index);
-            if view.wait.max(cooldown) > longest {
-                (longest, denial.limit) = (view.wait.max(cooldown), index);
+            // A limit that never allows anything is the reason, whatever else can't be waited for.
+            let rank = (view.wait.max(cooldown), view.limit == 0);
+            if rank > longest {
+                (longest, denial.limit) = (rank, index);
             }
             denial.own = denial.own.max(view.wait);
             if cooldown > denial.cooldown.map_or(0, |(longest, _)| longest) {
@@ -94,11 +96,11 @@ fn cooldown_left(penalty: Penalty, variant: &Variant, now: u64) -> u64 {
 }
 
 /// Nanoseconds that an enforced wait has to run. Without its own note, the step is what is sure.
-fn enforced_left(penalty: Penalty, until: u64, variant: &Variant, now: u64) -> u64 {
+fn enforced_left(penalty: Penalty, until: Option<u64>, variant: &Variant, now: u64) -> u64 {
     let Some(steps) = variant.backoff.as_ref().filter(|s| s.enforce && penalty.count() > 0) else {
         return 0;
     };
-    match Until::from_note(until, penalty) {
+    match until.and_then(|note| Until::from_note(note, penalty)) {
         Some(until) => until.left(now),
         None => {
             let age = penalty.since_last(now).unwrap_or(u64::MAX);
@@ -110,7 +112,7 @@ fn enforced_left(penalty: Penalty, until: u64, variant: &Variant, now: u64) -> u
 /// Whether a penalty that came in between bars the key already, and for how long.
 fn bars(penalty: Penalty, variant: &Variant, now: u64) -> Option<Barred> {
     let cooldown = cooldown_left(penalty, variant, now);
-    let enforced = enforced_left(penalty, 0, variant, now);
+    let enforced = enforced_left(penalty, None, variant, now);
     let reason = match (cooldown, enforced) {
         (0, 0) => return None,
         (0, _) => Reason::Backoff,
@@ -151,7 +153,7 @@ impl Standing {
             penalty,
             cooldown_left: cooldown_left(penalty, variant, now),
             cooling: penalty.limit(),
-            enforced_left: enforced_left(penalty, notes[UNTIL], variant, now),
+            enforced_left: enforced_left(penalty, Some(notes[UNTIL]), variant, now),
         }
     }
 
@@ -267,7 +269,7 @@ impl Record {
         let in_span =
             variant.alert.map(|(_, within)| Alert::from_note(notes[ALERT]).count(now, within));
         let in_run = if is_recent { penalty.count() } else { 0 };
-        let enforced = enforced_left(penalty, notes[UNTIL], variant, now);
+        let enforced = enforced_left(penalty, Some(notes[UNTIL]), variant, now);
         Record {
             cooldown_left,
             violations: in_span.unwrap_or(in_run),

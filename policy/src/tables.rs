@@ -294,6 +294,15 @@ impl Tables {
         engines + penalties + self.budgets().map_or(0, |ledger| ledger.prune(&spent))
     }
 
+    /// Takes over what was changed at run time in other tables, if nothing was in these.
+    pub(crate) fn adopt(&self, other: &Tables) {
+        let (changed, _) = other.runtime();
+        let mut known = self.runtime.lock().unwrap_or_else(|e| e.into_inner());
+        if self.generation.get() == 0 {
+            known.0 = changed;
+        }
+    }
+
     /// What was changed at run time, and the number of the change.
     pub(crate) fn runtime(&self) -> (Arc<Runtime>, u64) {
         let mut known = self.runtime.lock().unwrap_or_else(|e| e.into_inner());

@@ -494,7 +494,9 @@ fn stores(book: &mut Book) {
         "",
         "disk",
         "memory:",
-        "file:limits",
+        "file:",
+        "file:/dev/null",
+        "file:/no/such/folder",
         "redis://user:secret@host",
         "postgres://user:secret@host",
     ] {

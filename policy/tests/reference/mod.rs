@@ -612,7 +612,9 @@ impl Reference {
             }
             let long = |i: usize| match views[i].wait {
                 Some(wait) => wait.max(terms.cooldown_of(i)),
-                None => u64::MAX,
+                // What never allows anything goes before a cost that is too large for another.
+                None if views[i].size == 0 => u64::MAX,
+                None => u64::MAX - 1,
             };
             // The first of the longest, in declared order.
             let first_of = |by: &dyn Fn(usize) -> u64| {

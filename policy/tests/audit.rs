@@ -1,0 +1,63 @@
+//! Every finding of an audit, on policies that ask for it.
+
+use serde_json::{Value, json};
+use tidegate::{Finding, Limiter, Severity};
+
+fn audit(policy: &Value) -> Vec<Finding> {
+    Limiter::from_policy(policy).unwrap().audit().unwrap()
+}
+
+fn found<'f>(findings: &'f [Finding], id: &str) -> Vec<(&'f str, Severity)> {
+    let of = |finding: &&Finding| finding.id == id;
+    findings.iter().filter(of).map(|f| (f.path.as_str(), f.severity)).collect()
+}
+
+#[test]
+fn a_bad_policy_has_them_all() {
+    let findings = audit(&json!({
+        "version": 1,
+        "on_outage": "allow",
+        "rules": {
+            "open": { "limits": "5/min", "mode": "off", "on_full": "allow" },
+            "loose": {
+                "limits": "11/10s window",
+                "exempt": [{ "role": "admin" }, {}, { "ip": "0.0.0.0/0" }],
+                "when": [{ "match": { "tier": "test" }, "mode": "shadow" }],
+            },
+            "huge": { "limits": "600/h window", "capacity": 100, "mode": "shadow" },
+        },
+    }));
+    assert_eq!(found(&findings, "outage_allows"), [("on_outage", Severity::Info)]);
+    assert_eq!(found(&findings, "rule_disabled"), [("rules.open.mode", Severity::Warn)]);
+    assert_eq!(found(&findings, "full_allows"), [("rules.open.on_full", Severity::Warn)]);
+    assert_eq!(
+        found(&findings, "high_burst"),
+        [("rules.loose.limits", Severity::Info), ("rules.huge.limits", Severity::Info)]
+    );
+    assert_eq!(
+        found(&findings, "exempt_all"),
+        [("rules.loose.exempt[1]", Severity::Warn), ("rules.loose.exempt[2]", Severity::Warn)]
+    );
+    assert_eq!(
+        found(&findings, "shadow"),
+        [("rules.loose.when[0].mode", Severity::Info), ("rules.huge.mode", Severity::Info)]
+    );
+    assert_eq!(found(&findings, "large_window"), [("rules.huge.limits", Severity::Warn)]);
+    assert_eq!(found(&findings, "no_budget").len(), 3);
+    assert!(findings.iter().all(|finding| !finding.message.is_empty()));
+}
+
+#[test]
+fn a_careful_policy_has_none() {
+    let findings = audit(&json!({
+        "version": 1,
+        "rules": {
+            "messages": {
+                "limits": ["5/10s window", "20/min window"],
+                "budget": { "daily": 500 },
+                "exempt": [{ "ip": "10.0.0.0/8" }],
+            },
+        },
+    }));
+    assert_eq!(findings, []);
+}

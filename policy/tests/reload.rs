@@ -1,0 +1,73 @@
+//! A policy file that is read again while its limiter is at work.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tidegate::{Code, LimitPatch, Limiter, Match, Target};
+
+/// A policy file of its own, gone with the test.
+struct PolicyFile(PathBuf);
+
+impl PolicyFile {
+    fn new(rules: &str) -> PolicyFile {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("reload-{}-{number}.yaml", std::process::id());
+        let file = PolicyFile(Path::new(env!("CARGO_TARGET_TMPDIR")).join(name));
+        file.write(rules);
+        file
+    }
+    fn write(&self, rules: &str) {
+        std::fs::write(&self.0, format!("version: 1\nrules: {{ {rules} }}\n")).unwrap();
+    }
+}
+
+impl Drop for PolicyFile {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+fn granted(limiter: &Limiter, rule: &str, hits: usize) -> usize {
+    let rule = limiter.rule(rule).unwrap();
+    (0..hits).filter(|_| rule.allow("alice").unwrap()).count()
+}
+
+#[test]
+fn keys_keep_their_state_while_numbers_change() {
+    let file = PolicyFile::new("a: { limits: { l: 10/h window }, ceiling: 20 }");
+    let limiter = Limiter::from_file(&file.0).unwrap();
+    let held = limiter.rule("a").unwrap();
+    assert_eq!(granted(&limiter, "a", 8), 8);
+    file.write("a: { limits: { l: 12/h window }, ceiling: 20 }");
+    assert_eq!(granted(&limiter, "a", 5), 2, "nothing is read unasked");
+    limiter.reload().unwrap();
+    assert_eq!(granted(&limiter, "a", 5), 2);
+    assert_eq!(held.peek("alice", 0).unwrap().limit, Some(12), "handles act by the new policy");
+}
+
+#[test]
+fn another_shape_starts_afresh_and_keeps_what_was_changed_at_run_time() {
+    let file = PolicyFile::new("a: { limits: { l: 2/h } }");
+    let limiter = Limiter::from_file(&file.0).unwrap();
+    let rule = limiter.rule("a").unwrap();
+    rule.set_override(Target::key("bob"), vec![("l".into(), LimitPatch::max(7))]).unwrap();
+    rule.add_exempt(Match::new([("role", "admin")])).unwrap();
+    assert_eq!(granted(&limiter, "a", 5), 2);
+    file.write("a: { limits: { l: 2/h window }, ceiling: 9 }");
+    limiter.reload().unwrap();
+    assert_eq!(granted(&limiter, "a", 5), 2);
+    assert_eq!(rule.hit("bob", 1).unwrap().limit, Some(7));
+    assert_eq!(rule.exempts().unwrap().len(), 1);
+}
+
+#[test]
+fn rules_come_and_go() {
+    let file = PolicyFile::new("a: { limits: 2/h }, b: { limits: 3/h }");
+    let limiter = Limiter::from_file(&file.0).unwrap();
+    file.write("b: { limits: 3/h }, c: { limits: 4/h }");
+    limiter.reload().unwrap();
+    assert_eq!(limiter.rules(), ["b", "c"]);
+    assert_eq!(limiter.rule("a").unwrap_err().code(), Code::Rule);
+    assert_eq!(granted(&limiter, "c", 9), 4);
+}
