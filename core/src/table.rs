@@ -585,7 +585,7 @@ mod tests {
         ];
         for limits in &limits {
             for rows in [1, 12, 256, 1000] {
-                let table = Table::with_rows(rows, limits).unwrap();
+                let table = Table::with_rows(rows, limits, &Space::Heap).unwrap();
                 let line = table.layout.in_line + 1;
                 for home in 0..table.rows() {
                     let places: Vec<_> = (0..table.span).map(|d| table.place(home, d)).collect();
