@@ -397,6 +397,16 @@ impl Tables {
     }
 }
 
+impl Tables {
+    /// Words that a board takes.
+    pub const BOARD_WORDS: usize = crate::board::WORDS;
+
+    /// The board of names, which comes last. `None` if the file has no room for it.
+    pub fn board(&self) -> Option<crate::board::Board> {
+        Some(crate::board::Board::new(self.space.words(Tables::BOARD_WORDS, false)?))
+    }
+}
+
 /// A file that has no name yet; gone if it never gets one.
 struct Unnamed {
     file: File,

@@ -24,6 +24,8 @@
 //! assert!(engine.allow(b"alice"));
 //! ```
 
+#[cfg(all(target_os = "linux", not(all(test, loom))))]
+mod board;
 mod bucket;
 mod clock;
 mod counter;
@@ -50,6 +52,8 @@ mod word;
 #[cfg(test)]
 mod tests;
 
+#[cfg(all(target_os = "linux", not(all(test, loom))))]
+pub use board::{Board, NAME_WORDS, Name};
 pub use clock::{Clock, ManualClock, Time};
 pub use counters::{Count, Counters};
 pub use engine::{

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use tidegate_core::{FILE_HASH, FileError, TableFile};
 
 use crate::error::{Code, Error};
-use crate::limit::algorithm_name;
+use crate::limit::{algorithm_name, parse_algorithm};
 use crate::plan::Plan;
 use crate::runtime::Runtime;
 
@@ -62,6 +62,15 @@ impl Folder {
             return Err(store_error(path, reason));
         }
         Ok(Folder { path: path.to_path_buf(), recreate })
+    }
+
+    /// A folder that is only looked at.
+    pub(crate) fn open_known(path: &Path) -> Result<Folder, Error> {
+        match std::fs::metadata(path) {
+            Ok(meta) if meta.is_dir() => Ok(Folder { path: path.to_path_buf(), recreate: false }),
+            Ok(_) => Err(store_error(path, "this is not a folder")),
+            Err(error) => Err(store_error(path, error)),
+        }
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -176,6 +185,25 @@ fn encoded(rule: &str) -> String {
 }
 
 impl Shape {
+    /// As it was described, if that is sound.
+    pub(crate) fn from_value(value: &Value) -> Option<Shape> {
+        let places = |value: &Value| -> Option<Vec<usize>> {
+            value.as_array()?.iter().map(|v| Some(v.as_u64()? as usize)).collect()
+        };
+        let limits = value["limits"].as_array()?;
+        let text = |limit: &Value, field: &str| limit[field].as_str().map(str::to_string);
+        let algorithm = |limit: &Value| parse_algorithm(limit["algorithm"].as_str()?);
+        let plan = Plan::described(
+            value["parts"].as_u64()? as usize,
+            limits.iter().map(|limit| text(limit, "name")).collect::<Option<_>>()?,
+            limits.iter().map(algorithm).collect::<Option<_>>()?,
+            limits.iter().map(|limit| places(&limit["scope"])).collect::<Option<Vec<_>>>()?,
+            limits.iter().map(|limit| limit["room"].as_u64().unwrap_or(0)).collect(),
+            places(&value["penalty_scope"])?,
+        );
+        Some(Shape { plan, capacity: value["capacity"].as_u64()? as usize })
+    }
+
     fn to_value(&self, rule: &str) -> Value {
         let plan = &self.plan;
         let limit = |index: usize| {

@@ -28,6 +28,8 @@ mod file;
 mod folder;
 mod headers;
 mod held;
+#[cfg(target_os = "linux")]
+mod inspect;
 mod ip;
 mod judge;
 mod limit;
@@ -62,6 +64,8 @@ pub use error::{Code, Error, Problem};
 pub use file::limit_patches;
 pub use headers::{IETF_DRAFT, Style};
 pub use held::{Permit, Reservation};
+#[cfg(target_os = "linux")]
+pub use inspect::Inspected;
 pub use ip::{V6_PREFIX, ip_key};
 pub use limit::{IntoLimits, Limit, LimitPatch, LimitPatches, parse_period};
 pub use limiter::{Limiter, ManualClock, Options};

@@ -81,7 +81,7 @@ pub struct Event {
 /// A key's parts as its caller gave them, cut to what is kept. Of fixed size, so that noting a name
 /// allocates nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Name {
+pub(crate) struct Name {
     bytes: [u8; NAME_BYTES],
     /// Where each part ends.
     ends: [u8; MOST_PARTS],
@@ -89,6 +89,31 @@ struct Name {
 }
 
 impl Name {
+    /// As a board in a file keeps it: the number of parts, where they end, and the bytes.
+    #[cfg(target_os = "linux")]
+    fn to_words(self) -> tidegate_core::Name {
+        let mut words = [0; tidegate_core::NAME_WORDS];
+        words[0] = u64::from(self.parts);
+        words[1] = u64::from_le_bytes(self.ends);
+        for (word, bytes) in words[2..].iter_mut().zip(self.bytes.as_chunks::<8>().0) {
+            *word = u64::from_le_bytes(*bytes);
+        }
+        words
+    }
+
+    /// From a board, which anybody may have damaged.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn from_words(words: &tidegate_core::Name) -> Option<Name> {
+        let mut name = Name { bytes: [0; NAME_BYTES], ends: words[1].to_le_bytes(), parts: 0 };
+        name.parts = u8::try_from(words[0]).ok().filter(|&n| usize::from(n) <= MOST_PARTS)?;
+        for (bytes, word) in name.bytes.as_chunks_mut::<8>().0.iter_mut().zip(&words[2..]) {
+            *bytes = word.to_le_bytes();
+        }
+        let ends = &name.ends[..usize::from(name.parts)];
+        let sound = ends.is_sorted() && ends.iter().all(|&end| usize::from(end) <= NAME_BYTES);
+        sound.then_some(name)
+    }
+
     fn of(call: &Call<'_>) -> Name {
         let parts = call.key.len().min(MOST_PARTS);
         let mut name = Name { bytes: [0; NAME_BYTES], ends: [0; MOST_PARTS], parts: parts as u8 };
@@ -103,7 +128,7 @@ impl Name {
         name
     }
 
-    fn texts(&self) -> Vec<String> {
+    pub(crate) fn texts(&self) -> Vec<String> {
         let mut start = 0;
         let ends = self.ends[..usize::from(self.parts)].iter();
         ends.map(|&end| {
@@ -225,6 +250,10 @@ impl Meter {
         // Who is in the way of another just goes on.
         let Ok(mut names) = self.names.try_lock() else { return };
         let name = Name::of(call);
+        #[cfg(target_os = "linux")]
+        if let Some(board) = snapshot.tables.board().filter(|_| reason.is_some()) {
+            board.note(&name.to_words(), weight);
+        }
         match reason {
             None => names.users.add(&name, weight.saturating_mul(cost)),
             Some(reason) => {

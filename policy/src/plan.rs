@@ -46,12 +46,7 @@ impl Plan {
         for (index, limit) in rule.limits.iter().enumerate() {
             let path = || format!("limits.{}.scope", limit.name);
             let scope = scope_of(limit.scope.as_deref(), &rule.key, path, &mut problems);
-            let at = groups.iter().position(|group| group.scope == scope).unwrap_or_else(|| {
-                groups.push(Group { scope, limits: Vec::new() });
-                groups.len() - 1
-            });
-            places.push((at, groups[at].limits.len()));
-            groups[at].limits.push(index);
+            places.push(place_in(&mut groups, scope, index));
         }
         problems.extend(check_groups(&groups, rule));
         problems.extend(check_ceiling(rule));
@@ -69,6 +64,22 @@ impl Plan {
             parts: rule.key.len(),
             penalty_scope,
         })
+    }
+
+    /// A plan as a file describes it: a name, an algorithm, a scope and its room for each limit.
+    pub(crate) fn described(
+        parts: usize,
+        names: Vec<String>,
+        algorithms: Vec<Algorithm>,
+        scopes: Vec<Vec<usize>>,
+        ceilings: Vec<u64>,
+        penalty_scope: Vec<usize>,
+    ) -> Plan {
+        let (mut groups, mut places) = (Vec::new(), Vec::new());
+        for (index, scope) in scopes.into_iter().enumerate() {
+            places.push(place_in(&mut groups, scope, index));
+        }
+        Plan { names, algorithms, groups, places, ceilings, parts, penalty_scope }
     }
 
     /// Whether state kept by `other` can be used by this one. (Roomier logs can't be grown.)
@@ -109,6 +120,17 @@ impl Plan {
         };
         limits.iter().zip(&self.ceilings).filter_map(beyond).collect()
     }
+}
+
+/// Puts a limit into the group of its scope, and says where it is now.
+fn place_in(groups: &mut Vec<Group>, scope: Vec<usize>, index: usize) -> (usize, usize) {
+    let known = groups.iter().position(|group| group.scope == scope);
+    let at = known.unwrap_or_else(|| {
+        groups.push(Group { scope, limits: Vec::new() });
+        groups.len() - 1
+    });
+    groups[at].limits.push(index);
+    (at, groups[at].limits.len() - 1)
 }
 
 /// The largest `max` that a limit may come to have.

@@ -98,6 +98,8 @@ struct Disk {
     folder: Folder,
     rule: String,
     file: TableFile,
+    /// Names of offenders, for those who look from outside.
+    board: Option<tidegate_core::Board>,
 }
 
 /// The state of one rule.
@@ -141,7 +143,8 @@ impl Tables {
         let shape = Shape { plan: wanted.plan.clone(), capacity: wanted.capacity };
         let manual = matches!(clock, Clock::Manual(_));
         let bytes = |shape: &Shape| Tables::bytes_for(&wanted.within(shape), base);
-        let words = |shape: &Shape| usize::try_from(bytes(shape).checked_add(64)? / 8).ok();
+        let board = tidegate_core::Tables::BOARD_WORDS as u64 * 8;
+        let words = |shape: &Shape| usize::try_from(bytes(shape).checked_add(board)? / 8).ok();
         let (file, shape) = folder.table(rule, &shape, wanted.capacity_stated, manual, words)?;
         let wanted = wanted.within(&shape);
         let base = Variant::new(base.effective.clone(), &wanted.plan, &base.face);
@@ -153,7 +156,11 @@ impl Tables {
         let changed = tables.generation.get();
         let runtime = folder.read_changes(rule)?;
         tables.runtime = Mutex::new((Arc::new(runtime), changed));
-        tables.disk = Some(Disk { folder: folder.clone(), rule: rule.to_string(), file });
+        let board = tables.with_maker(|maker| match maker {
+            Maker::File(tables) => tables.board(),
+            Maker::Heap(_) => None,
+        });
+        tables.disk = Some(Disk { folder: folder.clone(), rule: rule.to_string(), file, board });
         Ok(tables)
     }
 
@@ -213,8 +220,17 @@ impl Tables {
     }
 
     fn ledger<const W: usize>(&self, capacity: usize) -> Result<Ledger<W>, Error> {
-        let maker = self.maker.lock().unwrap_or_else(|e| e.into_inner());
-        maker.ledger(capacity).map_err(no_memory)
+        self.with_maker(|maker| maker.ledger(capacity)).map_err(no_memory)
+    }
+
+    fn with_maker<R>(&self, act: impl FnOnce(&Maker) -> R) -> R {
+        act(&self.maker.lock().unwrap_or_else(|e| e.into_inner()))
+    }
+
+    /// Where names of offenders are kept for those who look from outside.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn board(&self) -> Option<&tidegate_core::Board> {
+        self.disk.as_ref()?.board.as_ref()
     }
 
     /// Writes counts to the disk, where there is one.
@@ -350,6 +366,41 @@ impl Wanted {
     fn within(&self, shape: &Shape) -> Wanted {
         let (plan, capacity) = (shape.plan.clone(), shape.capacity);
         Wanted { plan, capacity, penalties: true, budgets: true, ..self.clone() }
+    }
+}
+
+/// What a file holds, for those who look from outside.
+#[cfg(target_os = "linux")]
+pub(crate) struct Held {
+    pub(crate) keys: usize,
+    pub(crate) penalised: usize,
+    pub(crate) spending: usize,
+    pub(crate) names: Vec<(tidegate_core::Name, u64)>,
+}
+
+#[cfg(target_os = "linux")]
+impl Held {
+    /// Counts rows. Numbers don't matter for that, only the shape, so any limits of it will do.
+    pub(crate) fn of(file: &TableFile, shape: &Shape) -> Option<Held> {
+        let tables = file.tables();
+        let mut keys = None;
+        for group in &shape.plan.groups {
+            let stated = |&index: &usize| {
+                let per = std::time::Duration::from_secs(1);
+                let limit = crate::Limit::new(shape.plan.algorithms[index], 1, per);
+                limit.to_core(shape.plan.ceilings[index].max(1))
+            };
+            let limits: Vec<_> = group.limits.iter().map(stated).collect();
+            let capacity = group_capacity(&group.scope, shape.capacity);
+            let options = Options { capacity, ..Options::default() };
+            let engine = tables.engine(Limits::new(&limits).ok()?, options).ok()?;
+            keys = keys.or(Some(engine.len()));
+        }
+        let scope = &shape.plan.penalty_scope;
+        let penalties: Penalties = tables.ledger(group_capacity(scope, shape.capacity)).ok()?;
+        let budgets: Budgets = tables.ledger(shape.capacity).ok()?;
+        let names = tables.board().map_or(Vec::new(), |board| board.names());
+        Some(Held { keys: keys?, penalised: penalties.len(), spending: budgets.len(), names })
     }
 }
 

@@ -244,3 +244,29 @@ fn a_folder_that_cannot_be_had_is_a_clear_error() {
     let deep = Place(place.0.join("no/such/folder"));
     assert!(refusal(open(&deep, rule("10/h"))).contains("No such file"));
 }
+
+#[test]
+fn a_store_can_be_looked_at_from_outside() {
+    let place = Place::new();
+    let policy = json!({ "version": 1, "rules": {
+        "a/b": { "limits": "2/h window, 9/day", "capacity": 100, "cooldown": "1h", "key": ["channel", "sender"] },
+        "plain": { "limits": { "each": "3/h", "all": { "max": 5, "per": "1h", "scope": [] } }, "capacity": 50 },
+    }});
+    let options = Options { store: Some(place.store()), ..Options::default() };
+    let limiter = Limiter::from_policy_with(&policy, options).unwrap();
+    let rule = limiter.rule("a/b").unwrap();
+    for sender in ["alice", "bob"] {
+        (0..5).for_each(|_| drop(rule.allow(["telegram", sender]).unwrap()));
+    }
+    rule.set_override(Target::key(["x", "y"]), vec![("9/day".into(), LimitPatch::max(3))]).unwrap();
+    let found = Limiter::inspect(&place.0).unwrap();
+    assert_eq!(found.iter().map(|f| f.rule.as_str()).collect::<Vec<_>>(), ["a/b", "plain"]);
+    let seen = &found[0];
+    assert_eq!((seen.capacity, seen.keys, seen.penalised, seen.overrides), (100, 2, 2, 1));
+    assert_eq!((seen.limits.len(), seen.limits[0]["name"].as_str()), (2, Some("2/h")));
+    assert_eq!(seen.top_offenders[0].key[0], "telegram");
+    assert_eq!(seen.top_offenders.iter().map(|o| o.count).sum::<u64>(), 6);
+    assert_eq!(found[1].keys, 0);
+    assert!(Limiter::inspect("/no/such/folder").is_err());
+    assert!(!rule.allow(["telegram", "alice"]).unwrap(), "its users are not disturbed");
+}

@@ -1,0 +1,85 @@
+//! A look at a file store from outside, without disturbing its users.
+
+use std::path::Path;
+
+use serde_json::Value;
+use tidegate_core::{FILE_FORMAT, TableFile};
+
+use crate::error::{Code, Error};
+use crate::folder::{Folder, Shape};
+use crate::metrics::{Name, NamedCount};
+use crate::{Limiter, tables};
+
+/// What a table file of a rule holds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Inspected {
+    /// The rule.
+    pub rule: String,
+    /// The version of the file's format.
+    pub format: u64,
+    /// Its limits as the file describes them: `name`, `algorithm`, `scope`, `room`.
+    pub limits: Vec<Value>,
+    /// Keys that it may hold live.
+    pub capacity: usize,
+    /// Rows in use, in the table of the rule's first scope.
+    pub keys: usize,
+    /// Keys that were denied and are remembered for it.
+    pub penalised: usize,
+    /// Keys that have spent of a budget.
+    pub spending: usize,
+    /// Overrides in force.
+    pub overrides: usize,
+    /// Bytes of the file.
+    pub bytes: u64,
+    /// Keys that were denied most; estimates once a rule is busy.
+    pub top_offenders: Vec<NamedCount>,
+}
+
+impl Limiter {
+    /// Looks at the tables of a folder, one by one, while others may be using them. Nothing is
+    /// changed, and no policy is needed.
+    ///
+    /// # Errors
+    /// If the folder can't be read, or a table in it is not sound.
+    pub fn inspect(path: impl AsRef<Path>) -> Result<Vec<Inspected>, Error> {
+        let path = path.as_ref();
+        let error =
+            |e: &dyn std::fmt::Display| Error::new(Code::Store, format!("{}: {e}", path.display()));
+        let folder = Folder::open_known(path)?;
+        let mut found = Vec::new();
+        for entry in std::fs::read_dir(path).map_err(|e| error(&e))? {
+            let file = entry.map_err(|e| error(&e))?.path();
+            if file.extension().is_some_and(|ending| ending == "table") {
+                found.push(inspect(&folder, &file)?);
+            }
+        }
+        found.sort_by(|a, b| a.rule.cmp(&b.rule));
+        Ok(found)
+    }
+}
+
+fn inspect(folder: &Folder, path: &Path) -> Result<Inspected, Error> {
+    let error = |reason: &str| Error::new(Code::Store, format!("{}: {reason}", path.display()));
+    let file = TableFile::open(path).map_err(|e| error(&e.to_string()))?;
+    let file = file.ok_or_else(|| error("it is gone"))?;
+    let damaged = || error("its description is damaged; remove it to start afresh");
+    let text: Value = serde_json::from_str(file.shape()).map_err(|_| damaged())?;
+    let rule = text["rule"].as_str().ok_or_else(damaged)?.to_string();
+    let shape = Shape::from_value(&text).ok_or_else(damaged)?;
+    let held = tables::Held::of(&file, &shape).ok_or_else(damaged)?;
+    let offender = |(name, count): (tidegate_core::Name, u64)| {
+        Some(NamedCount { key: Name::from_words(&name)?.texts(), count })
+    };
+    Ok(Inspected {
+        overrides: folder.read_changes(&rule)?.overrides.len(),
+        rule,
+        format: FILE_FORMAT,
+        limits: text["limits"].as_array().cloned().unwrap_or_default(),
+        capacity: shape.capacity,
+        keys: held.keys,
+        penalised: held.penalised,
+        spending: held.spending,
+        bytes: std::fs::metadata(path).map_or(0, |meta| meta.len()),
+        top_offenders: held.names.into_iter().filter_map(offender).collect(),
+    })
+}
