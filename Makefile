@@ -8,6 +8,7 @@ LOOM := RUSTFLAGS="--cfg loom -C debug-assertions" cargo test --release -p tideg
 
 demo: toolchain
 	@cargo run --quiet --release -p tidegate --example openclaw
+	@cargo run --quiet --release -p tidegate --example processes
 
 test: toolchain lint engine loom policy vectors benches
 	@echo "test: the engine's laws held in every model, property and race; the rules gave every decision due; all builds clean"
