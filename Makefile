@@ -47,6 +47,7 @@ benches:
 bench:
 	cargo run --release -p tidegate-benches --bin peers
 	cargo run --release -p tidegate-benches --bin rules
+	cargo run --release -p tidegate-benches --bin host
 
 mutants:
 	python3 tests/mutants.py

@@ -6,7 +6,7 @@
 //! after all have exited. The exit code is 1 if anything does not add up.
 
 use std::io::{BufRead, BufReader, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, ExitCode, Stdio};
 
 use tidegate::{Limiter, Options};
@@ -79,7 +79,7 @@ fn show() -> ExitCode {
     }
 }
 
-fn run(folder: &PathBuf) -> Result<bool, Box<dyn std::error::Error>> {
+fn run(folder: &Path) -> Result<bool, Box<dyn std::error::Error>> {
     println!("\n{PROCESSES} processes, one file, one key, {LIMITS}:\n");
     let mut workers =
         (0..PROCESSES).map(|_| Worker::start(folder)).collect::<Result<Vec<_>, _>>()?;

@@ -1,0 +1,172 @@
+//! What does a table in a file cost, and how far do processes get with it?
+//!
+//! Prints the table "One table for a host" of BENCHMARKS.md: `cargo run --release -p tidegate-benches --bin
+//! host` (about a minute; `-- --quick` for a smoke run, whose numbers mean nothing). Linux only.
+//!
+//! The first part takes turns between one rule in memory and the same in a file, in one thread: the unit
+//! is nanoseconds a call, the median of all rounds with the minimum in brackets. The second runs one and
+//! two processes (or threads) for the same time and counts their calls. Keys are 24-byte strings; limits are so deep that
+//! nothing is denied. Two processes on two cores share them with whatever else runs on the host.
+
+use std::hint::black_box;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use tidegate::{Limiter, Options, Rule};
+use tidegate_benches::{key, uniform};
+
+const DEEP: &str = "1000000000/min";
+
+fn rule(store: &str) -> Rule {
+    let store = Some(store.to_string());
+    let options = Options { store, capacity: Some(65_536), ..Options::default() };
+    let limiter = Limiter::with(DEEP, options).expect("the store opens");
+    limiter.rule("default").expect("its rule")
+}
+
+fn file_store(folder: &Path) -> String {
+    format!("file:{}", folder.display())
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+fn time(rule: &Rule, keys: &[String], calls: usize) -> f64 {
+    let ask = |i: usize| black_box(rule.allow(&keys[i % keys.len()]).is_ok_and(|allowed| allowed));
+    let _warm = (0..calls / 8).filter(|&i| ask(i)).count();
+    let start = Instant::now();
+    let allowed = (0..calls).filter(|&i| ask(i)).count();
+    assert_eq!(allowed, calls, "nothing is denied");
+    start.elapsed().as_nanos() as f64 / calls as f64
+}
+
+fn against_memory(folder: &Path, rounds: usize, calls: usize) {
+    println!("\n| one thread, allow | memory, ns | file, ns | ratio |\n|---|---|---|---|");
+    let (memory, file) = (rule("memory"), rule(&file_store(folder)));
+    for (name, keys) in [("one hot key", vec![key(7)]), ("10,000 keys", uniform(10_000, 1 << 16))] {
+        let (mut here, mut there) = (Vec::new(), Vec::new());
+        for _ in 0..rounds {
+            here.push(time(&memory, &keys, calls));
+            there.push(time(&file, &keys, calls));
+        }
+        let ratio = median(here.iter().zip(&there).map(|(a, b)| b / a).collect());
+        let least = |times: &[f64]| times.iter().copied().fold(f64::INFINITY, f64::min);
+        let shown =
+            |times: &Vec<f64>| format!("{:.1} ({:.1})", median(times.clone()), least(times));
+        println!("| {name} | {} | {} | {ratio:.2} |", shown(&here), shown(&there));
+    }
+}
+
+/// How many calls are made until the time is over.
+fn count(rule: &Rule, keys: &[String], length: Duration) -> u64 {
+    let (start, mut calls) = (Instant::now(), 0);
+    while start.elapsed() < length {
+        for key in keys.iter().cycle().skip(calls as usize % keys.len()).take(512) {
+            black_box(rule.allow(key).is_ok_and(|allowed| allowed));
+        }
+        calls += 512;
+    }
+    calls
+}
+
+fn keys_of(kind: &str, number: u64) -> Vec<String> {
+    match kind {
+        "hot" => vec![key(7)],
+        _ => (0..4096).map(|i| key(1_000_000 * (number as usize + 1) + i)).collect(),
+    }
+}
+
+/// A process of its own: says when it is ready, waits for the word, and says how far it got.
+fn work(folder: &str, kind: &str, number: u64, length: Duration) {
+    let (rule, keys) = (rule(&file_store(Path::new(folder))), keys_of(kind, number));
+    count(&rule, &keys, Duration::from_millis(50));
+    println!("ready");
+    let _ = std::io::stdin().lock().read_line(&mut String::new());
+    println!("{}", count(&rule, &keys, length));
+}
+
+struct Worker {
+    child: Child,
+    word: ChildStdin,
+    lines: BufReader<ChildStdout>,
+}
+
+impl Worker {
+    fn start(folder: &Path, kind: &str, number: usize, length: Duration) -> Worker {
+        let own = std::env::current_exe().expect("a path of one's own");
+        let number = number.to_string();
+        let length = length.as_millis().to_string();
+        let mut child = Command::new(own)
+            .args(["--work", &folder.display().to_string(), kind, &number, &length])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("a process");
+        let word = child.stdin.take().expect("it is piped");
+        let lines = BufReader::new(child.stdout.take().expect("it is piped"));
+        let mut worker = Worker { child, word, lines };
+        assert_eq!(worker.line(), "ready");
+        worker
+    }
+
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.lines.read_line(&mut line).expect("a line");
+        line.trim().to_string()
+    }
+}
+
+/// Calls a second of `many` processes together.
+fn processes(folder: &Path, kind: &str, many: usize, length: Duration) -> f64 {
+    let start = |number| Worker::start(folder, kind, number, length);
+    let mut workers: Vec<Worker> = (0..many).map(start).collect();
+    workers.iter_mut().for_each(|worker| worker.word.write_all(b"go\n").expect("a word"));
+    let calls: u64 = workers.iter_mut().map(|w| w.line().parse::<u64>().expect("a number")).sum();
+    workers.iter_mut().for_each(|worker| drop(worker.child.wait()));
+    calls as f64 / length.as_secs_f64()
+}
+
+/// Calls a second of two threads of one process, on the same file.
+fn threads(folder: &Path, kind: &str, length: Duration) -> f64 {
+    let rule = rule(&file_store(folder));
+    let run = |number: u64| count(&rule, &keys_of(kind, number), length);
+    let calls: u64 = std::thread::scope(|scope| {
+        let threads = [scope.spawn(|| run(0)), scope.spawn(|| run(1))];
+        threads.into_iter().map(|thread| thread.join().expect("a thread")).sum()
+    });
+    calls as f64 / length.as_secs_f64()
+}
+
+fn scaling(folder: &Path, rounds: usize, length: Duration) {
+    println!(
+        "\n| million calls a second | one process | two processes | two threads | two / one |\n|---|---|---|---|---|"
+    );
+    for (name, kind) in [("keys of their own", "own"), ("one hot key", "hot")] {
+        let measure = |f: &dyn Fn() -> f64| median((0..rounds).map(|_| f() / 1e6).collect());
+        let one = measure(&|| processes(folder, kind, 1, length));
+        let two = measure(&|| processes(folder, kind, 2, length));
+        let both = measure(&|| threads(folder, kind, length));
+        println!("| {name} | {one:.1} | {two:.1} | {both:.1} | {:.2} |", two / one);
+    }
+}
+
+fn main() {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    if let [work_flag, folder, kind, number, length] = &args[..]
+        && work_flag == "--work"
+    {
+        let millis = Duration::from_millis(length.parse().expect("a number"));
+        return work(folder, kind, number.parse().expect("a number"), millis);
+    }
+    let quick = args.iter().any(|arg| arg == "--quick");
+    let folder: PathBuf =
+        std::env::temp_dir().join(format!("tidegate-host-{}", std::process::id()));
+    let (rounds, calls, length) = if quick { (3, 1 << 10, 20) } else { (41, 1 << 15, 500) };
+    against_memory(&folder, rounds, calls);
+    scaling(&folder, rounds.min(5), Duration::from_millis(length));
+    let _ = std::fs::remove_dir_all(&folder);
+}
