@@ -14,11 +14,11 @@ pub(crate) enum Take {
     Denied(Word),
 }
 
-/// What became of an attempt at the usual case.
+/// What became of an attempt at the usual case, and the word that it left or met.
 #[must_use]
 pub(crate) enum Quick {
-    Granted,
-    Denied,
+    Granted(Word),
+    Denied(Word),
     /// Somebody else changed the word meanwhile.
     Lost,
     /// Not the usual case.
@@ -48,7 +48,7 @@ fn take_near(table: &Table, spot: Spot, bucket: &Bucket, now: u64) -> Quick {
 pub(crate) fn take_seen(word: &AtomicU64, seen: u64, bucket: &Bucket, now: u64) -> Quick {
     match bucket.charge_quickly(Word(seen), now) {
         Some(Charge::Granted(next)) => swap(word, seen, next),
-        Some(Charge::Denied) => Quick::Denied,
+        Some(Charge::Denied) => Quick::Denied(Word(seen)),
         Some(Charge::Future) | None => match bucket.restart_quickly(Word(seen), now) {
             Some(next) => swap(word, seen, next),
             None => take_known(word, seen, bucket, now),
@@ -60,7 +60,7 @@ pub(crate) fn take_seen(word: &AtomicU64, seen: u64, bucket: &Bucket, now: u64) 
 fn take_known(word: &AtomicU64, seen: u64, bucket: &Bucket, now: u64) -> Quick {
     match bucket.charge_known(Word(seen), now) {
         Some(Charge::Granted(next)) => swap(word, seen, next),
-        Some(Charge::Denied) => Quick::Denied,
+        Some(Charge::Denied) => Quick::Denied(Word(seen)),
         Some(Charge::Future) | None => Quick::Other,
     }
 }
@@ -69,7 +69,7 @@ fn take_known(word: &AtomicU64, seen: u64, bucket: &Bucket, now: u64) -> Quick {
 fn swap(word: &AtomicU64, seen: u64, next: Word) -> Quick {
     // ORDERING: as in `Row::replace`; the newer word is not acted upon.
     match word.compare_exchange(seen, next.0, Ordering::Release, Ordering::Relaxed) {
-        Ok(_) => Quick::Granted,
+        Ok(_) => Quick::Granted(next),
         Err(_) => Quick::Lost,
     }
 }

@@ -219,8 +219,8 @@ impl Engine {
     #[inline(always)]
     fn allow_at(&self, spot: Spot, now: u64) -> bool {
         let allowed = match self.try_quickly(spot, now) {
-            Quick::Granted => true,
-            Quick::Denied => false,
+            Quick::Granted(_) => true,
+            Quick::Denied(_) => false,
             Quick::Lost | Quick::Other => self.allow_slowly(spot, now),
         };
         self.counters.add(if allowed { Count::Allowed } else { Count::Denied } as usize);
@@ -245,8 +245,8 @@ impl Engine {
         };
         for _ in 0..ATTEMPTS {
             match self.try_quickly(spot, time.now()) {
-                Quick::Granted => return true,
-                Quick::Denied => return false,
+                Quick::Granted(_) => return true,
+                Quick::Denied(_) => return false,
                 Quick::Lost => continue,
                 Quick::Other => break,
             }
@@ -430,8 +430,8 @@ impl Engine {
         let bucket = self.lone.as_ref()?;
         let (word, seen) = self.table.in_line(spot, lines)?;
         Some(match bucket::take_seen(word, seen, bucket, now) {
-            Quick::Granted => true,
-            Quick::Denied => false,
+            Quick::Granted(_) => true,
+            Quick::Denied(_) => false,
             Quick::Lost | Quick::Other => self.allow_slowly(spot, now),
         })
     }
@@ -550,9 +550,18 @@ impl Part<'_> {
 
     /// As [`Part::hit`] for limits that are one bucket, with less to hand back: the only view, and
     /// whether the row is shared. `None` for other limits, and for costs that a bucket can't take.
-    #[inline]
     pub fn hit_lone(&self, cost: u64, time: &mut Time<'_>) -> Option<(Answer, View, bool)> {
         let bucket = self.limits.lone_bucket()?;
+        if cost == 1 {
+            let spot = self.engine.table.spot(self.hash);
+            let (answer, word, asked) =
+                match bucket::take_quickly(&self.engine.table, spot, bucket, time.now()) {
+                    Quick::Granted(word) => (Answer::Allowed, word, 0),
+                    Quick::Denied(word) => (Answer::Denied, word, cost),
+                    Quick::Lost | Quick::Other => return Some(self.hit_one(bucket, cost, time)),
+                };
+            return Some((answer, bucket_view(bucket, word, asked, time.now()), false));
+        }
         let fits = (1..=self.limits.smallest()).contains(&cost);
         fits.then(|| self.hit_one(bucket, cost, time))
     }

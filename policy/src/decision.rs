@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
-use tidegate_core::{Clock, NEVER};
+use tidegate_core::{Clock, NEVER, View};
 
 use crate::config::HeaderNames;
 use crate::plan::MOST_LIMITS;
@@ -64,9 +64,27 @@ impl Reason {
 /// What a header says of one limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Left {
-    pub(crate) remaining: u64,
-    /// Nanoseconds until there is more.
-    pub(crate) more: u64,
+    /// Units: never more than 10^9.
+    remaining: u32,
+    /// Seconds until there is more, rounded up.
+    more: u32,
+}
+
+impl Left {
+    const NEVER: u32 = u32::MAX;
+
+    pub(crate) fn new(view: &View) -> Left {
+        let seconds = u32::try_from(view.more.div_ceil(1_000_000_000)).unwrap_or(Left::NEVER);
+        let more = if view.more == NEVER { Left::NEVER } else { seconds };
+        Left { remaining: u32::try_from(view.remaining).unwrap_or(u32::MAX), more }
+    }
+    pub(crate) fn remaining(self) -> u64 {
+        u64::from(self.remaining)
+    }
+    /// Seconds until there is more; none if that is never.
+    pub(crate) fn more_seconds(self) -> Option<u64> {
+        (self.more != Left::NEVER).then_some(u64::from(self.more))
+    }
 }
 
 /// The answer to a hit.

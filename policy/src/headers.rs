@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::decision::{Decision, Reason};
+use crate::decision::{Decision, Left, Reason};
 
 /// The draft that the `ietf` fields follow; it still moves.
 pub const IETF_DRAFT: &str = "draft-ietf-httpapi-ratelimit-headers-10";
@@ -94,12 +94,13 @@ impl Decision {
         // A key that must wait for something else has nothing, whatever its limits say.
         let waits =
             matches!(self.reason, Some(Reason::Cooldown | Reason::Backoff | Reason::Budget));
-        let item = |(name, left): (&String, &crate::decision::Left)| {
-            let more = crate::decision::whole_millis(left.more);
-            let (remaining, after) =
-                if waits { (0, self.retry_after) } else { (left.remaining, more) };
+        let item = |(name, left): (&String, &Left)| {
+            let (remaining, after) = match waits {
+                true => (0, self.retry_after.map(seconds_up)),
+                false => (left.remaining(), left.more_seconds()),
+            };
             match after {
-                Some(after) => format!("{};r={remaining};t={}", quoted(name), seconds_up(after)),
+                Some(after) => format!("{};r={remaining};t={after}", quoted(name)),
                 None => format!("{};r={remaining}", quoted(name)),
             }
         };

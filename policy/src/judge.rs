@@ -213,7 +213,7 @@ pub(crate) fn hit_plainly(snapshot: &Snapshot, key: &[u8], cost: u64) -> Option<
     let mut time = Time::read(snapshot.tables.clock());
     let (answer, view, _) = part.hit_lone(cost, &mut time)?;
     let mut decision = plain(variant, None, time.now());
-    decision.left[0] = Left { remaining: view.remaining, more: view.more };
+    decision.left[0] = Left::new(&view);
     decision.limit = Some(view.limit);
     decision.remaining = Some(view.remaining);
     decision.reset_after = whole_millis(view.reset)?;
@@ -344,7 +344,7 @@ impl Case<'_> {
     fn filled(&self, joint: &Joint) -> Decision {
         let mut decision = plain(self.variant(), None, self.now);
         for (left, view) in decision.left.iter_mut().zip(self.views(joint)) {
-            *left = Left { remaining: view.remaining, more: view.more };
+            *left = Left::new(view);
         }
         decision.reset_after = self.reset_after(joint);
         decision
