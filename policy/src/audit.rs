@@ -10,6 +10,10 @@ use crate::matching::Matcher;
 use crate::{Error, Limiter};
 
 /// How much a finding matters.
+///
+/// ```
+/// assert_eq!(tidegate::Severity::Warn.as_str(), "warn");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {
     /// Worth knowing.
@@ -29,6 +33,12 @@ impl Severity {
 }
 
 /// Something about a policy that may not be meant.
+///
+/// ```
+/// let limiter = tidegate::Limiter::new("3/min").unwrap();
+/// let finding = &limiter.audit().unwrap()[0];
+/// assert_eq!((finding.id, finding.path.as_str()), ("no_budget", "rules.default.budget"));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     /// `rule_disabled`, `high_burst`, `exempt_all`, `no_budget`, `large_window`, `full_allows`,

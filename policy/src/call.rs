@@ -3,6 +3,10 @@
 use std::fmt;
 
 /// The most parts that a key has.
+///
+/// ```
+/// assert_eq!(tidegate::MOST_PARTS, 8);
+/// ```
 pub const MOST_PARTS: usize = 8;
 
 /// A whole number as its decimal digits.
@@ -37,6 +41,12 @@ impl Digits {
 
 /// Who is limited: text, bytes, a whole number, or several parts. Compared as bytes; a number is its
 /// decimal digits, and a key of one part is the plain key.
+///
+/// ```
+/// use tidegate::Key;
+/// assert_eq!(format!("{:?}", Key::from(42)), r#""42""#);
+/// assert_eq!(format!("{:?}", Key::from(["telegram", "alice"])), r#"["telegram", "alice"]"#);
+/// ```
 #[derive(Clone, Copy)]
 pub struct Key<'a>(Form<'a>);
 

@@ -8,11 +8,28 @@ use tidegate_core::OnFull;
 use crate::limit::{Limit, LimitPatches};
 
 /// Keys that a rule may hold live unless stated.
+///
+/// ```
+/// assert_eq!(tidegate::Policy::default().capacity, tidegate::DEFAULT_CAPACITY);
+/// ```
 pub const DEFAULT_CAPACITY: usize = 65_536;
 /// Bytes that the tables of a policy may take unless stated.
+///
+/// ```
+/// assert_eq!(tidegate::Policy::default().memory, tidegate::DEFAULT_MEMORY);
+/// ```
 pub const DEFAULT_MEMORY: u64 = 256 << 20;
 
 /// Whether the caller should tell the sender of a denial.
+///
+/// ```
+/// let mut rule = tidegate::RuleConfig::new("1/h").unwrap();
+/// rule.notify = tidegate::Notify::Once;
+/// let limiter = tidegate::Limiter::with_rule(rule, tidegate::Options::default()).unwrap();
+/// assert!(limiter.allow("alice").unwrap());
+/// assert!(limiter.hit("alice", 1).unwrap().notify);
+/// assert!(!limiter.hit("alice", 1).unwrap().notify);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Notify {
     /// Never.
@@ -25,6 +42,16 @@ pub enum Notify {
 }
 
 /// What becomes of denials.
+///
+/// ```
+/// let mut rule = tidegate::RuleConfig::new("1/h").unwrap();
+/// rule.mode = tidegate::Mode::Shadow;
+/// let limiter = tidegate::Limiter::with_rule(rule, tidegate::Options::default()).unwrap();
+/// assert!(limiter.allow("alice").unwrap());
+/// let decision = limiter.hit("alice", 1).unwrap();
+/// assert!(decision.allowed);
+/// assert_eq!(decision.would_deny(), Some("1/h"));
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Mode {
     /// They are denials.
@@ -64,6 +91,16 @@ impl Backoff {
 }
 
 /// When denials are worth an alert.
+///
+/// ```
+/// use std::time::Duration;
+/// let mut rule = tidegate::RuleConfig::new("1/h").unwrap();
+/// rule.alert = Some(tidegate::AlertAt { violations: 2, within: Duration::from_secs(300) });
+/// let limiter = tidegate::Limiter::with_rule(rule, tidegate::Options::default()).unwrap();
+/// assert!(limiter.allow("alice").unwrap());
+/// assert!(!limiter.hit("alice", 1).unwrap().alert);
+/// assert!(limiter.hit("alice", 1).unwrap().alert);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct AlertAt {
     /// So many denials,
@@ -73,6 +110,14 @@ pub struct AlertAt {
 }
 
 /// What a key may spend in a day.
+///
+/// ```
+/// let budget = tidegate::BudgetConfig { daily: 500, per_hit: None, reset_hour_utc: 6, unit: Some("cents".into()) };
+/// let mut rule = tidegate::RuleConfig::new("3/min").unwrap();
+/// rule.budget = Some(budget);
+/// let limiter = tidegate::Limiter::with_rule(rule, tidegate::Options::default()).unwrap();
+/// assert_eq!(limiter.spend("alice", 120).unwrap().remaining, 380);
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct BudgetConfig {
     /// Whole units in a UTC day; hits are denied when they are spent.
@@ -86,6 +131,18 @@ pub struct BudgetConfig {
 }
 
 /// Turns an attribute of a call into another one, or into the last part of its key.
+///
+/// ```
+/// use tidegate::{Call, Classify, Match, When, LimitPatch};
+/// let heavy = vec![("push".to_string(), "heavy".to_string())];
+/// let mut rule = tidegate::RuleConfig::new("3/min").unwrap();
+/// rule.classify = Some(Classify { from: "action".into(), to: "tier".into(), map: heavy, default: "light".into() });
+/// rule.when = vec![When { matches: Match::new([("tier", "heavy")]), limits: vec![("3/min".into(), LimitPatch::max(1))], ..When::default() }];
+/// let limiter = tidegate::Limiter::with_rule(rule, tidegate::Options::default()).unwrap();
+/// let push = Call::of("alice").with(&[("action", "push")]);
+/// assert_eq!(limiter.hit(push, 1).unwrap().limit, Some(1));
+/// assert_eq!(limiter.hit("alice", 1).unwrap().limit, Some(3));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Classify {
     /// The attribute that calls bring.
@@ -127,6 +184,19 @@ impl Match {
 }
 
 /// What is different for calls that match. Everything unset stays as the rule has it.
+///
+/// ```
+/// use tidegate::{Call, LimitPatch, Match, When};
+/// let mut rule = tidegate::RuleConfig::new("3/min").unwrap();
+/// rule.when.push(When {
+///     matches: Match::new([("ip", "10.0.0.0/8")]),
+///     limits: vec![("3/min".into(), LimitPatch::max(100))],
+///     ..When::default()
+/// });
+/// let limiter = tidegate::Limiter::with_rule(rule, tidegate::Options::default()).unwrap();
+/// let inside = Call::of("alice").with(&[("ip", "10.1.2.3")]);
+/// assert_eq!(limiter.hit(inside, 1).unwrap().limit, Some(100));
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct When {
     /// Which calls.
@@ -210,6 +280,11 @@ impl RuleConfig {
 }
 
 /// Names of the legacy headers.
+///
+/// ```
+/// let names = tidegate::HeaderNames::default();
+/// assert_eq!(names.limit, "X-RateLimit-Limit");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeaderNames {
     /// The limit's size.
@@ -228,6 +303,10 @@ impl Default for HeaderNames {
 }
 
 /// What answers when a fleet's store can't be reached.
+///
+/// ```
+/// assert_eq!(tidegate::Policy::default().on_outage, tidegate::OnOutage::Local);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnOutage {
     /// The host's own table.
@@ -240,6 +319,13 @@ pub enum OnOutage {
 }
 
 /// A set of rules, where their state lives, and how many keys it may hold.
+///
+/// ```
+/// use tidegate::{Limiter, Policy, RuleConfig};
+/// let mut policy = Policy::new([("messages", RuleConfig::new("20/min").unwrap())]);
+/// policy.capacity = 1_000;
+/// assert_eq!(Limiter::from_config(policy).unwrap().rules(), ["messages"]);
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Policy {
     /// Where state lives: `memory`, or `memory:NAME` for one that all limiters of the process share.

@@ -4,6 +4,11 @@ use std::fmt;
 use std::path::Path;
 
 /// What kind of mistake an [`Error`] tells of.
+///
+/// ```
+/// let error = tidegate::Limiter::new("3/min").unwrap().rule("mesages").unwrap_err();
+/// assert_eq!(error.code(), tidegate::Code::Rule);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Code {
@@ -49,6 +54,11 @@ impl Code {
 }
 
 /// One mistake in a policy.
+///
+/// ```
+/// let error = tidegate::Policy::from_text("version: 1\nrules: { a: { limit: 3/min } }").unwrap_err();
+/// assert_eq!(error.problems()[0].path, "rules.a.limit");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     /// Where: `rules.messages.limits.burst.per`.

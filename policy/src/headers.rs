@@ -5,9 +5,19 @@ use std::time::Duration;
 use crate::decision::{Decision, Left, Reason};
 
 /// The draft that the `ietf` fields follow; it still moves.
+///
+/// ```
+/// assert!(tidegate::IETF_DRAFT.starts_with("draft-ietf-httpapi-ratelimit-headers"));
+/// ```
 pub const IETF_DRAFT: &str = "draft-ietf-httpapi-ratelimit-headers-10";
 
 /// Which header fields.
+///
+/// ```
+/// let limiter = tidegate::Limiter::new("3/min").unwrap();
+/// let headers = limiter.hit("alice", 1).unwrap().headers(tidegate::Style::Legacy);
+/// assert_eq!(headers[0], ("X-RateLimit-Limit".to_string(), "3".to_string()));
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Style {
     /// `X-RateLimit-Limit`, `-Remaining` and `-Reset`, under the names that the policy gives them.

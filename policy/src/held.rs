@@ -40,6 +40,13 @@ impl Held {
 }
 
 /// An estimate that was spent, to be settled with the true cost. Dropped, the estimate stays spent.
+///
+/// ```
+/// let limiter = tidegate::Limiter::new("3/min").unwrap();
+/// let reserved = limiter.reserve("alice", 2).unwrap();
+/// reserved.cancel();
+/// assert_eq!(limiter.peek("alice", 0).unwrap().remaining, Some(3));
+/// ```
 #[derive(Debug)]
 pub struct Reservation {
     decision: Decision,
@@ -74,6 +81,13 @@ impl Reservation {
 }
 
 /// A slot of a concurrent limit, given back when dropped.
+///
+/// ```
+/// let limiter = tidegate::Limiter::new("1 concurrent").unwrap();
+/// let permit = limiter.permit("job").unwrap();
+/// assert!(permit.is_held() && permit.renew());
+/// assert!(permit.release() && !permit.release());
+/// ```
 #[derive(Debug)]
 pub struct Permit {
     decision: Decision,

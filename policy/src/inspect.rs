@@ -39,6 +39,21 @@ impl Limiter {
     /// Looks at the tables of a folder, one by one, while others may be using them. Nothing is
     /// changed, and no policy is needed.
     ///
+    /// ```
+    /// use tidegate::{Limiter, Options};
+    ///
+    /// let folder = std::env::temp_dir().join(format!("tidegate-inspect-{}", std::process::id()));
+    /// let store = Some(format!("file:{}", folder.display()));
+    /// let options = Options { store, capacity: Some(10), ..Options::default() };
+    /// let limiter = Limiter::with("1/h", options).unwrap();
+    /// (0..3).for_each(|_| drop(limiter.allow("alice").unwrap()));
+    /// limiter.sync().unwrap();
+    /// let seen = Limiter::inspect(&folder).unwrap().remove(0);
+    /// assert_eq!((seen.rule.as_str(), seen.keys), ("default", 1));
+    /// assert_eq!(seen.top_offenders[0].key, ["alice"]);
+    /// std::fs::remove_dir_all(folder).unwrap();
+    /// ```
+    ///
     /// # Errors
     /// If the folder can't be read, or a table in it is not sound.
     pub fn inspect(path: impl AsRef<Path>) -> Result<Vec<Inspected>, Error> {

@@ -5,6 +5,10 @@ use std::net::{IpAddr, Ipv6Addr};
 use crate::error::{Code, Error};
 
 /// The part of an IPv6 address that one customer has, as a rule.
+///
+/// ```
+/// assert_eq!(tidegate::ip_key("2001:db8::1", tidegate::V6_PREFIX).unwrap(), "2001:db8::/56");
+/// ```
 pub const V6_PREFIX: u8 = 56;
 
 /// Makes a key of a client's address: an IPv4 address as it is, an IPv6 address cut to its first

@@ -176,6 +176,13 @@ impl LimitPatch {
 ///
 /// A list of whole limits (from text) changes those of the same name, or, if the rule has one limit
 /// and one is given, that one.
+///
+/// ```
+/// let patches: tidegate::LimitPatches = vec![("3/min".to_string(), tidegate::LimitPatch::max(5))];
+/// let limiter = tidegate::Limiter::new("3/min").unwrap();
+/// limiter.set_default(patches).unwrap();
+/// assert_eq!(limiter.hit("alice", 1).unwrap().limit, Some(5));
+/// ```
 pub type LimitPatches = Vec<(String, LimitPatch)>;
 
 /// Writes a period as shortly as it can be read back: `10s`, `min`, `1500ms`.
@@ -345,6 +352,11 @@ pub(crate) fn parse_limits(text: &str) -> Result<Vec<Limit>, Vec<String>> {
 
 /// Something that limits can be made of: one text (commas separate several), a list of texts, or
 /// limits that are built.
+///
+/// ```
+/// use tidegate::IntoLimits;
+/// assert_eq!("5/10s window, 20/min".into_limits().unwrap(), ["5/10s window", "20/min"].into_limits().unwrap());
+/// ```
 pub trait IntoLimits {
     /// The limits, or what is wrong with them.
     ///

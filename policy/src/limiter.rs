@@ -70,6 +70,13 @@ impl ManualClock {
 }
 
 /// What a limiter is made with; what is set wins over the policy.
+///
+/// ```
+/// use tidegate::{Limiter, Options};
+/// let options = Options { store: Some("memory:shared".into()), capacity: Some(100), ..Options::default() };
+/// let (a, b) = (Limiter::with("1/h", options.clone()).unwrap(), Limiter::with("1/h", options).unwrap());
+/// assert!(a.allow("alice").unwrap() && !b.allow("alice").unwrap());
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// Where state lives.
@@ -224,6 +231,13 @@ impl Limiter {
 
     /// A rule by its name, or the policy's `fallback` for names that it does not know.
     ///
+    /// ```
+    /// let policy = tidegate::Policy::from_text("version: 1\nfallback: b\nrules: { a: { limits: 1/s }, b: { limits: 2/s } }");
+    /// let limiter = tidegate::Limiter::from_config(policy.unwrap()).unwrap();
+    /// assert_eq!(limiter.rule("a").unwrap().name(), "a");
+    /// assert_eq!(limiter.rule("other").unwrap().name(), "b");
+    /// ```
+    ///
     /// # Errors
     /// If there is neither.
     pub fn rule(&self, name: &str) -> Result<Rule, Error> {
@@ -291,6 +305,12 @@ impl Limiter {
     }
 
     /// Lets go: every operation from now on is an error.
+    ///
+    /// ```
+    /// let limiter = tidegate::Limiter::new("3/min").unwrap();
+    /// limiter.close();
+    /// assert_eq!(limiter.allow("alice").unwrap_err().code(), tidegate::Code::Closed);
+    /// ```
     pub fn close(&self) {
         let _changing = self.shared.changing.lock().unwrap_or_else(|e| e.into_inner());
         for state in self.shared.rules.load().values() {
@@ -319,6 +339,13 @@ impl Limiter {
     }
 
     /// The last denials and alerts of all rules: those after event number `since` of each.
+    ///
+    /// ```
+    /// let limiter = tidegate::Limiter::new("1/h").unwrap();
+    /// (0..2).for_each(|_| drop(limiter.allow("alice").unwrap()));
+    /// let events = limiter.events(0).unwrap();
+    /// assert_eq!((events[0].key[0].as_str(), events[0].reason.as_str()), ("alice", "1/h"));
+    /// ```
     ///
     /// # Errors
     /// If the limiter is closed.

@@ -53,6 +53,13 @@ thread_local! {
 }
 
 /// A key by name, and how often it was met; an estimate once a rule is busy.
+///
+/// ```
+/// let limiter = tidegate::Limiter::new("3/min").unwrap();
+/// assert!(limiter.allow("alice").unwrap());
+/// let heaviest = limiter.metrics().unwrap()[0].heaviest[0].clone();
+/// assert_eq!((heaviest.key[0].as_str(), heaviest.count), ("alice", 1));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamedCount {
     /// The key's parts, as text; long ones are cut.
@@ -62,6 +69,13 @@ pub struct NamedCount {
 }
 
 /// What happened: a denial, or an alert.
+///
+/// ```
+/// let limiter = tidegate::Limiter::new("1/h").unwrap();
+/// (0..2).for_each(|_| drop(limiter.allow("alice").unwrap()));
+/// let event: tidegate::Event = limiter.events(0).unwrap().remove(0);
+/// assert_eq!((event.rule.as_str(), event.alert), ("default", false));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
     /// Grows by one with each event of a rule.
@@ -358,6 +372,12 @@ fn index_of(reason: Reason) -> usize {
 }
 
 /// What happened to a rule's hits so far, and how full its tables are.
+///
+/// ```
+/// let limiter = tidegate::Limiter::new("3/min").unwrap();
+/// let metrics: tidegate::Metrics = limiter.metrics().unwrap().remove(0);
+/// assert_eq!((metrics.capacity, metrics.keys), (65_536, 0));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Metrics {
     /// The rule.

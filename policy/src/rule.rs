@@ -66,6 +66,13 @@ impl RuleState {
 }
 
 /// What one limit holds of a key.
+///
+/// ```
+/// let limiter = tidegate::Limiter::new("3/min").unwrap();
+/// assert!(limiter.allow("alice").unwrap());
+/// let used = limiter.stats("alice").unwrap().unwrap().limits.remove(0);
+/// assert_eq!((used.name.as_str(), used.used, used.remaining), ("3/min", 1, 2));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LimitUse {
     /// The limit's name.
@@ -81,6 +88,14 @@ pub struct LimitUse {
 }
 
 /// What is known of a key.
+///
+/// ```
+/// let limiter = tidegate::Limiter::new("3/min").unwrap();
+/// assert_eq!(limiter.stats("alice").unwrap(), None);
+/// assert!(limiter.allow("alice").unwrap());
+/// let stats = limiter.stats("alice").unwrap().unwrap();
+/// assert_eq!((stats.limits[0].used, stats.violations), (1, 0));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stats {
     /// Each limit, in declared order.
@@ -96,6 +111,12 @@ pub struct Stats {
 }
 
 /// What was used after a [`record`](Rule::record): of the limit with the least left.
+///
+/// ```
+/// let limiter = tidegate::Limiter::new("3/min").unwrap();
+/// let recorded = limiter.record("alice", 2).unwrap();
+/// assert_eq!((recorded.used, recorded.remaining), (2, 1));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recorded {
     /// Units that are gone; more than `limit` if more was recorded than allowed.
@@ -136,6 +157,12 @@ impl Rule {
     }
 
     /// Whether a hit of 1 passes, and spends it: the fastest path.
+    ///
+    /// ```
+    /// let limiter = tidegate::Limiter::new("3/min").unwrap();
+    /// assert!(limiter.allow("alice").unwrap());
+    /// assert!(limiter.allow(["two", "parts"]).is_err());
+    /// ```
     ///
     /// # Errors
     /// For a key that is not the rule's, a rule with permits, and a closed limiter; so with all
@@ -207,6 +234,12 @@ impl Rule {
 
     /// Spends `cost` if the rule allows it, and says how it went.
     ///
+    /// ```
+    /// let limiter = tidegate::Limiter::new("3/min").unwrap();
+    /// let decision = limiter.hit("alice", 2).unwrap();
+    /// assert_eq!((decision.allowed, decision.remaining), (true, Some(1)));
+    /// ```
+    ///
     /// # Errors
     /// As [`Rule::allow`]; and for a `max` of the call that the rule has no room for.
     pub fn hit<'a>(&self, call: impl Into<Call<'a>>, cost: u64) -> Result<Decision, Error> {
@@ -227,6 +260,14 @@ impl Rule {
     /// As a hit, but an allowed one spends nothing: for "check, do the work, then [`record`](Rule::record)".
     /// A denial counts like a hit's.
     ///
+    /// ```
+    /// let limiter = tidegate::Limiter::new("3/min").unwrap();
+    /// assert!(limiter.check("alice", 1).unwrap().allowed);
+    /// // ... do the work, then:
+    /// limiter.record("alice", 1).unwrap();
+    /// assert_eq!(limiter.peek("alice", 0).unwrap().remaining, Some(2));
+    /// ```
+    ///
     /// # Errors
     /// As [`Rule::hit`].
     pub fn check<'a>(&self, call: impl Into<Call<'a>>, cost: u64) -> Result<Decision, Error> {
@@ -236,6 +277,12 @@ impl Rule {
     }
 
     /// What a hit would get, changing nothing. With a cost of 0, what is left now.
+    ///
+    /// ```
+    /// let limiter = tidegate::Limiter::new("3/min").unwrap();
+    /// assert_eq!(limiter.peek("alice", 1).unwrap().remaining, Some(2));
+    /// assert_eq!(limiter.peek("alice", 0).unwrap().remaining, Some(3));
+    /// ```
     ///
     /// # Errors
     /// As [`Rule::hit`].
@@ -273,6 +320,11 @@ impl Rule {
 
     /// Spends without asking, also in a cooldown: a bucket goes no lower than 0, a window logs it.
     ///
+    /// ```
+    /// let limiter = tidegate::Limiter::new("3/min").unwrap();
+    /// assert_eq!(limiter.record("alice", 9).unwrap().remaining, 0);
+    /// ```
+    ///
     /// # Errors
     /// As [`Rule::hit`].
     pub fn record<'a>(&self, call: impl Into<Call<'a>>, cost: u64) -> Result<Recorded, Error> {
@@ -295,6 +347,13 @@ impl Rule {
     }
 
     /// Gives back, never above full; a window's newest first.
+    ///
+    /// ```
+    /// let limiter = tidegate::Limiter::new("3/min").unwrap();
+    /// assert!(limiter.hit("alice", 3).unwrap().allowed);
+    /// limiter.refund("alice", 1).unwrap();
+    /// assert!(limiter.allow("alice").unwrap());
+    /// ```
     ///
     /// # Errors
     /// As [`Rule::hit`].
@@ -375,6 +434,11 @@ impl Rule {
 
     /// A batch of [`Rule::allow`]: 1 or 0 for each key.
     ///
+    /// ```
+    /// let limiter = tidegate::Limiter::new("1/h").unwrap();
+    /// assert_eq!(limiter.allow_many(&["alice", "bob", "alice"]).unwrap(), [1, 1, 0]);
+    /// ```
+    ///
     /// # Errors
     /// As [`Rule::allow`]; then none was judged, unless a key is not the rule's: those before it were.
     pub fn allow_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<u8>, Error> {
@@ -400,6 +464,12 @@ impl Rule {
     }
 
     /// A batch of [`Rule::hit`] with a cost of 1.
+    ///
+    /// ```
+    /// let limiter = tidegate::Limiter::new("1/h").unwrap();
+    /// let decisions = limiter.hit_many(["alice", "alice"]).unwrap();
+    /// assert!(decisions[0].allowed && !decisions[1].allowed);
+    /// ```
     ///
     /// # Errors
     /// As [`Rule::allow_many`].
@@ -457,6 +527,13 @@ impl Rule {
     /// Whether the key should be left alone: with backoff, if it was denied less than `quiet` ago;
     /// without, if a hit of 1 would be denied now.
     ///
+    /// ```
+    /// let limiter = tidegate::Limiter::new("1/h").unwrap();
+    /// assert!(!limiter.is_limited("alice").unwrap());
+    /// assert!(limiter.allow("alice").unwrap());
+    /// assert!(limiter.is_limited("alice").unwrap());
+    /// ```
+    ///
     /// # Errors
     /// As [`Rule::allow`].
     pub fn is_limited<'a>(&self, call: impl Into<Call<'a>>) -> Result<bool, Error> {
@@ -469,6 +546,12 @@ impl Rule {
     }
 
     /// What is known of a key; `None` exactly when its state is that of a new one.
+    ///
+    /// ```
+    /// let limiter = tidegate::Limiter::new("3/min").unwrap();
+    /// limiter.hit("alice", 2).unwrap().allowed.then_some(()).unwrap();
+    /// assert_eq!(limiter.stats("alice").unwrap().unwrap().limits[0].used, 2);
+    /// ```
     ///
     /// # Errors
     /// As [`Rule::allow`].
@@ -507,6 +590,13 @@ impl Rule {
 
     /// Forgets the key's limits, penalties and budget, but never those of a wider scope.
     ///
+    /// ```
+    /// let limiter = tidegate::Limiter::new("3/min").unwrap();
+    /// assert!(limiter.hit("alice", 3).unwrap().allowed);
+    /// limiter.reset("alice").unwrap();
+    /// assert_eq!(limiter.stats("alice").unwrap(), None);
+    /// ```
+    ///
     /// # Errors
     /// As [`Rule::allow`].
     pub fn reset<'a>(&self, call: impl Into<Call<'a>>) -> Result<(), Error> {
@@ -530,6 +620,13 @@ impl Rule {
 
     /// Forgets every key.
     ///
+    /// ```
+    /// let limiter = tidegate::Limiter::new("3/min").unwrap();
+    /// assert!(limiter.hit("alice", 3).unwrap().allowed);
+    /// limiter.reset_all().unwrap();
+    /// assert!(limiter.hit("alice", 3).unwrap().allowed);
+    /// ```
+    ///
     /// # Errors
     /// If the limiter is closed; so with the following.
     pub fn reset_all(&self) -> Result<(), Error> {
@@ -538,6 +635,13 @@ impl Rule {
     }
 
     /// Drops idle keys now, and says how many. Nothing must call this: they give way by themselves.
+    ///
+    /// ```
+    /// let limiter = tidegate::Limiter::new("3/min").unwrap();
+    /// assert!(limiter.allow("alice").unwrap());
+    /// limiter.refund("alice", 1).unwrap();
+    /// assert!(limiter.prune().unwrap() <= 1);
+    /// ```
     ///
     /// # Errors
     /// If the limiter is closed.
@@ -549,6 +653,12 @@ impl Rule {
     }
 
     /// Rows in use, idle ones until they are pruned or taken over.
+    ///
+    /// ```
+    /// let limiter = tidegate::Limiter::new("3/min").unwrap();
+    /// assert!(limiter.allow("alice").unwrap());
+    /// assert_eq!(limiter.len().unwrap(), 1);
+    /// ```
     ///
     /// # Errors
     /// If the limiter is closed.
@@ -572,6 +682,13 @@ impl Rule {
 
     /// Judges a key, or the calls that match, by other limits from the next hit on. What was set for the
     /// same target before is replaced.
+    ///
+    /// ```
+    /// use tidegate::{LimitPatch, Target};
+    /// let limiter = tidegate::Limiter::new("3/min").unwrap();
+    /// limiter.set_override(Target::key("alice"), vec![("3/min".into(), LimitPatch::max(9))]).unwrap();
+    /// assert_eq!(limiter.hit("alice", 1).unwrap().limit, Some(9));
+    /// ```
     ///
     /// # Errors
     /// For limits that the rule does not have, numbers that can't be had, and a `max` above the
@@ -640,6 +757,11 @@ impl Rule {
 
     /// Takes an override back. False if there was none.
     ///
+    /// ```
+    /// let limiter = tidegate::Limiter::new("3/min").unwrap();
+    /// assert!(!limiter.clear_override(tidegate::Target::key("alice")).unwrap());
+    /// ```
+    ///
     /// # Errors
     /// If the limiter is closed.
     pub fn clear_override(&self, target: impl Into<Target>) -> Result<bool, Error> {
@@ -649,6 +771,11 @@ impl Rule {
 
     /// The overrides in force.
     ///
+    /// ```
+    /// let limiter = tidegate::Limiter::new("3/min").unwrap();
+    /// assert!(limiter.overrides().unwrap().is_empty());
+    /// ```
+    ///
     /// # Errors
     /// If the limiter is closed.
     pub fn overrides(&self) -> Result<Vec<(Target, LimitPatches)>, Error> {
@@ -656,6 +783,12 @@ impl Rule {
     }
 
     /// Changes the rule's own limits from the next hit on; an empty list takes that back.
+    ///
+    /// ```
+    /// let limiter = tidegate::Limiter::new("3/min").unwrap();
+    /// limiter.set_default(vec![("3/min".into(), tidegate::LimitPatch::max(1))]).unwrap();
+    /// assert_eq!(limiter.hit("alice", 1).unwrap().limit, Some(1));
+    /// ```
     ///
     /// # Errors
     /// As [`Rule::set_override`].
@@ -680,6 +813,14 @@ impl Rule {
 
     /// Allows the calls that match from the next hit on, uncounted.
     ///
+    /// ```
+    /// use tidegate::{Call, Match};
+    /// let limiter = tidegate::Limiter::new("3/min").unwrap();
+    /// limiter.add_exempt(Match::new([("role", "admin")])).unwrap();
+    /// let admin = Call::of("alice").with(&[("role", "admin")]);
+    /// assert_eq!(limiter.hit(admin, 1).unwrap().reason(), Some("exempt"));
+    /// ```
+    ///
     /// # Errors
     /// For values of `ip` that are no addresses.
     pub fn add_exempt(&self, matches: Match) -> Result<(), Error> {
@@ -693,6 +834,11 @@ impl Rule {
 
     /// Takes an exemption back, the policy's own too. False if it was not in force.
     ///
+    /// ```
+    /// let limiter = tidegate::Limiter::new("3/min").unwrap();
+    /// assert!(!limiter.remove_exempt(&tidegate::Match::new([("role", "admin")])).unwrap());
+    /// ```
+    ///
     /// # Errors
     /// If the limiter is closed.
     pub fn remove_exempt(&self, matches: &Match) -> Result<bool, Error> {
@@ -703,6 +849,12 @@ impl Rule {
     }
 
     /// Puts these exemptions in place of all others.
+    ///
+    /// ```
+    /// let limiter = tidegate::Limiter::new("3/min").unwrap();
+    /// limiter.set_exempts(vec![tidegate::Match::new([("key", "alice")])]).unwrap();
+    /// assert_eq!(limiter.hit("alice", 99).unwrap().reason(), Some("exempt"));
+    /// ```
     ///
     /// # Errors
     /// As [`Rule::add_exempt`].
@@ -716,6 +868,11 @@ impl Rule {
     }
 
     /// The exemptions in force.
+    ///
+    /// ```
+    /// let limiter = tidegate::Limiter::new("3/min").unwrap();
+    /// assert!(limiter.exempts().unwrap().is_empty());
+    /// ```
     ///
     /// # Errors
     /// If the limiter is closed.
