@@ -115,6 +115,13 @@ MUTANTS = [
      "if row.replace(at + 1, spent.count.0, counted.0).is_ok() {\n                return Ok(true);",
      "if { let _ = row.replace(at + 1, spent.count.0, counted.0); true } {\n                return Ok(true);",
      "loom_rule::two_takers_one_fixed_place"),
+    ("noted-row-is-dropped", "ledger.rs",
+     "if is_busy(idle.then_some(&judge)) || row.check().is_err() {", "if row.check().is_err() {",
+     "loom_ledger::a_note_against_prune"),
+    ("note-made-whatever-the-row-is-now", "ledger.rs",
+     "row.steadily(|row| row.update(at, &mut step)).ok()",
+     "match step(row.load(at)) { Step::Write(next, result) => { row.words[at].store(next, crate::sync::Ordering::Release); Some(result) } Step::Keep(result) => Some(result) }",
+     "loom_ledger::two_notes_on_one_new_key"),
 ]
 
 

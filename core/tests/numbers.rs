@@ -1,0 +1,64 @@
+//! Rows that are judged by other numbers than the table's own.
+
+use std::time::Duration;
+
+use tidegate_core::{Answer, Clock, Engine, Limit, Limits, ManualClock, Options, Part, Time};
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+fn limits(stated: &[Limit]) -> Limits {
+    Limits::new(stated).unwrap()
+}
+
+fn engine(stated: &[Limit]) -> (Engine, std::sync::Arc<ManualClock>) {
+    let (clock, hand) = Clock::manual(1_000_000_000);
+    let options = Options { capacity: 10, clock, ..Options::default() };
+    (Engine::new(limits(stated), options).unwrap(), hand)
+}
+
+fn hits(engine: &Engine, limits: &Limits, key: &[u8], count: usize) -> usize {
+    let part = Part { engine, hash: engine.hash(key), limits };
+    let hit = || part.hit(1, &mut Time::read(engine.clock())).answer == Answer::Allowed;
+    (0..count).filter(|_| hit()).count()
+}
+
+#[test]
+fn a_state_stays_while_the_numbers_change() {
+    for algorithm in [Limit::bucket, Limit::window, Limit::fixed, Limit::counter] {
+        let own = algorithm(10, MINUTE);
+        let own = if own == Limit::window(10, MINUTE) { own.ceiling(20) } else { own };
+        let (engine, _) = engine(&[own]);
+        let wide = limits(&[Limit { max: 20, ..own }]);
+        assert!(engine.widen(&wide));
+        assert_eq!(hits(&engine, engine.limits(), b"k", 4), 4);
+        let left = if own.algorithm == tidegate_core::Algorithm::Bucket { 6 } else { 16 };
+        assert_eq!(hits(&engine, &wide, b"k", 50), left, "{own:?}");
+        assert_eq!(hits(&engine, engine.limits(), b"k", 5), 0);
+    }
+}
+
+#[test]
+fn a_row_that_still_counts_by_other_numbers_does_not_give_way() {
+    // By its own numbers a key is as new after a minute, by the others after an hour.
+    let slow = |limit: Limit| Limit { per: 60 * MINUTE, ..limit };
+    for own in [Limit::bucket(10, MINUTE), Limit::window(10, MINUTE), Limit::fixed(10, MINUTE)] {
+        let (engine, hand) = engine(&[own]);
+        let others = limits(&[slow(own)]);
+        assert!(engine.widen(&others));
+        assert_eq!(hits(&engine, &others, b"k", 20), 10);
+        hand.advance(MINUTE * 2);
+        assert_eq!(engine.prune(), 0, "{own:?}");
+        assert!(hits(&engine, &others, b"k", 20) <= 1, "{own:?}: it was not forgotten");
+        hand.advance(MINUTE * 120);
+        assert_eq!(engine.prune(), 1, "{own:?}");
+    }
+}
+
+#[test]
+fn numbers_of_another_shape_are_refused() {
+    let (engine, _) = engine(&[Limit::window(10, MINUTE)]);
+    assert!(engine.widen(&limits(&[Limit::window(5, MINUTE).ceiling(10)])));
+    assert!(!engine.widen(&limits(&[Limit::window(20, MINUTE)])));
+    assert!(!engine.widen(&limits(&[Limit::bucket(10, MINUTE)])));
+    assert!(!engine.widen(&limits(&[Limit::window(10, MINUTE), Limit::bucket(1, MINUTE)])));
+}
