@@ -43,7 +43,25 @@ fn config(cases: u32) -> ProptestConfig {
 fn engine_at(limits: &Limits, now: u64) -> (Engine, Arc<ManualClock>) {
     let (clock, hand) = Clock::manual(now);
     let options = Options { capacity: 8, seed: Some(7), clock, ..Options::default() };
+    // The same suite runs on mapped rows, as a module of `mapped.rs`.
+    #[cfg(target_os = "linux")]
+    if module_path!().starts_with("mapped") {
+        return (mapped(limits, options), hand);
+    }
     (Engine::new(limits.clone(), options).unwrap(), hand)
+}
+
+/// An engine whose rows are in a file, which has lost its name by the time it is used.
+#[cfg(target_os = "linux")]
+fn mapped(limits: &Limits, options: Options) -> Engine {
+    static NEXT: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
+    let number = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    let name = format!("mapped-{}-{number}", std::process::id());
+    let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let words = Engine::bytes_for(limits, options.capacity).unwrap() as usize / 8;
+    let file = tidegate_core::TableFile::create(&path, "", words, true).unwrap().unwrap();
+    std::fs::remove_file(&path).unwrap();
+    file.tables().engine(limits.clone(), options).unwrap()
 }
 
 // ---- What is generated ----
