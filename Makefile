@@ -21,8 +21,9 @@ toolchain:
 
 lint:
 	cargo fmt --all --check
-	cargo clippy --workspace --all-targets --all-features --locked -- -D warnings
-	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --workspace --all-features --locked
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+	cargo clippy -p tidegate --all-targets --all-features --locked -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps -p tidegate-core -p tidegate --all-features --locked
 
 # Unit tests, properties, boundaries, drift, threads, floods, doctests; overflow checks on.
 engine:
@@ -47,7 +48,7 @@ benches:
 bench:
 	cargo run --release -p tidegate-benches --bin peers
 	cargo run --release -p tidegate-benches --bin rules
-	cargo run --release -p tidegate-benches --bin host
+	cargo run --release -p tidegate-benches --features sqlite --bin host
 
 mutants:
 	python3 tests/mutants.py

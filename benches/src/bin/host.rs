@@ -61,6 +61,80 @@ fn against_memory(folder: &Path, rounds: usize, calls: usize) {
     }
 }
 
+/// What people use today to share counts on one host: nanoseconds a hit, on one hot key.
+fn others(folder: &Path, calls: usize) {
+    println!("\n| one hot key, one process | ns a hit | times the file store's |\n|---|---|---|");
+    let file = rule(&file_store(folder));
+    let ours = time(&file, &[key(7)], calls * 8);
+    let row = |name: &str, ns: f64| println!("| {name} | {ns:.0} | {:.0} |", ns / ours);
+    row("tidegate, file store, allow", ours);
+    match redis(folder, calls) {
+        Some(ns) => row("Redis on loopback, INCR", ns),
+        None => println!("| Redis | no redis-server here (Debian: redis-server) | |"),
+    }
+    #[cfg(feature = "sqlite")]
+    row("SQLite (WAL, synchronous off), insert and count", sqlite(folder, calls / 8));
+    #[cfg(not(feature = "sqlite"))]
+    println!("| SQLite | run with `--features sqlite` | |");
+}
+
+/// A server of its own on a socket in the folder; one round trip for each hit.
+fn redis(folder: &Path, calls: usize) -> Option<f64> {
+    let socket = folder.join("redis.sock");
+    let mut server = Command::new("redis-server")
+        .args(["--port", "0", "--save", "", "--appendonly", "no", "--unixsocket"])
+        .arg(&socket)
+        .stdout(Stdio::null())
+        .spawn()
+        .ok()?;
+    let connect = |_| {
+        std::thread::sleep(Duration::from_millis(20));
+        std::os::unix::net::UnixStream::connect(&socket).ok()
+    };
+    let measured = (0..100).find_map(connect).map(|stream| {
+        let (mut lines, mut out) = (BufReader::new(&stream), &stream);
+        let mut hit = || {
+            out.write_all(b"INCR 0123456789abcdef01234567\r\n").expect("a request");
+            let mut answer = String::new();
+            lines.read_line(&mut answer).expect("an answer");
+            assert!(answer.starts_with(':'), "{answer}");
+        };
+        (0..calls / 8).for_each(|_| hit());
+        let start = Instant::now();
+        (0..calls).for_each(|_| hit());
+        start.elapsed().as_nanos() as f64 / calls as f64
+    });
+    let _ = server.kill().and_then(|()| server.wait());
+    measured
+}
+
+/// The scheme of a published chat service: a row for each hit, counted within the window.
+#[cfg(feature = "sqlite")]
+fn sqlite(folder: &Path, calls: usize) -> f64 {
+    let database = rusqlite::Connection::open(folder.join("limits.sqlite")).expect("a database");
+    database
+        .execute_batch(
+            "PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF;
+             CREATE TABLE entries (key TEXT NOT NULL, at INTEGER NOT NULL);
+             CREATE INDEX by_key ON entries (key, at);",
+        )
+        .expect("a table");
+    let hit = |now: i64| {
+        let counted: i64 = database
+            .prepare_cached("SELECT COUNT(*) FROM entries WHERE key = ?1 AND at > ?2")
+            .and_then(|mut count| count.query_row((&key(7), now - 100), |row| row.get(0)))
+            .expect("a count");
+        database
+            .prepare_cached("INSERT INTO entries VALUES (?1, ?2)")
+            .and_then(|mut insert| insert.execute((&key(7), now)))
+            .expect("a row");
+        black_box(counted < 1_000_000)
+    };
+    let start = Instant::now();
+    let _allowed = (0..calls as i64).filter(|&now| hit(now)).count();
+    start.elapsed().as_nanos() as f64 / calls as f64
+}
+
 /// How many calls are made until the time is over.
 fn count(rule: &Rule, keys: &[String], length: Duration) -> u64 {
     let (start, mut calls) = (Instant::now(), 0);
@@ -168,5 +242,6 @@ fn main() {
     let (rounds, calls, length) = if quick { (3, 1 << 10, 20) } else { (41, 1 << 15, 500) };
     against_memory(&folder, rounds, calls);
     scaling(&folder, rounds.min(5), Duration::from_millis(length));
+    others(&folder, calls);
     let _ = std::fs::remove_dir_all(&folder);
 }
