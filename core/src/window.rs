@@ -226,7 +226,8 @@ impl<'r> Ring<'r> {
             return 0;
         }
         let micros = stamp::first_time(window.per_us + 1, |t| used_in(t) <= rest);
-        micros * stamp::MICRO - now % stamp::MICRO
+        // 0 if others gave back between the two looks.
+        (micros * stamp::MICRO).saturating_sub(now % stamp::MICRO)
     }
 
     fn fits(&self, position: u64, windows: &[Window], cost: u64, now: u64) -> bool {
