@@ -42,7 +42,7 @@ impl Slot {
         self.expiry() != 0 && stamp::age(self.expiry(), now) < 0
     }
     fn next(self, expiry: u64) -> Slot {
-        let nonce = (self.0 + 1) & ((1 << Slot::NONCE_BITS) - 1);
+        let nonce = self.0.wrapping_add(1) & ((1 << Slot::NONCE_BITS) - 1);
         Slot(expiry << Slot::NONCE_BITS | nonce)
     }
 }
