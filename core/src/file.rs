@@ -426,7 +426,13 @@ impl Unnamed {
             Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::ISDIR) => {}
             Err(error) => return Err(error.into()),
         }
-        let name = path.with_extension(format!("{}.tmp", std::process::id()));
+        Unnamed::named(path, mode)
+    }
+
+    /// Under a name that nobody else has. (A process's number would not do: in containers many have
+    /// the same, and one that was killed may have left its file.)
+    fn named(path: &Path, mode: Mode) -> Result<Unnamed, FileError> {
+        let name = path.with_extension(format!("{:016x}.tmp", random()));
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::CLOEXEC;
         let file = rustix::fs::open(&name, flags, mode)?.into();
         Ok(Unnamed { file, name: Some(name) })
@@ -617,6 +623,21 @@ mod tests {
         }
         assert_eq!(Seen(Seen::of(5 << 30).0 ^ 1).latest(), 0, "damaged");
         assert!(Seen::of(2 << 30).0 > Seen::of((2 << 30) - 1).0, "later moments are larger words");
+    }
+
+    #[test]
+    fn where_files_need_a_name_they_have_one_each_and_it_goes() {
+        let name = format!("tidegate-named-{}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&folder).unwrap();
+        let (path, mode) = (folder.join("a.table"), Mode::RUSR | Mode::WUSR);
+        let names = || std::fs::read_dir(&folder).unwrap().count();
+        let (a, b) = (Unnamed::named(&path, mode).unwrap(), Unnamed::named(&path, mode).unwrap());
+        assert_eq!(names(), 2);
+        assert!(a.publish(&path).unwrap() && !b.publish(&path).unwrap(), "the first has the name");
+        drop((a, b));
+        assert_eq!(names(), 1);
+        std::fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]

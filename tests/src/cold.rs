@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use tidegate::Match;
 
 use crate::board::Board;
 use crate::place::{names, open};
@@ -79,6 +80,33 @@ pub fn run(base: &Path, rounds: u64, seed: u64) {
         std::fs::remove_dir_all(&folder).unwrap();
     }
     println!("{rounds} cold starts, {killed} processes killed, {early} before there was a file");
+}
+
+/// Kills processes that change a rule at run time.
+///
+/// # Panics
+/// If a change is torn, or something is left behind.
+pub fn change(base: &Path, rounds: u64, seed: u64) {
+    let (mut random, folder) = (Random::new(seed), base.join("changes"));
+    let limiter = open(&folder, rules());
+    for round in 0..rounds {
+        let child = fork(|| {
+            loop {
+                let exempt = |n: u64| Match::new([("user", n.to_string())]);
+                limiter.set_exempts((0..20).map(exempt).collect()).unwrap();
+                limiter.set_exempts(Vec::new()).unwrap();
+            }
+        });
+        std::thread::sleep(Duration::from_micros(500 + random.below(5_000)));
+        kill(child);
+        wait_within(child, Duration::from_secs(20));
+        let exempts = open(&folder, rules()).exempts().expect("whole changes").len();
+        assert!(exempts == 0 || exempts == 20, "seed {seed}, round {round}: {exempts}");
+    }
+    limiter.add_exempt(Match::new([("role", "admin")])).unwrap();
+    let whole = ["default.changes", "default.lock", "default.table"];
+    assert_eq!(names(&folder), whole, "nothing else is left behind");
+    println!("{rounds} processes killed while they changed a rule");
 }
 
 fn check(folder: &Path, board: &Board, at: &str) {

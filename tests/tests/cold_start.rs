@@ -16,3 +16,10 @@ fn cold_starts_leave_one_whole_file_whoever_is_killed() {
     let arguments = ["cold", place.path().to_str().unwrap(), &rounds, &seed];
     println!("{}", run(env!("CARGO_BIN_EXE_worker"), &arguments, Duration::from_secs(600)).trim());
 }
+
+#[test]
+fn run_time_changes_are_whole_whoever_is_killed_at_them() {
+    let place = Place::new(env!("CARGO_TARGET_TMPDIR"));
+    let arguments = ["change", place.path().to_str().unwrap(), "100", "1"];
+    println!("{}", run(env!("CARGO_BIN_EXE_worker"), &arguments, Duration::from_secs(600)).trim());
+}

@@ -16,6 +16,9 @@ fn main() {
             steps::run(folder.as_ref(), operation, number(most));
         }
         ["cold", folder, rounds, seed] => cold::run(folder.as_ref(), number(rounds), number(seed)),
+        ["change", folder, rounds, seed] => {
+            cold::change(folder.as_ref(), number(rounds), number(seed));
+        }
         ["forks", folder] => forks::run(folder.as_ref()),
         ["harm", folder, harm] => harm::run(folder.as_ref(), harm),
         ["corrupt", folder, cases, seed] => {
