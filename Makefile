@@ -4,14 +4,14 @@
 SHELL := /bin/bash -eu -o pipefail
 LOOM := RUSTFLAGS="--cfg loom -C debug-assertions" cargo test --release -p tidegate-core --lib --target-dir target/loom
 
-.PHONY: demo test toolchain lint engine loom policy vectors benches bench mutants
+.PHONY: demo test toolchain lint engine loom policy files vectors benches bench mutants
 
 demo: toolchain
 	@cargo run --quiet --release -p tidegate --example openclaw
 	@cargo run --quiet --release -p tidegate --example processes
 
-test: toolchain lint engine loom policy vectors benches
-	@echo "test: the engine's laws held in every model, property and race; the rules gave every decision due; all builds clean"
+test: toolchain lint engine loom policy files vectors benches
+	@echo "test: the engine's laws held in every model, property and race; the rules gave every decision due; files outlived every kill; all builds clean"
 
 # Rust comes from rustup or the distribution; nothing else is needed to build.
 toolchain:
@@ -36,6 +36,10 @@ loom:
 # Rules, decisions and policy files: the shared vectors, the five systems, properties, threads, doctests.
 policy:
 	cargo test -p tidegate --all-features --locked
+
+# One file for many processes: kills at every instruction and at random, cold starts, reboots, damage.
+files:
+	cargo test -p tidegate-tests --locked
 
 # The vectors are what their exact reference says.
 vectors:

@@ -162,8 +162,9 @@ impl SharedClock {
 
     #[cold]
     fn note(&self, now: u64) {
-        // ORDERING: Relaxed; who overwrites a slightly later moment loses a second after a reboot.
-        self.mapping.words()[at::SEEN].store(Seen::of(now).0, Ordering::Relaxed);
+        // ORDERING: Relaxed; the word stands for itself. The time is in its high bits, so that who comes
+        // late does not bring it back.
+        self.mapping.words()[at::SEEN].fetch_max(Seen::of(now).0, Ordering::Relaxed);
     }
 }
 
@@ -180,7 +181,8 @@ impl ClockWord {
     const MILLI: u64 = 1_000_000;
 
     fn new(offset_nanos: u64, boot: u64) -> ClockWord {
-        let offset = offset_nanos.div_ceil(ClockWord::MILLI) & ((1 << 40) - 1);
+        // A wall clock that is off by more than that many years must not bring time back.
+        let offset = offset_nanos.div_ceil(ClockWord::MILLI).min((1 << 40) - 1);
         let value = offset << 16 | boot & 0xffff;
         ClockWord(value << 8 | check_of(value, 8))
     }
@@ -207,11 +209,11 @@ impl Seen {
         let value = now >> Seen::SHIFT;
         Seen(value << Seen::CHECK_BITS | check_of(value, Seen::CHECK_BITS))
     }
-    /// Nanoseconds; 0 if the word is damaged.
-    fn nanos(self) -> u64 {
+    /// A moment that no reading was after, in nanoseconds; 0 if the word is damaged.
+    fn latest(self) -> u64 {
         let value = self.0 >> Seen::CHECK_BITS;
         let sound = self.0 & ((1 << Seen::CHECK_BITS) - 1) == check_of(value, Seen::CHECK_BITS);
-        if sound { value << Seen::SHIFT } else { 0 }
+        if sound { value << Seen::SHIFT | ((1 << Seen::SHIFT) - 1) } else { 0 }
     }
 }
 
@@ -363,7 +365,7 @@ impl TableFile {
             }
             // ORDERING: Relaxed; the header does not change, and `seen` stands for itself.
             let made_at = words[at::MADE_AT].load(Ordering::Relaxed);
-            let seen = Seen(words[at::SEEN].load(Ordering::Relaxed)).nanos();
+            let seen = Seen(words[at::SEEN].load(Ordering::Relaxed)).latest();
             let due = host.wall.saturating_sub(made_at).max(seen);
             let next = ClockWord::new(due.saturating_sub(host.now), host.boot);
             let swap = (Ordering::AcqRel, Ordering::Relaxed);
@@ -424,7 +426,13 @@ impl Unnamed {
             Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::ISDIR) => {}
             Err(error) => return Err(error.into()),
         }
-        let name = path.with_extension(format!("{}.tmp", std::process::id()));
+        Unnamed::named(path, mode)
+    }
+
+    /// Under a name that nobody else has. (A process's number would not do: in containers many have
+    /// the same, and one that was killed may have left its file.)
+    fn named(path: &Path, mode: Mode) -> Result<Unnamed, FileError> {
+        let name = path.with_extension(format!("{:016x}.tmp", random()));
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::CLOEXEC;
         let file = rustix::fs::open(&name, flags, mode)?.into();
         Ok(Unnamed { file, name: Some(name) })
@@ -527,7 +535,7 @@ impl Header {
             );
             return refused(message);
         }
-        if words[at::FILE] != length || SHAPE_AT as u64 + shape_bytes > length {
+        if words[at::FILE] != length || shape_bytes > length - SHAPE_AT as u64 {
             let message = format!(
                 "it has {length} bytes, and should have {}: truncated or damaged; remove it to start afresh",
                 words[at::FILE]
@@ -600,5 +608,44 @@ fn check_filesystem(file: impl AsFd) -> Result<(), FileError> {
             "it is on {name}, a network filesystem; processes on one host need a local disk"
         )),
         None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_seen_last_is_never_before_a_reading() {
+        for now in [0, 1, (1 << 30) - 1, 1 << 30, 123_456_789_012_345, u64::MAX] {
+            assert!(Seen::of(now).latest() >= now);
+            assert!(Seen::of(now).latest() - now < 1 << Seen::SHIFT);
+        }
+        assert_eq!(Seen(Seen::of(5 << 30).0 ^ 1).latest(), 0, "damaged");
+        assert!(Seen::of(2 << 30).0 > Seen::of((2 << 30) - 1).0, "later moments are larger words");
+    }
+
+    #[test]
+    fn where_files_need_a_name_they_have_one_each_and_it_goes() {
+        let name = format!("tidegate-named-{}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&folder).unwrap();
+        let (path, mode) = (folder.join("a.table"), Mode::RUSR | Mode::WUSR);
+        let names = || std::fs::read_dir(&folder).unwrap().count();
+        let (a, b) = (Unnamed::named(&path, mode).unwrap(), Unnamed::named(&path, mode).unwrap());
+        assert_eq!(names(), 2);
+        assert!(a.publish(&path).unwrap() && !b.publish(&path).unwrap(), "the first has the name");
+        drop((a, b));
+        assert_eq!(names(), 1);
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn an_offset_that_is_too_long_is_the_longest() {
+        let longest = ClockWord::new(u64::MAX, 7).offset_nanos();
+        let years = |nanos: u64| nanos / (365 * 86_400 * 1_000_000_000);
+        assert_eq!(years(longest), 34);
+        assert!(ClockWord::new(longest + 1, 7).offset_nanos() == longest, "it does not wrap");
+        assert_eq!(ClockWord::new(5_000_001, 7).offset_nanos(), 6_000_000, "rounded up");
     }
 }

@@ -42,7 +42,7 @@ impl Slot {
         self.expiry() != 0 && stamp::age(self.expiry(), now) < 0
     }
     fn next(self, expiry: u64) -> Slot {
-        let nonce = (self.0 + 1) & ((1 << Slot::NONCE_BITS) - 1);
+        let nonce = self.0.wrapping_add(1) & ((1 << Slot::NONCE_BITS) - 1);
         Slot(expiry << Slot::NONCE_BITS | nonce)
     }
 }
@@ -169,7 +169,8 @@ impl Permits {
             return 0;
         }
         let micros = stamp::first_time(self.lease_us + 1, |t| out_in(t) <= goal);
-        micros * stamp::MICRO - now % stamp::MICRO
+        // 0 if others released between the two looks.
+        (micros * stamp::MICRO).saturating_sub(now % stamp::MICRO)
     }
 
     /// Frees every slot: of an idle key, or (`None`) of any. (What is held does not depend on the

@@ -106,7 +106,8 @@ impl KeyWord {
 
     /// The next word, for the same key.
     pub(crate) fn then(self, state: State) -> KeyWord {
-        self.then_for(state, self.print())
+        // No key has a fingerprint of 0, but a damaged file may.
+        self.then_for(state, self.print().max(1))
     }
 
     /// The next word, for another key.
@@ -289,6 +290,7 @@ mod tests {
         assert_eq!((next.state(), next.sequence(), next.print()), (State::Pending, 0, 7));
         assert!(!next.is_live(7) && next.then(State::Live).is_live(7));
         assert_eq!(KeyWord::print_of(0xabcd << 48), 1);
+        assert_eq!(KeyWord(3 << 62).then(State::Free), KeyWord::new(State::Free, 1, 1), "damaged");
         assert_eq!(format!("{word:?}"), "Sealed#16383(ffffffffffff)");
     }
 }

@@ -120,7 +120,12 @@ impl<'r> Ring<'r> {
     }
 
     fn lap(&self, position: u64) -> u64 {
-        (position / self.len + 1) & (u64::MAX >> LAP_SHIFT)
+        (position / self.len).wrapping_add(1) & (u64::MAX >> LAP_SHIFT)
+    }
+    /// The first position whose entry finds nothing left of `position`'s. (Only a damaged ring is near
+    /// the end of all numbers.)
+    fn lap_after(&self, position: u64) -> u64 {
+        position.saturating_add(self.len + 1)
     }
     fn place(&self, position: u64) -> usize {
         self.at + HEADER_WORDS + (position % self.len) as usize
@@ -161,7 +166,7 @@ impl<'r> Ring<'r> {
 
     /// Moves `head` past a position that was seen taken.
     fn advance(&self, position: u64) {
-        let _ = self.row.replace(self.at + HEAD, position, position + 1);
+        let _ = self.row.replace(self.at + HEAD, position, position.wrapping_add(1));
     }
 
     /// Swaps the slot at the tip: the only way that units come in.
@@ -226,7 +231,8 @@ impl<'r> Ring<'r> {
             return 0;
         }
         let micros = stamp::first_time(window.per_us + 1, |t| used_in(t) <= rest);
-        micros * stamp::MICRO - now % stamp::MICRO
+        // 0 if others gave back between the two looks.
+        (micros * stamp::MICRO).saturating_sub(now % stamp::MICRO)
     }
 
     fn fits(&self, position: u64, windows: &[Window], cost: u64, now: u64) -> bool {
@@ -265,6 +271,7 @@ impl<'r> Ring<'r> {
         time: &mut Time<'_>,
         may: impl Fn(Tip, u64) -> bool,
     ) -> Result<Option<Entry>, Moved> {
+        let mut mends = 0;
         loop {
             let tip = self.tip();
             self.row.check()?;
@@ -273,7 +280,9 @@ impl<'r> Ring<'r> {
                 // An empty log may have become so after the clock was read.
                 None => time.refresh(),
                 Some(stamp) if stamp::is_ahead(stamp, time.now()) => {
-                    self.mend(tip.position, time)?;
+                    // An entry that is never mended is of no lap that it could have: damaged.
+                    self.mend(tip.position, mends >= LOOKS, time)?;
+                    mends += 1;
                     continue;
                 }
                 Some(_) => {}
@@ -290,7 +299,7 @@ impl<'r> Ring<'r> {
                 continue;
             }
             if cost != 1 {
-                self.raise(MIXED, tip.position + self.len + 1);
+                self.raise(MIXED, self.lap_after(tip.position));
             }
             let here = stamp::of(time.now());
             let stamp = newest.map_or(here, |newest| later(newest, here));
@@ -329,7 +338,7 @@ impl<'r> Ring<'r> {
     /// Moves live entries from the tip's way to its place, until one may be overwritten.
     fn carry(&self, mut tip: Tip, windows: &[Window], now: u64) {
         for _ in 0..self.len {
-            self.raise(MIXED, tip.position + self.len + 1);
+            self.raise(MIXED, self.lap_after(tip.position));
             if self.put(tip, tip.seen.weight(), tip.seen.stamp()).is_none() {
                 return;
             }
@@ -345,15 +354,16 @@ impl<'r> Ring<'r> {
         let position = self.tip().position;
         let ahead = self.newest(position).is_some_and(|s| stamp::is_ahead(s, time.now()));
         if ahead {
-            self.mend(position, time)?;
+            self.mend(position, false, time)?;
         }
         Ok(ahead)
     }
 
     /// Stamps ahead of the clock: read it again; if it went back, bring them with it. The oldest come
-    /// first, so that the newest tells of unfinished work if this process dies on the way.
+    /// first, so that the newest tells of unfinished work if this process dies on the way; those of a
+    /// later lap are left to the next look, unless that never comes to an end.
     #[cold]
-    fn mend(&self, position: u64, time: &mut Time<'_>) -> Result<(), Moved> {
+    fn mend(&self, position: u64, any_lap: bool, time: &mut Time<'_>) -> Result<(), Moved> {
         for p in self.bottom(position)..position {
             let slot = self.slot(p);
             if !stamp::is_ahead(slot.stamp(), time.now()) {
@@ -361,7 +371,7 @@ impl<'r> Ring<'r> {
             }
             time.doubt();
             self.row.check()?;
-            if stamp::is_ahead(slot.stamp(), time.now()) && slot.lap() == self.lap(p) {
+            if stamp::is_ahead(slot.stamp(), time.now()) && (any_lap || slot.lap() == self.lap(p)) {
                 let mended = Slot::new(slot.lap(), slot.weight(), stamp::of(time.now()));
                 let _ = self.row.replace(self.place(p), slot.0, mended.0);
             }
@@ -371,7 +381,7 @@ impl<'r> Ring<'r> {
 
     /// Takes an entry back that no other limit agreed to. If it was carried since, it stays spent.
     pub(crate) fn undo(&self, entry: Entry) {
-        self.raise(MIXED, self.header(HEAD) + self.len + 1);
+        self.raise(MIXED, self.lap_after(self.header(HEAD)));
         let _ = self.row.replace(entry.at, entry.slot.0, entry.slot.with_weight(0).0);
     }
 
@@ -388,7 +398,7 @@ impl<'r> Ring<'r> {
             let Some((position, slot)) = newest else {
                 return Ok(());
             };
-            self.raise(MIXED, tip.position + self.len + 1);
+            self.raise(MIXED, self.lap_after(tip.position));
             let back = slot.weight().min(*left);
             let lower = slot.with_weight(slot.weight() - back);
             if self.row.replace(self.place(position), slot.0, lower.0).is_ok() {
@@ -416,7 +426,7 @@ impl<'r> Ring<'r> {
             }
             let expired = (now / stamp::MICRO).wrapping_sub(keep);
             if self.put(tip, 1, expired).is_some() {
-                self.raise(BASE, tip.position + 1);
+                self.raise(BASE, tip.position.saturating_add(1));
                 return true;
             }
         }
@@ -462,4 +472,44 @@ fn later(a: u64, b: u64) -> u64 {
 
 fn earlier(a: u64, b: u64) -> u64 {
     if later(a, b) == a { b } else { a }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::clock::Clock;
+    use crate::row::{KeyWord, State};
+    use crate::sync::AtomicU64;
+
+    const NOW: u64 = 10_000_000_000;
+    const WINDOWS: [Window; 1] = [Window { max: 4, per_us: 60_000_000, index: 0 }];
+
+    /// Hits a ring of four slots with these words, and says how often that was granted.
+    fn granted(words: [u64; HEADER_WORDS + 4]) -> usize {
+        let live = KeyWord::new(State::Live, 1, 7);
+        let (key, words) = (AtomicU64::new(live.0), words.map(AtomicU64::new));
+        let (row, (clock, _)) = (Row::new(&key, live, &words), Clock::manual(NOW));
+        let ring = Ring::new(&row, 0, 4);
+        let time = &mut Time::read(&clock);
+        ring.view(&WINDOWS[0], 1, NOW);
+        ring.refund(&WINDOWS, &mut 1, NOW).unwrap();
+        (0..20).filter(|_| ring.take(&WINDOWS, 1, time).unwrap().is_some()).count()
+    }
+
+    #[test]
+    fn an_entry_ahead_of_the_clock_whose_lap_is_damaged_hangs_nobody() {
+        let ahead = |lap| Slot::new(lap, 1, stamp::of(2 * NOW)).0;
+        assert!(granted([1, 0, 0, ahead(5), 0, 0, 0]) <= 4, "I8: position 0 is of lap 1");
+        assert!(granted([4, 0, 9, ahead(1), ahead(6), ahead(1), ahead(0)]) <= 4, "I8: mixed");
+    }
+
+    #[test]
+    fn damaged_positions_are_no_overflow() {
+        for head in [u64::MAX, u64::MAX - 1, u64::MAX - 4, 1 << 63] {
+            for mixed in [0, head, u64::MAX] {
+                granted([head, 0, mixed, u64::MAX, u64::MAX, u64::MAX, u64::MAX]);
+                granted([head, u64::MAX, mixed, 0, 1 << 61, 5, u64::MAX]);
+            }
+        }
+    }
 }

@@ -380,7 +380,7 @@ impl Bucket {
 
     fn read(&self, anchor: u64, since: i64, integral: bool) -> Held {
         let milli = if since >= 0 {
-            anchor + self.rate.floor(since as u64)
+            anchor.saturating_add(self.rate.floor(since as u64))
         } else {
             anchor.saturating_sub(self.back(since.unsigned_abs(), integral))
         };

@@ -516,6 +516,27 @@ fn refunds_that_race_with_hits_keep_the_sum() {
 }
 
 #[test]
+fn a_look_that_races_with_refunds_reports_no_endless_wait() {
+    let per = Duration::from_secs(60);
+    let permits = Limit::concurrent(2, per);
+    for limit in [Limit::window(3, per), permits] {
+        let clock = Clock::manual(5 * MILLISECOND + 999).0;
+        let engine = engine(&[limit], 4, clock);
+        on_threads(4, |number, _| {
+            for _ in 0..20_000 {
+                if number % 2 == 0 {
+                    let outcome = engine.hit(b"alice", 1);
+                    outcome.permit.map(|permit| engine.release(b"alice", permit));
+                    engine.refund(b"alice", u64::from(outcome.answer.is_allowed()));
+                }
+                let wait = engine.peek(b"alice", 1).views[0].wait;
+                assert!(wait <= per.as_nanos() as u64 + MILLISECOND, "{limit:?}: {wait} ns");
+            }
+        });
+    }
+}
+
+#[test]
 fn refunds_that_race_with_a_moving_clock_bring_no_refill() {
     // A thread that read the clock before it moved may come with its refund after others have
     // charged the word at the new time: it must not take the word back in time with it.

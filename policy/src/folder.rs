@@ -159,7 +159,8 @@ impl Folder {
 fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     use std::io::Write;
     use std::os::unix::fs::OpenOptionsExt;
-    let temporary = path.with_extension(format!("changes.{}.tmp", std::process::id()));
+    // Under the lock nobody else writes it; what a killed process left is overwritten.
+    let temporary = path.with_extension("changes.tmp");
     let written = std::fs::OpenOptions::new()
         .write(true)
         .create(true)

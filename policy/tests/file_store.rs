@@ -182,6 +182,10 @@ fn what_is_not_a_table_is_refused_and_left_alone() {
     other[8] = 9;
     put(&other);
     refuse("format 9");
+    let mut other = sound.clone();
+    other[80..88].fill(0xff);
+    put(&other);
+    refuse("damaged");
     put(&sound);
     std::fs::set_permissions(&table, PermissionsExt::from_mode(0o622)).unwrap();
     refuse("others may write");

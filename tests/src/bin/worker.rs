@@ -1,0 +1,37 @@
+//! A process that tests spawn, to be killed, stepped or starved: `worker JOB ARGUMENTS`.
+
+#[cfg(target_os = "linux")]
+fn main() {
+    use tidegate_tests::{cold, corrupt, endure, forks, hammer, harm, steps};
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match arguments[..] {
+        ["hammer", folder, board, worker, algorithm] => {
+            hammer::work(folder.as_ref(), board.as_ref(), number(worker) as usize, algorithm);
+        }
+        ["endure", folder, board, worker] => {
+            endure::work(folder.as_ref(), board.as_ref(), number(worker) as usize);
+        }
+        ["steps", folder, operation, most] => {
+            steps::run(folder.as_ref(), operation, number(most));
+        }
+        ["cold", folder, rounds, seed] => cold::run(folder.as_ref(), number(rounds), number(seed)),
+        ["change", folder, rounds, seed] => {
+            cold::change(folder.as_ref(), number(rounds), number(seed));
+        }
+        ["forks", folder] => forks::run(folder.as_ref()),
+        ["harm", folder, harm] => harm::run(folder.as_ref(), harm),
+        ["corrupt", folder, cases, seed] => {
+            corrupt::run(folder.as_ref(), number(cases), number(seed));
+        }
+        _ => panic!("no such job: {arguments:?}"),
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn number(text: &str) -> u64 {
+    text.parse().expect("a number")
+}
+
+#[cfg(not(target_os = "linux"))]
+fn main() {}

@@ -1,0 +1,22 @@
+//! Proof by real processes that a table file holds what is promised of it.
+//!
+//! The programs in `tests/tests` spawn the binary `worker`, which does here, on its own and with one
+//! thread, what may kill it: so it may fork, be stepped, be starved of descriptors, and be ended.
+#![cfg(target_os = "linux")]
+
+pub mod board;
+pub mod cold;
+pub mod corrupt;
+pub mod endure;
+pub mod forks;
+pub mod hammer;
+pub mod harm;
+pub mod place;
+pub mod random;
+pub mod steps;
+pub mod system;
+
+/// The number that an environment variable gives, or another.
+pub fn number_or(variable: &str, otherwise: u64) -> u64 {
+    std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
+}

@@ -1,0 +1,225 @@
+//! What the kernel offers for this: processes, steps, kills, scarce resources. All `unsafe` is here.
+//!
+//! Everything that forks belongs into a process with one thread.
+
+use std::ffi::CString;
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::path::Path;
+use std::ptr::NonNull;
+use std::sync::atomic::AtomicU64;
+use std::time::{Duration, Instant};
+
+/// A process.
+pub type Pid = libc::pid_t;
+
+/// How a wait for a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// It left with this code.
+    Left(i32),
+    /// It was ended by this signal.
+    Killed(i32),
+    /// It is stopped by this signal.
+    Stopped(i32),
+}
+
+/// The code of a child that panicked.
+pub const PANICKED: i32 = 101;
+
+/// Forks. The child does its work, says with what code it leaves, and never comes back.
+///
+/// # Panics
+/// If there can be no more processes.
+pub fn fork(work: impl FnOnce() -> i32) -> Pid {
+    // SAFETY: our callers have one thread, so the child may do all that the parent might.
+    match unsafe { libc::fork() } {
+        0 => {
+            let work = std::panic::AssertUnwindSafe(work);
+            let code = std::panic::catch_unwind(work).unwrap_or(PANICKED);
+            // SAFETY: leaves, without what the parent would want done at its own end.
+            unsafe { libc::_exit(code) }
+        }
+        child => {
+            assert!(child > 0, "fork: {}", io::Error::last_os_error());
+            child
+        }
+    }
+}
+
+/// As `kill -9`.
+pub fn kill(pid: Pid) {
+    // SAFETY: only a number is passed; ours are children that were not waited for yet.
+    unsafe { libc::kill(pid, libc::SIGKILL) };
+}
+
+fn wait_by(pid: Pid, flags: i32) -> Option<Ended> {
+    let mut status = 0;
+    // SAFETY: `status` is ours to write.
+    let found = unsafe { libc::waitpid(pid, &raw mut status, flags) };
+    assert!(found >= 0, "waitpid: {}", io::Error::last_os_error());
+    (found == pid).then(|| match status {
+        _ if libc::WIFSTOPPED(status) => Ended::Stopped(libc::WSTOPSIG(status)),
+        _ if libc::WIFSIGNALED(status) => Ended::Killed(libc::WTERMSIG(status)),
+        _ => Ended::Left(libc::WEXITSTATUS(status)),
+    })
+}
+
+/// Waits for a child.
+///
+/// # Panics
+/// If it is none.
+pub fn wait(pid: Pid) -> Ended {
+    wait_by(pid, libc::__WALL).expect("it waits")
+}
+
+/// Waits for a child that must end in time, and kills it if it does not.
+pub fn wait_within(pid: Pid, time: Duration) -> Option<Ended> {
+    let started = Instant::now();
+    loop {
+        if let Some(ended) = wait_by(pid, libc::WNOHANG) {
+            return Some(ended);
+        }
+        if started.elapsed() > time {
+            kill(pid);
+            wait(pid);
+            return None;
+        }
+        std::thread::sleep(Duration::from_micros(200));
+    }
+}
+
+/// Lets the parent step this process.
+pub fn trace_me() {
+    // SAFETY: a request without addresses.
+    unsafe { libc::ptrace(libc::PTRACE_TRACEME, 0, 0, 0) };
+}
+
+/// Stops this process until its parent goes on with it.
+pub fn stop_here() {
+    // SAFETY: only a number is passed.
+    unsafe { libc::raise(libc::SIGSTOP) };
+}
+
+/// One instruction of a stopped child; how it is afterwards.
+///
+/// # Panics
+/// If it is not ours to step.
+pub fn step(pid: Pid) -> Ended {
+    // SAFETY: a request without addresses.
+    let done = unsafe { libc::ptrace(libc::PTRACE_SINGLESTEP, pid, 0, 0) };
+    assert!(done == 0, "ptrace: {}", io::Error::last_os_error());
+    wait(pid)
+}
+
+/// Ends this process by a signal if it is still there after some seconds; 0 calls that off.
+pub fn watchdog(seconds: u32) {
+    // SAFETY: only a number is passed.
+    unsafe { libc::alarm(seconds) };
+}
+
+/// Takes root's rights away.
+///
+/// # Panics
+/// If that can't be done.
+pub fn become_nobody() {
+    // SAFETY: only a number is passed.
+    let done = unsafe { libc::setuid(65_534) };
+    assert!(done == 0, "setuid: {}", io::Error::last_os_error());
+}
+
+/// No more descriptors than this.
+pub fn limit_descriptors(most: u64) {
+    limit(libc::RLIMIT_NOFILE, most);
+}
+
+/// No larger files than this; writing beyond is an error, not a signal.
+pub fn limit_file_size(bytes: u64) {
+    // SAFETY: ignoring a signal installs no handler.
+    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+    limit(libc::RLIMIT_FSIZE, bytes);
+}
+
+fn limit(resource: libc::__rlimit_resource_t, most: u64) {
+    let limit = libc::rlimit { rlim_cur: most, rlim_max: most };
+    // SAFETY: `limit` is a valid struct that is read during the call.
+    let done = unsafe { libc::setrlimit(resource, &raw const limit) };
+    assert!(done == 0, "setrlimit: {}", io::Error::last_os_error());
+}
+
+/// A view of the filesystems that only this process and its children have.
+///
+/// # Errors
+/// Where that needs more rights than we have.
+pub fn leave_mounts() -> io::Result<()> {
+    // SAFETY: only a number is passed.
+    if unsafe { libc::unshare(libc::CLONE_NEWNS) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    mount(Path::new("/"), None, libc::MS_REC | libc::MS_PRIVATE, "")
+}
+
+/// Mounts a small filesystem in memory.
+///
+/// # Errors
+/// Where that needs more rights than we have.
+pub fn mount_memory(path: &Path, options: &str) -> io::Result<()> {
+    mount(path, Some("tmpfs"), 0, options)
+}
+
+/// Makes what was mounted read-only.
+///
+/// # Errors
+/// As the kernel says.
+pub fn make_read_only(path: &Path) -> io::Result<()> {
+    mount(path, Some("tmpfs"), libc::MS_REMOUNT | libc::MS_RDONLY, "")
+}
+
+fn mount(path: &Path, kind: Option<&str>, flags: u64, options: &str) -> io::Result<()> {
+    use std::os::unix::ffi::OsStrExt;
+    let kind = CString::new(kind.unwrap_or("none"))?;
+    let (path, options) = (CString::new(path.as_os_str().as_bytes())?, CString::new(options)?);
+    let (kind, data) = (kind.as_ptr(), options.as_ptr().cast());
+    // SAFETY: all three are strings with an end, which live as long as the call.
+    match unsafe { libc::mount(kind, path.as_ptr(), kind, flags, data) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Words that processes share.
+#[derive(Debug)]
+pub struct Shared {
+    start: NonNull<AtomicU64>,
+    words: usize,
+}
+
+// SAFETY: atomics at an address that stays mapped until the process ends.
+unsafe impl Send for Shared {}
+// SAFETY: as above.
+unsafe impl Sync for Shared {}
+
+impl Shared {
+    /// The words.
+    pub fn words(&self) -> &[AtomicU64] {
+        // SAFETY: mapped by `map_shared` for so many words, never unmapped, used through atomics only.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.words) }
+    }
+}
+
+/// Maps the words of a file, for good.
+///
+/// # Errors
+/// As the kernel says.
+pub fn map_shared(file: &File, words: usize) -> io::Result<Shared> {
+    let rights = libc::PROT_READ | libc::PROT_WRITE;
+    let (null, fd) = (std::ptr::null_mut(), file.as_raw_fd());
+    // SAFETY: a new mapping, at an address of the kernel's choice.
+    let start = unsafe { libc::mmap(null, 8 * words, rights, libc::MAP_SHARED, fd, 0) };
+    if start == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+    Ok(Shared { start, words })
+}

@@ -1,0 +1,22 @@
+//! I1, I2, I8: `kill -9` at every instruction of an operation wedges nobody and grants nothing.
+//!
+//! By default at every one that changes the file, before it and after it, and at some all over the
+//! operation; `KILL_STEPS=0` kills at every single one.
+#![cfg(target_os = "linux")]
+
+use std::time::{Duration, Instant};
+
+use tidegate_tests::place::{Place, run};
+use tidegate_tests::{number_or, steps};
+
+#[test]
+fn a_process_killed_at_any_instruction_wedges_nobody_and_grants_nothing() {
+    let most = number_or("KILL_STEPS", 24).to_string();
+    for operation in steps::names() {
+        let (place, started) = (Place::new(env!("CARGO_TARGET_TMPDIR")), Instant::now());
+        let folder = place.store();
+        let arguments = ["steps", folder.to_str().unwrap(), operation, &most];
+        let found = run(env!("CARGO_BIN_EXE_worker"), &arguments, Duration::from_secs(1800));
+        println!("{} in {:?}", found.trim(), started.elapsed());
+    }
+}

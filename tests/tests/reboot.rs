@@ -1,0 +1,115 @@
+//! I9 across reboots: time never goes back, and at most one burst is added.
+#![cfg(target_os = "linux")]
+
+use std::path::Path;
+use std::time::Duration;
+
+use tidegate_core::{Engine, Host, Limit, Limits, Options, TableFile};
+use tidegate_tests::place::Place;
+
+const YEAR: u64 = 365 * 86_400 * 1_000_000_000;
+const HOUR: u64 = 3_600 * 1_000_000_000;
+const LIMIT: u64 = 10;
+
+fn all_limits() -> Vec<Limit> {
+    let hour = Duration::from_secs(3600);
+    vec![
+        Limit::bucket(LIMIT, hour),
+        Limit::window(LIMIT, hour),
+        Limit::counter(LIMIT, hour),
+        Limit::fixed(LIMIT, hour),
+    ]
+}
+
+/// The host after so many reboots, with a wall clock that is off by so much.
+fn host(boots: u64, off: i64) -> Host {
+    let here = Host::here();
+    Host { boot: here.boot.wrapping_add(boots), wall: here.wall.saturating_add_signed(off), ..here }
+}
+
+fn engine(file: &TableFile, limit: Limit) -> Engine {
+    let options = Options { capacity: 8, clock: file.clock(), ..Options::default() };
+    file.tables().engine(Limits::new(&[limit]).unwrap(), options).unwrap()
+}
+
+fn open(path: &Path, host: &Host) -> TableFile {
+    match TableFile::open_on(path, host).unwrap() {
+        Some(file) => file,
+        None => TableFile::create_on(path, "test", 4096, false, host).unwrap().unwrap(),
+    }
+}
+
+fn granted(engine: &Engine) -> u64 {
+    (0..4 * LIMIT).filter(|_| engine.allow(b"alice")).count() as u64
+}
+
+/// Spends all, reboots with a wall clock that is off by so much, and says what is granted then.
+fn after_reboots(limit: Limit, offs: &[i64]) -> Vec<u64> {
+    let place = Place::new(env!("CARGO_TARGET_TMPDIR"));
+    let path = place.path().join("default.table");
+    let mut before = 0;
+    let mut each = Vec::new();
+    for (boots, &off) in offs.iter().enumerate() {
+        let file = open(&path, &host(boots as u64, off));
+        let now = file.clock().now();
+        assert!(now >= before, "time went back by {} ns at reboot {boots}", before - now);
+        each.push(granted(&engine(&file, limit)));
+        before = file.clock().now();
+    }
+    each
+}
+
+#[test]
+fn a_reboot_adds_at_most_one_burst_and_time_never_goes_back() {
+    for limit in all_limits() {
+        let year = YEAR as i64;
+        assert_eq!(after_reboots(limit, &[0, 0, 0]), [10, 0, 0], "{limit:?}: the same time");
+        assert_eq!(after_reboots(limit, &[0, year, year]), [10, 10, 0], "{limit:?}: forward");
+        assert_eq!(after_reboots(limit, &[0, -year, -year, 0]), [10, 0, 0, 0], "{limit:?}: back");
+        assert_eq!(after_reboots(limit, &[0, year, 0, 0]), [10, 10, 0, 0], "{limit:?}: and back");
+        let hour = HOUR as i64 + 1_000_000_000;
+        assert_eq!(after_reboots(limit, &[0, 2 * hour, 0]), [10, 10, 0], "{limit:?}: two hours");
+    }
+}
+
+#[test]
+fn a_wall_clock_that_is_off_by_years_grants_one_burst_and_keeps_the_order_of_time() {
+    for limit in all_limits() {
+        for tenths in [1, 5, 44, 45, 88, 89, 90, 300, 347, 348, 349, 400, 500, 2000] {
+            let off = (YEAR / 10 * tenths) as i64;
+            let each = after_reboots(limit, &[0, off, 0, off, 0]);
+            assert!(
+                each[1..].iter().all(|&n| n <= LIMIT),
+                "{limit:?}, {tenths} / 10 years: {each:?}"
+            );
+            assert_eq!(each[2..], [0; 3], "{limit:?}, {tenths} / 10 years: {each:?}");
+        }
+    }
+}
+
+#[test]
+fn a_wall_clock_before_1970_or_at_its_end_is_survived() {
+    for limit in all_limits() {
+        let each = after_reboots(limit, &[0, i64::MIN, i64::MAX, i64::MIN, 0]);
+        assert_eq!((each[0], each[1]), (LIMIT, 0), "{limit:?}");
+        assert!(each.iter().sum::<u64>() <= 2 * LIMIT, "{limit:?}: {each:?}");
+    }
+}
+
+#[test]
+fn fast_limits_whose_stamps_wrap_grant_one_burst_after_any_sleep() {
+    let limit = Limit::bucket(1_000, Duration::from_millis(1));
+    let day = (YEAR / 365) as i64;
+    for days in [1, 2, 3, 4, 5, 40, 400] {
+        let place = Place::new(env!("CARGO_TARGET_TMPDIR"));
+        let path = place.path().join("default.table");
+        for (boots, off) in [0, days * day].into_iter().enumerate() {
+            let file = open(&path, &host(boots as u64, off));
+            let engine = engine(&file, limit);
+            let (started, clock) = (file.clock().now(), file.clock());
+            let spent = (0..5_000).filter(|_| engine.allow(b"alice")).count() as u64;
+            let refilled = (clock.now() - started) / 1_000 + 1;
+            assert!(spent <= 1_000 + refilled, "{days} days: {spent} granted, {refilled} refilled");
+        }
+    }
+}
