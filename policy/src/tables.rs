@@ -153,6 +153,8 @@ impl Tables {
         let (maker, generation) =
             (Maker::File(file.tables()), Generation::Shared(file.generation()));
         let mut tables = Tables::make(&wanted, &base, &clock, maker, generation)?;
+        // Who died between a change and its count left others without it: whoever opens next tells them.
+        tables.generation.add();
         let changed = tables.generation.get();
         let runtime = folder.read_changes(rule)?;
         tables.runtime = Mutex::new((Arc::new(runtime), changed));
