@@ -60,7 +60,7 @@ pub use config::{
 pub use decision::Decision;
 pub use error::{Code, Error, Problem};
 pub use file::limit_patches;
-pub use headers::{IETF_DRAFT, Style};
+pub use headers::{Facts, IETF_DRAFT, LimitLeft, Style};
 pub use held::{Permit, Reservation};
 pub use ip::{V6_PREFIX, ip_key};
 pub use limit::{IntoLimits, Limit, LimitPatch, LimitPatches, parse_period};
