@@ -61,7 +61,22 @@ for cc in gcc clang; do
   $cc -std=c11 $strict -DTEST_HOOKS ffi-c/tests/c/misuse.c -o "$out/panic-$cc" -I include -L "$out/hooks" -ltidegate
   LD_LIBRARY_PATH=$out/hooks "$out/panic-$cc" 2>/dev/null
 done
+for cxx in g++ clang++; do
+  command -v $cxx >/dev/null || continue
+  for how in plain sanitized; do
+    flags=$strict
+    [ $how = plain ] || flags="$strict -fsanitize=address,undefined -fno-sanitize-recover=all"
+    echo "c++: $cxx, $how"
+    $cxx -std=c++17 $flags ffi-c/tests/cpp/contract.cpp -o "$out/cpp-$cxx-$how" $link
+    "$out/cpp-$cxx-$how"
+  done
+  $cxx -std=c++17 $strict -fno-exceptions -fno-rtti ffi-c/tests/cpp/no_exceptions.cpp -o "$out/no-exceptions-$cxx" $link
+  "$out/no-exceptions-$cxx"
+  $cxx -std=c++11 $strict ffi-c/tests/cpp/layout.cpp -o "$out/layout-$cxx" $link
+  "$out/layout-$cxx"
+done
 echo "c: valgrind"
+run valgrind "$out/cpp-g++-plain"
 for test in contract misuse; do
   run valgrind "$out/$test-gcc-plain" $([ $test != contract ] || echo "$scratch/store")
 done
@@ -69,3 +84,20 @@ echo "c: static"
 gcc -std=c11 $strict $version ffi-c/tests/c/contract.c -o "$out/static" -I "$prefix/include" "$prefix/lib/libtidegate.a" \
   $(sed -n 's/^Libs.private: //p' "$prefix/lib/pkgconfig/tidegate.pc")
 LD_LIBRARY_PATH= run plain "$out/static" "$scratch/store"
+python3 ffi-c/tests/vectors.py "$prefix/lib/libtidegate.so"
+
+# What README says, outside of the tree: by pkg-config, and by CMake.
+echo "c: the examples, by pkg-config and by CMake"
+cp -r examples/c "$scratch/examples"
+expected=$'yes\nyes\nno'
+gcc "$scratch/examples/hello.c" -o "$scratch/hello" $(pkg-config --cflags --libs tidegate)
+[ "$("$scratch/hello")" = "$expected" ]
+cmake -S "$scratch/examples" -B "$scratch/build" -DCMAKE_PREFIX_PATH="$prefix" >"$out/cmake.log"
+cmake --build "$scratch/build" >>"$out/cmake.log"
+(
+  unset LD_LIBRARY_PATH
+  [ "$("$scratch/build/hello")" = "$expected" ] && [ "$("$scratch/build/hello_static")" = "$expected" ]
+)
+python3 ffi-c/tests/gateway.py "$scratch/build/gateway"
+gcc -std=c11 $strict -fsanitize=address,undefined -fno-sanitize-recover=all examples/c/gateway.c -o "$out/gateway" $link
+python3 ffi-c/tests/gateway.py "$out/gateway"
