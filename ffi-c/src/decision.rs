@@ -105,29 +105,26 @@ impl tg_rule {
     pub(crate) fn write(&self, decision: &Decision, out: Out<'_>) {
         let kept = |text: Option<&str>| text.map_or(std::ptr::null(), |text| self.names.keep(text));
         let attach = decision.attach().map(|value| self.names.keep(&value.to_string()));
-        let at = out.as_mut_ptr();
+        // SAFETY: a decision is laid out as its parts are, which is asserted below, and any bytes are parts.
+        let out = unsafe { &mut *out.as_mut_ptr().cast::<Parts>() };
         let mut limit_count = 0;
-        for left in decision.limits().take(TG_MOST_LIMITS) {
-            let left = tg_limit_left {
+        for (to, left) in out.limits.iter_mut().zip(decision.limits()) {
+            to.write(tg_limit_left {
                 name: self.names.keep(left.name),
                 limit: left.size,
                 window_seconds: left.window_seconds,
                 remaining: left.remaining,
                 more_after_ms: left.more_after.map_or(TG_NONE, ms),
-            };
-            // SAFETY: within `out`, as there are no more than TG_MOST_LIMITS.
-            let place = unsafe { (&raw mut (*at).limits).cast::<tg_limit_left>().add(limit_count) };
-            // SAFETY: `out` may be written.
-            unsafe { place.write(left) };
+            });
             limit_count += 1;
         }
-        let head = Head {
+        out.head.write(Head {
             version: TG_DECISION_VERSION,
             allowed: decision.allowed.into(),
             warning: decision.warning.into(),
             alert: decision.alert.into(),
             notify: decision.notify.into(),
-            limit_count: limit_count as u8,
+            limit_count,
             reserved: [0; 7],
             rule: self.name.as_ptr(),
             reason: kept(decision.reason()),
@@ -139,13 +136,18 @@ impl tg_rule {
             reset_after_ms: ms(decision.reset_after),
             at_ns: decision.at(),
             reserved_words: [0; 4],
-        };
-        // SAFETY: a decision begins as its head does, which is asserted below.
-        unsafe { at.cast::<Head>().write(head) };
+        });
     }
 }
 
-/// A decision but for its limits, so that only those that there are cost anything.
+/// A decision that is being written, so that only the limits that there are cost anything.
+#[repr(C)]
+struct Parts {
+    head: MaybeUninit<Head>,
+    limits: [MaybeUninit<tg_limit_left>; TG_MOST_LIMITS],
+}
+
+/// A decision but for its limits.
 #[repr(C)]
 struct Head {
     version: u32,
@@ -185,7 +187,8 @@ const _: () = {
         would_deny
     );
     same!(attach, limit, remaining, retry_after_ms, reset_after_ms, at_ns, reserved_words);
-    assert!(size_of::<Head>() == offset_of!(tg_decision, limits));
+    assert!(offset_of!(Parts, limits) == offset_of!(tg_decision, limits));
+    assert!(size_of::<Parts>() == size_of::<tg_decision>());
     assert!(size_of::<usize>() != 8 || size_of::<tg_limit_left>() == 40);
     assert!(size_of::<usize>() != 8 || size_of::<tg_decision>() == 440);
     assert!(size_of::<usize>() != 8 || offset_of!(tg_decision, limits) == 120);

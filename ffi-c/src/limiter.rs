@@ -106,6 +106,7 @@ unsafe fn read(options: Option<&tg_options>) -> Result<Options, Failure> {
 pub struct tg_limiter {
     limiter: Limiter,
     /// By name; those that were replaced by a reload stay, as somebody may have them.
+    #[allow(clippy::vec_box)] // C has their addresses, which a vector's would not stay.
     rules: Mutex<HashMap<String, Vec<Box<tg_rule>>>>,
 }
 

@@ -128,10 +128,13 @@ unsafe fn decided(
 ) -> tg_status {
     guard(|| {
         let (rule, key, out) = (given(rule, "rule")?, given(key, "key")?, given(out, "out")?);
+        // Written where it is made: a decision is large to hand on.
+        let write = |it: Call<'_>| {
+            rule.write(&call(&rule.rule, it)?, out);
+            Ok(())
+        };
         // SAFETY: the caller's word.
-        let decision = unsafe { key.with(|it| Ok(call(&rule.rule, it)?)) }?;
-        rule.write(&decision, out);
-        Ok(())
+        unsafe { key.with(write) }
     })
 }
 

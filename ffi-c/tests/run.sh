@@ -101,3 +101,5 @@ cmake --build "$scratch/build" >>"$out/cmake.log"
 python3 ffi-c/tests/gateway.py "$scratch/build/gateway"
 gcc -std=c11 $strict -fsanitize=address,undefined -fno-sanitize-recover=all examples/c/gateway.c -o "$out/gateway" $link
 python3 ffi-c/tests/gateway.py "$out/gateway"
+g++ -std=c++17 $strict -fsanitize=address,undefined -fno-sanitize-recover=all examples/cpp/gateway.cpp -o "$out/gateway-cpp" $link
+python3 ffi-c/tests/gateway.py "$out/gateway-cpp"
