@@ -4,14 +4,14 @@
 SHELL := /bin/bash -eu -o pipefail
 LOOM := RUSTFLAGS="--cfg loom -C debug-assertions" cargo test --release -p tidegate-core --lib --target-dir target/loom
 
-.PHONY: demo test toolchain lint engine loom policy files vectors benches bench mutants
+.PHONY: demo test toolchain lint engine loom policy files vectors c header install benches bench mutants
 
 demo: toolchain
 	@cargo run --quiet --release -p tidegate --example openclaw
 	@cargo run --quiet --release -p tidegate --example processes
 
-test: toolchain lint engine loom policy files vectors benches
-	@echo "test: the engine's laws held in every model, property and race; the rules gave every decision due; files outlived every kill; all builds clean"
+test: toolchain lint engine loom policy files vectors c benches
+	@echo "test: the engine's laws held in every model, property and race; the rules gave every decision due; files outlived every kill; C and C++ agree; all builds clean"
 
 # Rust comes from rustup or the distribution; nothing else is needed to build.
 toolchain:
@@ -44,6 +44,21 @@ files:
 # The vectors are what their exact reference says.
 vectors:
 	python3 tests/vectors/generate.py --check
+
+# The header is that of the sources; then the installed library, from C and C++.
+c: toolchain
+	cargo test -p tidegate-c --locked
+	ffi-c/tests/run.sh
+
+# Writes include/tidegate.h anew.
+header: toolchain
+	TIDEGATE_WRITE_HEADER=1 cargo test -q -p tidegate-c --locked --test header
+
+# Header, library (shared and static), pkg-config file and CMake package, into PREFIX (and DESTDIR).
+PREFIX ?= /usr/local
+install: toolchain
+	cargo build --release -p tidegate-c --locked
+	PREFIX='$(PREFIX)' DESTDIR='$(DESTDIR)' ffi-c/package/install.sh
 
 benches:
 	cargo build --release -p tidegate-benches --all-targets --locked

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use crate::decision::{Decision, Left, Reason};
+use crate::Rule;
+use crate::decision::{Decision, Face};
 
 /// The draft that the `ietf` fields follow; it still moves.
 ///
@@ -38,7 +39,72 @@ fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
+/// How a decision left one limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LimitLeft<'a> {
+    /// The limit's name.
+    pub name: &'a str,
+    /// A bucket's size, else `max`.
+    pub size: u64,
+    /// Its period in whole seconds, rounded up; 0 for a concurrent limit.
+    pub window_seconds: u64,
+    /// What is left of it.
+    pub remaining: u64,
+    /// Until there is more; none if there never is.
+    pub more_after: Option<Duration>,
+}
+
+/// What header fields are made of: a decision as a surface keeps it that can't hold on to a [`Decision`].
+///
+/// ```
+/// use tidegate::{Facts, Limiter, Style};
+///
+/// let limiter = Limiter::new("20/min").unwrap();
+/// let decision = limiter.hit("alice", 1).unwrap();
+/// let limits: Vec<_> = decision.limits().collect();
+/// let facts = Facts::new(&decision, &limits);
+/// let rule = limiter.rule("default").unwrap();
+/// assert_eq!(facts.headers(&rule, Style::Ietf), decision.headers(Style::Ietf));
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Facts<'a> {
+    /// Yes or no.
+    pub allowed: bool,
+    /// As [`Decision::reason`].
+    pub reason: Option<&'a str>,
+    /// As [`Decision::limit`].
+    pub limit: Option<u64>,
+    /// As [`Decision::remaining`].
+    pub remaining: Option<u64>,
+    /// As [`Decision::retry_after`].
+    pub retry_after: Option<Duration>,
+    /// As [`Decision::reset_after`].
+    pub reset_after: Duration,
+    /// As [`Decision::at`].
+    pub at: u64,
+    /// As [`Decision::limits`].
+    pub limits: &'a [LimitLeft<'a>],
+}
+
 impl Decision {
+    /// When it was made: nanoseconds of the limiter's clock.
+    pub fn at(&self) -> u64 {
+        self.at
+    }
+
+    /// How it left each limit, in declared order.
+    #[inline]
+    pub fn limits(&self) -> impl Iterator<Item = LimitLeft<'_>> {
+        let limits = self.face().limits.iter().zip(&self.variant.numbers).zip(&self.left);
+        limits.map(|((name, numbers), left)| LimitLeft {
+            name,
+            size: numbers.size,
+            window_seconds: numbers.window_seconds,
+            remaining: left.remaining(),
+            more_after: left.more_seconds().map(Duration::from_secs),
+        })
+    }
+
     /// The decision as header fields, names and values, in the order in which they are best sent.
     ///
     /// ```
@@ -52,12 +118,39 @@ impl Decision {
     /// assert_eq!(headers[1], ("RateLimit".to_string(), r#""20/min";r=19;t=3"#.to_string()));
     /// ```
     pub fn headers(&self, style: Style) -> Vec<(String, String)> {
+        let limits: Vec<LimitLeft<'_>> = self.limits().collect();
+        Facts::new(self, &limits).fields(self.face(), style)
+    }
+}
+
+impl<'a> Facts<'a> {
+    /// Of a decision, and its [limits](Decision::limits).
+    pub fn new(decision: &'a Decision, limits: &'a [LimitLeft<'a>]) -> Facts<'a> {
+        Facts {
+            allowed: decision.allowed,
+            reason: decision.reason(),
+            limit: decision.limit,
+            remaining: decision.remaining,
+            retry_after: decision.retry_after,
+            reset_after: decision.reset_after,
+            at: decision.at,
+            limits,
+        }
+    }
+
+    /// As [`Decision::headers`], of a decision of this rule.
+    pub fn headers(&self, rule: &Rule, style: Style) -> Vec<(String, String)> {
+        self.fields(&rule.state.live.load().face, style)
+    }
+
+    fn fields(&self, face: &Face, style: Style) -> Vec<(String, String)> {
         let mut headers = Vec::new();
-        if matches!(self.reason, Some(Reason::Exempt | Reason::Off)) {
+        // No limit has such a name: they are refused when a rule is made.
+        if matches!(self.reason, Some("exempt" | "off")) {
             return headers;
         }
         if style != Style::Ietf {
-            self.legacy(&mut headers);
+            self.legacy(face, &mut headers);
         }
         if style != Style::Legacy {
             headers.push(("RateLimit-Policy".to_string(), self.policy_items()));
@@ -69,8 +162,8 @@ impl Decision {
         headers
     }
 
-    fn legacy(&self, headers: &mut Vec<(String, String)>) {
-        let names = &self.face().headers;
+    fn legacy(&self, face: &Face, headers: &mut Vec<(String, String)>) {
+        let names = &face.headers;
         if let Some(limit) = self.limit {
             headers.push((names.limit.clone(), limit.to_string()));
         }
@@ -79,42 +172,41 @@ impl Decision {
         }
         let after = if self.allowed { Some(self.reset_after) } else { self.retry_after };
         if let Some(after) = after {
-            headers.push((names.reset.clone(), seconds_up(self.wall() + after).to_string()));
+            let at = self.wall(face).saturating_add(after);
+            headers.push((names.reset.clone(), seconds_up(at).to_string()));
         }
     }
 
     /// The wall time at which the decision was made.
-    fn wall(&self) -> Duration {
-        let clock = &self.face().clock;
-        let age = Duration::from_nanos(clock.now().saturating_sub(self.at));
-        clock.wall().saturating_sub(age)
+    fn wall(&self, face: &Face) -> Duration {
+        let age = Duration::from_nanos(face.clock.now().saturating_sub(self.at));
+        face.clock.wall().saturating_sub(age)
     }
 
     fn policy_items(&self) -> String {
-        let item =
-            |(name, numbers): (&String, &crate::variant::Numbers)| match numbers.window_seconds {
-                0 => format!("{};q={};qu=\"concurrent-requests\"", quoted(name), numbers.size),
-                window => format!("{};q={};w={window}", quoted(name), numbers.size),
-            };
-        let items = self.face().limits.iter().zip(&self.variant.numbers).map(item);
-        items.collect::<Vec<_>>().join(", ")
+        let item = |limit: &LimitLeft<'_>| match limit.window_seconds {
+            0 => format!("{};q={};qu=\"concurrent-requests\"", quoted(limit.name), limit.size),
+            window => format!("{};q={};w={window}", quoted(limit.name), limit.size),
+        };
+        self.limits.iter().map(item).collect::<Vec<_>>().join(", ")
     }
 
     fn limit_items(&self) -> String {
         // A key that must wait for something else has nothing, whatever its limits say.
-        let waits =
-            matches!(self.reason, Some(Reason::Cooldown | Reason::Backoff | Reason::Budget));
-        let item = |(name, left): (&String, &Left)| {
+        let waits = matches!(self.reason, Some("cooldown" | "backoff" | "budget"));
+        let item = |limit: &LimitLeft<'_>| {
             let (remaining, after) = match waits {
-                true => (0, self.retry_after.map(seconds_up)),
-                false => (left.remaining(), left.more_seconds()),
+                true => (0, self.retry_after),
+                false => (limit.remaining, limit.more_after),
             };
             match after {
-                Some(after) => format!("{};r={remaining};t={after}", quoted(name)),
-                None => format!("{};r={remaining}", quoted(name)),
+                Some(after) => {
+                    format!("{};r={remaining};t={}", quoted(limit.name), seconds_up(after))
+                }
+                None => format!("{};r={remaining}", quoted(limit.name)),
             }
         };
-        self.face().limits.iter().zip(&self.left).map(item).collect::<Vec<_>>().join(", ")
+        self.limits.iter().map(item).collect::<Vec<_>>().join(", ")
     }
 }
 

@@ -156,6 +156,12 @@ impl Rule {
         self.state.live.load().face.rule.clone()
     }
 
+    /// Whether the two are one rule at work, and not only of one name: a rule that a reload took away
+    /// and another one brought back is a new one.
+    pub fn is_same(&self, other: &Rule) -> bool {
+        Arc::ptr_eq(&self.state, &other.state)
+    }
+
     /// Whether a hit of 1 passes, and spends it: the fastest path.
     ///
     /// ```

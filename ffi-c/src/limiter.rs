@@ -1,0 +1,281 @@
+//! A policy at work, and the rules that were asked for.
+
+use std::collections::HashMap;
+use std::ffi::{CString, c_char};
+use std::mem::MaybeUninit;
+use std::sync::Mutex;
+
+use policy::{Limiter, OnFull, Options, Policy};
+
+use crate::boundary::{free, given, guard, owned_text, slice, text, utf8};
+use crate::clock::tg_manual_clock;
+use crate::json;
+use crate::names::Names;
+use crate::rule::tg_rule;
+use crate::status::Failure;
+use crate::status::tg_status::{self, *};
+
+/// The `version` of tg_options.
+pub const TG_OPTIONS_VERSION: u32 = 1;
+
+/// What the policy says, or TG_ON_FULL_OVERFLOW.
+pub const TG_ON_FULL_DEFAULT: u32 = 0;
+/// A new key that finds the table full shares a bucket with others.
+pub const TG_ON_FULL_OVERFLOW: u32 = 1;
+/// A new key that finds the table full is denied, with reason "full".
+pub const TG_ON_FULL_DENY: u32 = 2;
+/// A new key that finds the table full is allowed.
+pub const TG_ON_FULL_ALLOW: u32 = 3;
+
+/// What a limiter is made with; what is set wins over the policy. Start from TG_OPTIONS_INIT.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct tg_options {
+    /// TG_OPTIONS_VERSION.
+    pub version: u32,
+    /// One of TG_ON_FULL_….
+    pub on_full: u32,
+    /// Where state lives: "memory", "memory:NAME", "file:PATH"; NULL: what the policy says, or memory.
+    pub store: *const c_char,
+    /// Keys that a rule may hold live; 0: what the policy says, or 65536.
+    pub capacity: u64,
+    /// Where time comes from; NULL: from the system.
+    pub clock: *const tg_manual_clock,
+    /// 1: tables of a file store that don't fit the policy are made anew, and their counts lost.
+    pub recreate: u32,
+    /// 0.
+    pub reserved: u32,
+}
+
+const _: () = {
+    use std::mem::offset_of;
+    assert!(size_of::<usize>() != 8 || size_of::<tg_options>() == 40);
+    assert!(size_of::<usize>() != 8 || offset_of!(tg_options, clock) == 24);
+};
+
+impl tg_options {
+    /// # Safety
+    /// What it points to is there.
+    unsafe fn read(&self) -> Result<Options, Failure> {
+        let wrong = |message| Failure::new(TG_STATUS_ARGUMENT, message);
+        if self.version != TG_OPTIONS_VERSION {
+            let message = format!("options.version is {}: use TG_OPTIONS_INIT", self.version);
+            return Err(wrong(message));
+        }
+        if self.recreate > 1 || self.reserved != 0 {
+            return Err(wrong("options.recreate is 0 or 1, and options.reserved is 0".to_string()));
+        }
+        let on_full = match self.on_full {
+            TG_ON_FULL_DEFAULT => None,
+            TG_ON_FULL_OVERFLOW => Some(OnFull::Overflow),
+            TG_ON_FULL_DENY => Some(OnFull::Deny),
+            TG_ON_FULL_ALLOW => Some(OnFull::Allow),
+            other => return Err(wrong(format!("options.on_full is a TG_ON_FULL_…, not {other}"))),
+        };
+        let store = match self.store.is_null() {
+            true => None,
+            // SAFETY: the caller's word.
+            false => Some(unsafe { text(self.store, "options.store") }?.to_string()),
+        };
+        let capacity = usize::try_from(self.capacity).map_err(|_| {
+            Failure::new(TG_STATUS_RANGE, format!("options.capacity is {}", self.capacity))
+        })?;
+        // SAFETY: NULL, or a clock that the caller has not freed.
+        let clock = unsafe { self.clock.as_ref() };
+        Ok(Options {
+            store,
+            capacity: (capacity > 0).then_some(capacity),
+            on_full,
+            clock: clock.map(|clock| clock.clock.clock()).unwrap_or_default(),
+            recreate: self.recreate == 1,
+        })
+    }
+}
+
+/// # Safety
+/// What it points to is there.
+unsafe fn read(options: Option<&tg_options>) -> Result<Options, Failure> {
+    match options {
+        None => Ok(Options::default()),
+        // SAFETY: the caller's word.
+        Some(options) => unsafe { options.read() },
+    }
+}
+
+/// A policy at work. Threads may share it.
+pub struct tg_limiter {
+    limiter: Limiter,
+    /// By name; those that were replaced by a reload stay, as somebody may have them.
+    #[allow(clippy::vec_box)] // C has their addresses, which a vector's would not stay.
+    rules: Mutex<HashMap<String, Vec<Box<tg_rule>>>>,
+}
+
+/// Where a handle is written to.
+type Out<'a, T> = Option<&'a mut MaybeUninit<*mut T>>;
+
+fn made(limiter: Limiter, out: &mut MaybeUninit<*mut tg_limiter>) {
+    let handle = tg_limiter { limiter, rules: Mutex::default() };
+    out.write(Box::into_raw(Box::new(handle)));
+}
+
+/// A limiter with one rule, "default", of these limits: "5/10s window, 20/min".
+///
+/// `options` may be NULL. Writes the limiter to `out`; free it with `tg_limiter_free`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tg_limiter_new(
+    limits: *const c_char,
+    options: Option<&tg_options>,
+    out: Option<&mut MaybeUninit<*mut tg_limiter>>,
+) -> tg_status {
+    guard(|| {
+        let out = given(out, "out")?;
+        // SAFETY: the caller's word.
+        let limits = unsafe { text(limits, "limits") }?;
+        // SAFETY: the caller's word.
+        let options = unsafe { read(options) }?;
+        made(Limiter::with(limits, options)?, out);
+        Ok(())
+    })
+}
+
+/// A limiter of a policy's text, YAML or JSON: `len` bytes of UTF-8, without a NUL.
+///
+/// `options` may be NULL. Writes the limiter to `out`; free it with `tg_limiter_free`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tg_limiter_from_policy(
+    text: *const u8,
+    len: usize,
+    options: Option<&tg_options>,
+    out: Option<&mut MaybeUninit<*mut tg_limiter>>,
+) -> tg_status {
+    guard(|| {
+        let out = given(out, "out")?;
+        // SAFETY: the caller's word.
+        let text = utf8(unsafe { slice(text, len, "text") }?, "text")?;
+        // SAFETY: the caller's word.
+        let options = unsafe { read(options) }?;
+        made(Limiter::from_config_with(Policy::from_text(text)?, options)?, out);
+        Ok(())
+    })
+}
+
+/// A limiter of a policy file, YAML or JSON, which `tg_reload` reads again.
+///
+/// `options` may be NULL. Writes the limiter to `out`; free it with `tg_limiter_free`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tg_limiter_from_file(
+    path: *const c_char,
+    options: Option<&tg_options>,
+    out: Option<&mut MaybeUninit<*mut tg_limiter>>,
+) -> tg_status {
+    guard(|| {
+        let out = given(out, "out")?;
+        // SAFETY: the caller's word.
+        let path = unsafe { text(path, "path") }?;
+        // SAFETY: the caller's word.
+        let options = unsafe { read(options) }?;
+        made(Limiter::from_file_with(path, options)?, out);
+        Ok(())
+    })
+}
+
+/// Frees a limiter, its rules and all texts of its decisions. NULL is fine.
+///
+/// No other call may be under way with it or its rules, and none may follow. Permits and reservations
+/// may outlive it.
+#[unsafe(no_mangle)]
+pub extern "C" fn tg_limiter_free(limiter: Option<Box<tg_limiter>>) {
+    free(limiter);
+}
+
+/// Lets go: every operation from now on is TG_STATUS_CLOSED. Still to be freed.
+#[unsafe(no_mangle)]
+pub extern "C" fn tg_limiter_close(limiter: Option<&tg_limiter>) -> tg_status {
+    guard(|| {
+        given(limiter, "limiter")?.limiter.close();
+        Ok(())
+    })
+}
+
+/// A rule by its name ("default" in a limiter made by `tg_limiter_new`), or the policy's `fallback`.
+///
+/// Writes it to `out`. It is the limiter's: don't free it; it is good until `tg_limiter_free`, over
+/// reloads too. Ask once and keep it: this takes a lock.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tg_rule_get(
+    limiter: Option<&tg_limiter>,
+    name: *const c_char,
+    out: Option<&mut MaybeUninit<*const tg_rule>>,
+) -> tg_status {
+    guard(|| {
+        let (limiter, out) = (given(limiter, "limiter")?, given(out, "out")?);
+        // SAFETY: the caller's word.
+        let rule = limiter.limiter.rule(unsafe { text(name, "name") }?)?;
+        let mut rules = limiter.rules.lock().unwrap_or_else(|e| e.into_inner());
+        let known = rules.entry(rule.name()).or_default();
+        let at = known.iter().position(|other| other.rule.is_same(&rule)).unwrap_or_else(|| {
+            let name = CString::new(rule.name().replace('\0', "")).unwrap_or_default();
+            let limiter = limiter.limiter.clone();
+            known.push(Box::new(tg_rule { rule, name, names: Names::default(), limiter }));
+            known.len() - 1
+        });
+        out.write(&raw const *known[at]);
+        Ok(())
+    })
+}
+
+/// Reads the policy file again: all or nothing. Rules that were gotten go by the new policy.
+#[unsafe(no_mangle)]
+pub extern "C" fn tg_reload(limiter: Option<&tg_limiter>) -> tg_status {
+    guard(|| Ok(given(limiter, "limiter")?.limiter.reload()?))
+}
+
+/// Writes a text about the limiter that the caller frees.
+fn told(
+    limiter: Option<&tg_limiter>,
+    out: Out<'_, c_char>,
+    tell: impl FnOnce(&Limiter) -> Result<serde_json::Value, policy::Error>,
+) -> tg_status {
+    guard(|| {
+        let (limiter, out) = (given(limiter, "limiter")?, given(out, "out")?);
+        out.write(owned_text(tell(&limiter.limiter)?.to_string())?);
+        Ok(())
+    })
+}
+
+/// What happened so far, a JSON list with a map for each rule: rule, allowed, warned, denied (by
+/// reason), shadowed, exempt, off, alerts, evictions, full, overflow, classify_defaults, capacity, keys,
+/// bytes, top_offenders and heaviest (lists of key and count).
+///
+/// Writes the text to `out`; free it with `tg_string_free`.
+#[unsafe(no_mangle)]
+pub extern "C" fn tg_metrics(
+    limiter: Option<&tg_limiter>,
+    out: Option<&mut MaybeUninit<*mut c_char>>,
+) -> tg_status {
+    told(limiter, out, |limiter| Ok(json::metrics(&limiter.metrics()?)))
+}
+
+/// The last denials and alerts, a JSON list: number, rule, key, reason, alert, at_ms (since 1970). Of
+/// each rule only those with a number above `since`; 0 for all that are kept.
+///
+/// Writes the text to `out`; free it with `tg_string_free`.
+#[unsafe(no_mangle)]
+pub extern "C" fn tg_events(
+    limiter: Option<&tg_limiter>,
+    since: u64,
+    out: Option<&mut MaybeUninit<*mut c_char>>,
+) -> tg_status {
+    told(limiter, out, |limiter| Ok(json::events(&limiter.events(since)?)))
+}
+
+/// Findings on the policy, a JSON list: id, severity ("info" or "warn"), path, message.
+///
+/// Writes the text to `out`; free it with `tg_string_free`.
+#[unsafe(no_mangle)]
+pub extern "C" fn tg_audit(
+    limiter: Option<&tg_limiter>,
+    out: Option<&mut MaybeUninit<*mut c_char>>,
+) -> tg_status {
+    told(limiter, out, |limiter| Ok(json::findings(&limiter.audit()?)))
+}

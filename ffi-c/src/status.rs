@@ -1,0 +1,151 @@
+//! What a call can come to, and the message of the last one that failed.
+
+use std::cell::RefCell;
+use std::ffi::{CStr, CString, c_char};
+
+use policy::Code;
+
+/// What a call came to. Numbers are never changed nor used again.
+#[repr(i32)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum tg_status {
+    /// It was done. A denial is an answer, and so is also TG_STATUS_OK.
+    TG_STATUS_OK = 0,
+    /// A pointer is NULL that must not be.
+    TG_STATUS_NULL = 1,
+    /// A structure of another version, a constant that there is not, or a text that is no JSON.
+    TG_STATUS_ARGUMENT = 2,
+    /// A length that no object has.
+    TG_STATUS_LENGTH = 3,
+    /// A text that is not UTF-8.
+    TG_STATUS_UTF8 = 4,
+    /// The buffer is too small; the message says how much is needed.
+    TG_STATUS_BUFFER = 5,
+    /// A limit, rule or policy that can't be had.
+    TG_STATUS_POLICY = 10,
+    /// A key that is not the rule's: a wrong number of parts.
+    TG_STATUS_KEY = 11,
+    /// No rule of that name.
+    TG_STATUS_RULE = 12,
+    /// The operation is not one for this rule or limiter.
+    TG_STATUS_OPERATION = 13,
+    /// A number outside of what is allowed, such as a `max` above the rule's ceiling.
+    TG_STATUS_RANGE = 14,
+    /// An address that is none.
+    TG_STATUS_ADDRESS = 15,
+    /// The store can't be had or used.
+    TG_STATUS_STORE = 16,
+    /// A file that can't be read.
+    TG_STATUS_FILE = 17,
+    /// More memory than the policy allows, or than there is.
+    TG_STATUS_MEMORY = 18,
+    /// The limiter was closed.
+    TG_STATUS_CLOSED = 19,
+    /// A mistake in Tidegate itself. The process goes on; please report the message.
+    TG_STATUS_PANIC = 30,
+    /// Something that this version has no number for; the message says what.
+    TG_STATUS_OTHER = 31,
+}
+
+use tg_status::*;
+
+const NAMES: [(tg_status, &CStr); 18] = [
+    (TG_STATUS_OK, c"ok"),
+    (TG_STATUS_NULL, c"null"),
+    (TG_STATUS_ARGUMENT, c"argument"),
+    (TG_STATUS_LENGTH, c"length"),
+    (TG_STATUS_UTF8, c"utf8"),
+    (TG_STATUS_BUFFER, c"buffer"),
+    (TG_STATUS_POLICY, c"policy"),
+    (TG_STATUS_KEY, c"key"),
+    (TG_STATUS_RULE, c"rule"),
+    (TG_STATUS_OPERATION, c"operation"),
+    (TG_STATUS_RANGE, c"range"),
+    (TG_STATUS_ADDRESS, c"address"),
+    (TG_STATUS_STORE, c"store"),
+    (TG_STATUS_FILE, c"file"),
+    (TG_STATUS_MEMORY, c"memory"),
+    (TG_STATUS_CLOSED, c"closed"),
+    (TG_STATUS_PANIC, c"panic"),
+    (TG_STATUS_OTHER, c"other"),
+];
+
+/// Why a call failed.
+pub(crate) struct Failure {
+    status: tg_status,
+    message: String,
+}
+
+impl Failure {
+    #[cold]
+    pub(crate) fn new(status: tg_status, message: impl Into<String>) -> Failure {
+        Failure { status, message: message.into() }
+    }
+
+    /// Leaves the message to the thread.
+    #[cold]
+    pub(crate) fn tell(self) -> tg_status {
+        // Messages have no NUL: the engine escapes what can't be printed.
+        let text = CString::new(self.message.replace('\0', "\\0")).unwrap_or_default();
+        // A thread that ends has no place for it any more.
+        let _ = LAST.try_with(|last| last.try_borrow_mut().map(|mut last| *last = text));
+        self.status
+    }
+}
+
+impl From<policy::Error> for Failure {
+    #[cold]
+    fn from(error: policy::Error) -> Failure {
+        let status = match error.code() {
+            Code::Policy => TG_STATUS_POLICY,
+            Code::Key => TG_STATUS_KEY,
+            Code::Rule => TG_STATUS_RULE,
+            Code::Operation => TG_STATUS_OPERATION,
+            Code::Range => TG_STATUS_RANGE,
+            Code::Address => TG_STATUS_ADDRESS,
+            Code::Store => TG_STATUS_STORE,
+            Code::File => TG_STATUS_FILE,
+            Code::Memory => TG_STATUS_MEMORY,
+            Code::Closed => TG_STATUS_CLOSED,
+            _ => TG_STATUS_OTHER,
+        };
+        Failure::new(status, error.to_string())
+    }
+}
+
+thread_local! {
+    static LAST: RefCell<CString> = RefCell::new(CString::default());
+}
+
+/// Why the last call that failed on this thread did so: text that ends with NUL, "" if none has.
+///
+/// Ask on the thread that failed. The text is the library's: it is good until the next call of this
+/// thread that fails. A call that succeeds leaves it as it was.
+#[unsafe(no_mangle)]
+pub extern "C" fn tg_last_error() -> *const c_char {
+    let text = LAST.try_with(|last| last.try_borrow().map_or(c"".as_ptr(), |last| last.as_ptr()));
+    text.unwrap_or(c"".as_ptr())
+}
+
+/// A status as a word: "ok", "null", "policy" and so on; "unknown" for a number that is none. The sign
+/// does not matter, so that what `tg_allow` returned can be asked for too. Never NULL, and never freed.
+#[unsafe(no_mangle)]
+pub extern "C" fn tg_status_name(status: i32) -> *const c_char {
+    let known =
+        NAMES.iter().find(|(known, _)| (*known as i32).unsigned_abs() == status.unsigned_abs());
+    known.map_or(c"unknown", |(_, name)| name).as_ptr()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_failure_is_the_threads_own() {
+        // SAFETY: the text is the library's, and this thread does not fail meanwhile.
+        let last = || unsafe { CStr::from_ptr(tg_last_error()) }.to_owned();
+        assert_eq!(Failure::new(TG_STATUS_KEY, "a\0b").tell(), TG_STATUS_KEY);
+        assert_eq!(&*last(), c"a\\0b");
+        std::thread::spawn(move || assert_eq!(&*last(), c"")).join().unwrap();
+    }
+}

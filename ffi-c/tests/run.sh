@@ -1,0 +1,105 @@
+#!/bin/bash
+# Installs the library into a prefix of its own and tests it there as its users have it: from C and C++, by
+# gcc and clang, plain, under ASan and UBSan, and under valgrind; and the vectors through the C ABI.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+out=$PWD/${CARGO_TARGET_DIR:-target}/c
+prefix=$out/prefix
+need() { command -v "$1" >/dev/null || (apt-get update && apt-get install -y "$2") >/dev/null 2>&1; }
+need gcc gcc
+need g++ g++
+need pkg-config pkg-config
+need valgrind valgrind
+need cmake cmake
+rm -rf "$out"
+mkdir -p "$out/hooks"
+
+# One library that panics when told to, and the one that is installed.
+cargo build --quiet --release -p tidegate-c --features test-hooks --locked
+cp target/release/libtidegate.so "$out/hooks/libtidegate.so.0.1"
+ln -s libtidegate.so.0.1 "$out/hooks/libtidegate.so"
+cargo build --quiet --release -p tidegate-c --locked
+PREFIX=$prefix ffi-c/package/install.sh
+export PKG_CONFIG_PATH=$prefix/lib/pkgconfig LD_LIBRARY_PATH=$prefix/lib
+export ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=halt_on_error=1
+
+echo "c: only tg_* is exported, and every function is tested"
+exported=$(nm -D --defined-only "$prefix/lib/libtidegate.so" | awk '{ print $3 }')
+for name in $exported; do
+  [[ $name == tg_* && $name != tg_test_* ]] || { echo "$name is exported"; exit 1; }
+  grep -q "\b$name(" include/tidegate.h || { echo "$name is not in the header"; exit 1; }
+  for file in contract misuse; do
+    [[ $file == misuse && $name =~ ^tg_(last_error|status_name|.*version.*)$ ]] ||
+      grep -q "\b$name\b" "ffi-c/tests/c/$file.c" || { echo "$name is not in $file.c"; exit 1; }
+  done
+done
+
+strict="-Wall -Wextra -Wpedantic -Werror -g"
+link=$(pkg-config --cflags --libs tidegate)
+version=-DTIDEGATE_VERSION=\"$(pkg-config --modversion tidegate)\"
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+run() { # how, program, arguments
+  local how=$1 && shift
+  rm -rf "$scratch/store" && mkdir -m 700 "$scratch/store"
+  case $how in
+  valgrind) valgrind --quiet --error-exitcode=1 --leak-check=full --show-leak-kinds=definite,indirect,possible "$@" ;;
+  *) "$@" ;;
+  esac
+}
+for cc in gcc clang; do
+  command -v $cc >/dev/null || { echo "c: $cc is not here, and left out"; continue; }
+  for how in plain sanitized; do
+    flags=$strict
+    [ $how = plain ] || flags="$strict -fsanitize=address,undefined -fno-sanitize-recover=all"
+    echo "c: $cc, $how"
+    for test in contract misuse threads; do
+      $cc -std=c11 $flags $version ffi-c/tests/c/$test.c ffi-c/tests/c/layout.c -o "$out/$test-$cc-$how" $link -pthread
+      run $how "$out/$test-$cc-$how" $([ $test != contract ] || echo "$scratch/store")
+    done
+  done
+  $cc -std=c11 $strict -DTEST_HOOKS ffi-c/tests/c/misuse.c -o "$out/panic-$cc" -I include -L "$out/hooks" -ltidegate
+  LD_LIBRARY_PATH=$out/hooks "$out/panic-$cc" 2>/dev/null
+done
+for cxx in g++ clang++; do
+  command -v $cxx >/dev/null || continue
+  for how in plain sanitized; do
+    flags=$strict
+    [ $how = plain ] || flags="$strict -fsanitize=address,undefined -fno-sanitize-recover=all"
+    echo "c++: $cxx, $how"
+    $cxx -std=c++17 $flags ffi-c/tests/cpp/contract.cpp -o "$out/cpp-$cxx-$how" $link
+    "$out/cpp-$cxx-$how"
+  done
+  $cxx -std=c++17 $strict -fno-exceptions -fno-rtti ffi-c/tests/cpp/no_exceptions.cpp -o "$out/no-exceptions-$cxx" $link
+  "$out/no-exceptions-$cxx"
+  $cxx -std=c++11 $strict ffi-c/tests/cpp/layout.cpp -o "$out/layout-$cxx" $link
+  "$out/layout-$cxx"
+done
+echo "c: valgrind"
+run valgrind "$out/cpp-g++-plain"
+for test in contract misuse; do
+  run valgrind "$out/$test-gcc-plain" $([ $test != contract ] || echo "$scratch/store")
+done
+echo "c: static"
+gcc -std=c11 $strict $version ffi-c/tests/c/contract.c -o "$out/static" -I "$prefix/include" "$prefix/lib/libtidegate.a" \
+  $(sed -n 's/^Libs.private: //p' "$prefix/lib/pkgconfig/tidegate.pc")
+LD_LIBRARY_PATH= run plain "$out/static" "$scratch/store"
+python3 ffi-c/tests/vectors.py "$prefix/lib/libtidegate.so"
+
+# What README says, outside of the tree: by pkg-config, and by CMake.
+echo "c: the examples, by pkg-config and by CMake"
+cp -r examples/c "$scratch/examples"
+expected=$'yes\nyes\nno'
+gcc "$scratch/examples/hello.c" -o "$scratch/hello" $(pkg-config --cflags --libs tidegate)
+[ "$("$scratch/hello")" = "$expected" ]
+cmake -S "$scratch/examples" -B "$scratch/build" -DCMAKE_PREFIX_PATH="$prefix" >"$out/cmake.log"
+cmake --build "$scratch/build" >>"$out/cmake.log"
+(
+  unset LD_LIBRARY_PATH
+  [ "$("$scratch/build/hello")" = "$expected" ] && [ "$("$scratch/build/hello_static")" = "$expected" ]
+)
+python3 ffi-c/tests/gateway.py "$scratch/build/gateway"
+gcc -std=c11 $strict -fsanitize=address,undefined -fno-sanitize-recover=all examples/c/gateway.c -o "$out/gateway" $link
+python3 ffi-c/tests/gateway.py "$out/gateway"
+g++ -std=c++17 $strict -fsanitize=address,undefined -fno-sanitize-recover=all examples/cpp/gateway.cpp -o "$out/gateway-cpp" $link
+python3 ffi-c/tests/gateway.py "$out/gateway-cpp"
