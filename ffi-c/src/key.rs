@@ -80,6 +80,12 @@ impl tg_key {
         body: impl FnOnce(Call<'_>) -> Result<R, Failure>,
     ) -> Result<R, Failure> {
         self.check()?;
+        // Most keys are plain, and a call with parts is large to hand on.
+        if self.parts.is_null() && self.part_count + self.attribute_count == 0 && self.has_max == 0
+        {
+            // SAFETY: the caller's word.
+            return body(Call::from(unsafe { self.bytes.get("key.bytes") }?));
+        }
         // SAFETY: the caller's word.
         let mut call = Call::of(unsafe { self.key() }?);
         if self.has_max == 1 {
