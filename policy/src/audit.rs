@@ -24,6 +24,10 @@ pub enum Severity {
 
 impl Severity {
     /// `info` or `warn`.
+    ///
+    /// ```
+    /// assert_eq!(tidegate::Severity::Info.as_str(), "info");
+    /// ```
     pub fn as_str(self) -> &'static str {
         match self {
             Severity::Info => "info",

@@ -197,20 +197,39 @@ pub struct Call<'a> {
 
 impl<'a> Call<'a> {
     /// A call by this key.
+    ///
+    /// ```
+    /// let call = tidegate::Call::of(["telegram", "alice"]);
+    /// assert_eq!(format!("{:?}", call.key()), r#"["telegram", "alice"]"#);
+    /// ```
     pub fn of(key: impl Into<Key<'a>>) -> Call<'a> {
         Call { key: key.into(), attributes: &[], max: None }
     }
     /// With attributes; those that the rule does not name are ignored.
+    ///
+    /// ```
+    /// let call = tidegate::Call::of("alice").with(&[("role", "guest")]);
+    /// assert!(tidegate::Limiter::new("1/s").unwrap().allow(call).unwrap());
+    /// ```
     #[must_use]
     pub fn with(self, attributes: &'a [(&'a str, &'a str)]) -> Call<'a> {
         Call { attributes, ..self }
     }
     /// With another `max` for this call, of a rule with one limit.
+    ///
+    /// ```
+    /// let call = tidegate::Call::of("alice").max(9);
+    /// assert_eq!(tidegate::Limiter::new("1/s").unwrap().hit(call, 1).unwrap().limit, Some(9));
+    /// ```
     #[must_use]
     pub fn max(self, max: u64) -> Call<'a> {
         Call { max: Some(max), ..self }
     }
     /// Its key.
+    ///
+    /// ```
+    /// assert_eq!(format!("{:?}", tidegate::Call::of(7).key()), r#""7""#);
+    /// ```
     pub fn key(&self) -> Key<'a> {
         self.key
     }

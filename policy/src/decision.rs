@@ -134,22 +134,45 @@ impl Decision {
     }
 
     /// The rule that was hit.
+    ///
+    /// ```
+    /// let limiter = tidegate::Limiter::new("3/min").unwrap();
+    /// assert_eq!(limiter.hit("alice", 1).unwrap().rule(), "default");
+    /// ```
     pub fn rule(&self) -> &str {
         &self.face().rule
     }
 
     /// Why it was denied: the denying limit's name, `cooldown`, `backoff`, `budget`, `cost` or `full`; or
     /// why it was not counted: `exempt` or `off`.
+    ///
+    /// ```
+    /// let limiter = tidegate::Limiter::new("3/min").unwrap();
+    /// assert_eq!(limiter.hit("alice", 1).unwrap().reason(), None);
+    /// assert_eq!(limiter.hit("alice", 9).unwrap().reason(), Some("cost"));
+    /// ```
     pub fn reason(&self) -> Option<&str> {
         self.reason.map(|reason| reason.name(self.face()))
     }
 
     /// In shadow mode, why it would have been denied.
+    ///
+    /// ```
+    /// let limiter = tidegate::Limiter::new("3/min").unwrap();
+    /// assert_eq!(limiter.hit("alice", 1).unwrap().would_deny(), None);
+    /// ```
     pub fn would_deny(&self) -> Option<&str> {
         self.would.map(|reason| reason.name(self.face()))
     }
 
     /// What the rule hands back with a denial.
+    ///
+    /// ```
+    /// let mut rule = tidegate::RuleConfig::new("3/min").unwrap();
+    /// rule.attach = Some("upgrade".into());
+    /// let limiter = tidegate::Limiter::with_rule(rule, tidegate::Options::default()).unwrap();
+    /// assert_eq!(limiter.hit("alice", 9).unwrap().attach().unwrap(), "upgrade");
+    /// ```
     pub fn attach(&self) -> Option<&Value> {
         self.variant.attach.as_deref().filter(|_| !self.allowed)
     }

@@ -37,6 +37,10 @@ pub enum Code {
 impl Code {
     /// The code as a word: `policy`, `key`, `rule`, `operation`, `range`, `address`, `store`, `file`,
     /// `memory` or `closed`.
+    ///
+    /// ```
+    /// assert_eq!(tidegate::Code::Closed.as_str(), "closed");
+    /// ```
     pub fn as_str(self) -> &'static str {
         match self {
             Code::Policy => "policy",
@@ -129,11 +133,19 @@ impl Error {
     }
 
     /// What kind of mistake it is.
+    ///
+    /// ```
+    /// assert_eq!(tidegate::Limiter::new("").unwrap_err().code(), tidegate::Code::Policy);
+    /// ```
     pub fn code(&self) -> Code {
         self.0.code
     }
 
     /// The mistakes of a policy, each with its place; empty for other errors.
+    ///
+    /// ```
+    /// assert_eq!(tidegate::Limiter::new("1/x, 2/y").unwrap_err().problems().len(), 2);
+    /// ```
     pub fn problems(&self) -> &[Problem] {
         &self.0.problems
     }

@@ -88,6 +88,12 @@ pub struct Facts<'a> {
 
 impl Decision {
     /// When it was made: nanoseconds of the limiter's clock.
+    ///
+    /// ```
+    /// let limiter = tidegate::Limiter::new("3/min").unwrap();
+    /// let (first, second) = (limiter.hit("a", 1).unwrap(), limiter.hit("a", 1).unwrap());
+    /// assert!(first.at() <= second.at());
+    /// ```
     pub fn at(&self) -> u64 {
         self.at
     }

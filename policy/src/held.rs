@@ -65,6 +65,12 @@ impl Reservation {
     }
 
     /// Gives back or takes the difference to the true cost.
+    ///
+    /// ```
+    /// let limiter = tidegate::Limiter::new("3/min").unwrap();
+    /// limiter.reserve("alice", 3).unwrap().settle(1);
+    /// assert_eq!(limiter.peek("alice", 0).unwrap().remaining, Some(2));
+    /// ```
     pub fn settle(self, actual: u64) {
         let Some(held) = &self.held else { return };
         match actual.checked_sub(self.estimate) {
@@ -75,6 +81,12 @@ impl Reservation {
     }
 
     /// Gives the estimate back.
+    ///
+    /// ```
+    /// let limiter = tidegate::Limiter::new("3/min").unwrap();
+    /// limiter.reserve("alice", 3).unwrap().cancel();
+    /// assert_eq!(limiter.peek("alice", 0).unwrap().remaining, Some(3));
+    /// ```
     pub fn cancel(self) {
         self.settle(0);
     }
@@ -110,11 +122,22 @@ impl Permit {
     }
 
     /// Whether a slot was given and is not released. (Its lease may have run out.)
+    ///
+    /// ```
+    /// let limiter = tidegate::Limiter::new("1 concurrent").unwrap();
+    /// let (first, second) = (limiter.permit("a").unwrap(), limiter.permit("a").unwrap());
+    /// assert!(first.is_held() && !second.is_held());
+    /// ```
     pub fn is_held(&self) -> bool {
         self.slots.lock().unwrap_or_else(|e| e.into_inner()).iter().any(Option::is_some)
     }
 
     /// Gives the slot back. False if it was no longer held: released before, or its lease ran out.
+    ///
+    /// ```
+    /// let limiter = tidegate::Limiter::new("1 concurrent").unwrap();
+    /// assert!(limiter.permit("a").unwrap().release());
+    /// ```
     pub fn release(&self) -> bool {
         let mut slots = self.slots.lock().unwrap_or_else(|e| e.into_inner());
         let Some(held) = &self.held else { return false };
@@ -126,6 +149,11 @@ impl Permit {
     }
 
     /// Starts the lease anew. False if the slot is lost.
+    ///
+    /// ```
+    /// let limiter = tidegate::Limiter::new("1 concurrent").unwrap();
+    /// assert!(limiter.permit("a").unwrap().renew());
+    /// ```
     pub fn renew(&self) -> bool {
         let mut slots = self.slots.lock().unwrap_or_else(|e| e.into_inner());
         let Some(held) = &self.held else { return false };

@@ -41,6 +41,12 @@ pub struct Limit {
 
 impl Limit {
     /// A limit by the algorithm of that name: see the shorthands.
+    ///
+    /// ```
+    /// let minute = std::time::Duration::from_secs(60);
+    /// let limit = tidegate::Limit::new(tidegate::Algorithm::Fixed, 5, minute);
+    /// assert_eq!(limit, tidegate::Limit::fixed(5, minute));
+    /// ```
     pub fn new(algorithm: Algorithm, max: u64, per: Duration) -> Limit {
         let name = match algorithm {
             Algorithm::Concurrent => max.to_string(),
@@ -49,65 +55,135 @@ impl Limit {
         Limit { name, algorithm, max, per, burst: None, cooldown: None, scope: None }
     }
     /// A token bucket that refills `max` tokens each `per`.
+    ///
+    /// ```
+    /// let minute = std::time::Duration::from_secs(60);
+    /// assert_eq!(tidegate::Limit::bucket(20, minute).to_string(), "20/min");
+    /// ```
     pub fn bucket(max: u64, per: Duration) -> Limit {
         Limit::new(Algorithm::Bucket, max, per)
     }
     /// An exact sliding window.
+    ///
+    /// ```
+    /// let minute = std::time::Duration::from_secs(60);
+    /// assert_eq!(tidegate::Limit::window(20, minute).to_string(), "20/min window");
+    /// ```
     pub fn window(max: u64, per: Duration) -> Limit {
         Limit::new(Algorithm::Window, max, per)
     }
     /// A two-cell sliding counter.
+    ///
+    /// ```
+    /// let minute = std::time::Duration::from_secs(60);
+    /// assert_eq!(tidegate::Limit::counter(20, minute).to_string(), "20/min counter");
+    /// ```
     pub fn counter(max: u64, per: Duration) -> Limit {
         Limit::new(Algorithm::Counter, max, per)
     }
     /// A count that is forgotten `per` after its first hit.
+    ///
+    /// ```
+    /// let minute = std::time::Duration::from_secs(60);
+    /// assert_eq!(tidegate::Limit::fixed(20, minute).to_string(), "20/min fixed");
+    /// ```
     pub fn fixed(max: u64, per: Duration) -> Limit {
         Limit::new(Algorithm::Fixed, max, per)
     }
     /// At most `max` permits at once, each for 60 s unless released, renewed, or told [otherwise](Limit::lease).
+    ///
+    /// ```
+    /// assert_eq!(tidegate::Limit::concurrent(5).to_string(), "5 concurrent lease min");
+    /// ```
     pub fn concurrent(max: u64) -> Limit {
         Limit::new(Algorithm::Concurrent, max, DEFAULT_LEASE)
     }
 
     /// With another name.
+    ///
+    /// ```
+    /// let minute = std::time::Duration::from_secs(60);
+    /// assert_eq!(tidegate::Limit::bucket(20, minute).named("slow").name(), "slow");
+    /// ```
     #[must_use]
     pub fn named(self, name: impl Into<String>) -> Limit {
         Limit { name: name.into(), ..self }
     }
     /// With a bucket of this size.
+    ///
+    /// ```
+    /// let minute = std::time::Duration::from_secs(60);
+    /// assert_eq!(tidegate::Limit::bucket(20, minute).burst(5).to_string(), "20/min burst 5");
+    /// ```
     #[must_use]
     pub fn burst(self, burst: u64) -> Limit {
         Limit { burst: Some(burst), ..self }
     }
     /// With a lease for its permits.
+    ///
+    /// ```
+    /// let minute = std::time::Duration::from_secs(60);
+    /// assert_eq!(tidegate::Limit::concurrent(5).lease(minute / 2).to_string(), "5 concurrent lease 30s");
+    /// ```
     #[must_use]
     pub fn lease(self, lease: Duration) -> Limit {
         Limit { per: lease, ..self }
     }
     /// With a cooldown for those whom it denies.
+    ///
+    /// ```
+    /// let minute = std::time::Duration::from_secs(60);
+    /// let limiter = tidegate::Limiter::new(tidegate::Limit::bucket(1, minute).cooldown(minute)).unwrap();
+    /// assert!(limiter.allow("a").unwrap() && !limiter.allow("a").unwrap());
+    /// assert_eq!(limiter.hit("a", 1).unwrap().reason(), Some("cooldown"));
+    /// ```
     #[must_use]
     pub fn cooldown(self, cooldown: Duration) -> Limit {
         Limit { cooldown: Some(cooldown), ..self }
     }
     /// Keyed by some of the rule's parts; by none, it is one for all keys.
+    ///
+    /// ```
+    /// let minute = std::time::Duration::from_secs(60);
+    /// let all = tidegate::Limit::bucket(1, minute).scope([""; 0]);
+    /// let limiter = tidegate::Limiter::new(all).unwrap();
+    /// assert!(limiter.allow("alice").unwrap() && !limiter.allow("bob").unwrap());
+    /// ```
     #[must_use]
     pub fn scope<P: Into<String>>(self, parts: impl IntoIterator<Item = P>) -> Limit {
         Limit { scope: Some(parts.into_iter().map(Into::into).collect()), ..self }
     }
 
     /// What decisions call it: unless [named](Limit::named), its text up to the first space.
+    ///
+    /// ```
+    /// assert_eq!("5/10s window".parse::<tidegate::Limit>().unwrap().name(), "5/10s");
+    /// ```
     pub fn name(&self) -> &str {
         &self.name
     }
     /// How it counts.
+    ///
+    /// ```
+    /// let limit: tidegate::Limit = "5/10s window".parse().unwrap();
+    /// assert_eq!(limit.algorithm(), tidegate::Algorithm::Window);
+    /// ```
     pub fn algorithm(&self) -> Algorithm {
         self.algorithm
     }
     /// How much in each period.
+    ///
+    /// ```
+    /// assert_eq!("5/10s".parse::<tidegate::Limit>().unwrap().max(), 5);
+    /// ```
     pub fn max(&self) -> u64 {
         self.max
     }
     /// The period; of a concurrent limit the lease.
+    ///
+    /// ```
+    /// assert_eq!("5/10s".parse::<tidegate::Limit>().unwrap().per().as_secs(), 10);
+    /// ```
     pub fn per(&self) -> Duration {
         self.per
     }

@@ -132,6 +132,12 @@ impl Limiter {
 
     /// As [`Limiter::new`], with options.
     ///
+    /// ```
+    /// use tidegate::{Limiter, Options};
+    /// let limiter = Limiter::with("1/h", Options { capacity: Some(9), ..Options::default() }).unwrap();
+    /// assert_eq!(limiter.metrics().unwrap()[0].capacity, 9);
+    /// ```
+    ///
     /// # Errors
     /// As [`Limiter::new`]; and if the store can't be had.
     pub fn with(limits: impl IntoLimits, options: Options) -> Result<Limiter, Error> {
@@ -139,6 +145,12 @@ impl Limiter {
     }
 
     /// A limiter with one rule, `default`.
+    ///
+    /// ```
+    /// use tidegate::{Limiter, Options, RuleConfig};
+    /// let limiter = Limiter::with_rule(RuleConfig::new("1/h").unwrap(), Options::default()).unwrap();
+    /// assert!(limiter.allow("alice").unwrap());
+    /// ```
     ///
     /// # Errors
     /// As [`Limiter::with`]. Problems are named by their path within the rule.
@@ -149,6 +161,12 @@ impl Limiter {
     }
 
     /// A limiter of a policy that is built in code.
+    ///
+    /// ```
+    /// use tidegate::{Limiter, Policy, RuleConfig};
+    /// let policy = Policy::new([("a", RuleConfig::new("1/h").unwrap())]);
+    /// assert_eq!(Limiter::from_config(policy).unwrap().rules(), ["a"]);
+    /// ```
     ///
     /// # Errors
     /// With all problems of the policy; and if its store can't be had.
@@ -251,17 +269,37 @@ impl Limiter {
     }
 
     /// The names of the policy's rules, in the order stated.
+    ///
+    /// ```
+    /// let limiter = tidegate::Limiter::new("3/min").unwrap();
+    /// assert_eq!(limiter.rules(), ["default"]);
+    /// ```
     pub fn rules(&self) -> Vec<String> {
         self.shared.policy.load().rules.iter().map(|(name, _)| name.clone()).collect()
     }
 
     /// The policy at work.
+    ///
+    /// ```
+    /// let limiter = tidegate::Limiter::new("3/min").unwrap();
+    /// assert_eq!(limiter.policy().store, "memory");
+    /// ```
     pub fn policy(&self) -> Arc<Policy> {
         self.shared.policy.load_full()
     }
 
     /// Reads the policy file again: all or nothing. Keys keep their state where the shape of a rule's
     /// limits (their names, algorithms and scopes) is the same.
+    ///
+    /// ```
+    /// let path = std::env::temp_dir().join(format!("tidegate-doc-{}.yaml", std::process::id()));
+    /// std::fs::write(&path, "version: 1\nrules: { a: { limits: { l: 1/h } } }").unwrap();
+    /// let limiter = tidegate::Limiter::from_file(&path).unwrap();
+    /// std::fs::write(&path, "version: 1\nrules: { a: { limits: { l: 5/h } } }").unwrap();
+    /// limiter.reload().unwrap();
+    /// assert_eq!(limiter.hit("alice", 1).unwrap().limit, Some(5));
+    /// std::fs::remove_file(path).unwrap();
+    /// ```
     ///
     /// # Errors
     /// If the limiter was not made from a file; and as [`Limiter::from_file`]. Then nothing is changed.

@@ -152,6 +152,11 @@ impl Rule {
     }
 
     /// The rule's name.
+    ///
+    /// ```
+    /// let limiter = tidegate::Limiter::new("3/min").unwrap();
+    /// assert_eq!(limiter.rule("default").unwrap().name(), "default");
+    /// ```
     pub fn name(&self) -> String {
         self.state.live.load().face.rule.clone()
     }
@@ -499,6 +504,14 @@ impl Rule {
 
     /// Records what was spent of the day's budget, always.
     ///
+    /// ```
+    /// let budget = tidegate::BudgetConfig { daily: 5, per_hit: None, reset_hour_utc: 0, unit: None };
+    /// let mut rule = tidegate::RuleConfig::new("3/min").unwrap();
+    /// rule.budget = Some(budget);
+    /// let limiter = tidegate::Limiter::with_rule(rule, tidegate::Options::default()).unwrap();
+    /// assert!(limiter.spend("alice", 6).unwrap().over);
+    /// ```
+    ///
     /// # Errors
     /// If the rule has no budget; and as [`Rule::allow`].
     pub fn spend<'a>(&self, call: impl Into<Call<'a>>, amount: u64) -> Result<Budget, Error> {
@@ -520,6 +533,14 @@ impl Rule {
     }
 
     /// How the key stands with its budget.
+    ///
+    /// ```
+    /// let budget = tidegate::BudgetConfig { daily: 5, per_hit: None, reset_hour_utc: 0, unit: None };
+    /// let mut rule = tidegate::RuleConfig::new("3/min").unwrap();
+    /// rule.budget = Some(budget);
+    /// let limiter = tidegate::Limiter::with_rule(rule, tidegate::Options::default()).unwrap();
+    /// assert_eq!(limiter.budget("alice").unwrap().remaining, 5);
+    /// ```
     ///
     /// # Errors
     /// As [`Rule::spend`].
@@ -679,6 +700,11 @@ impl Rule {
     }
 
     /// Whether no row is in use.
+    ///
+    /// ```
+    /// let limiter = tidegate::Limiter::new("3/min").unwrap();
+    /// assert!(limiter.is_empty().unwrap());
+    /// ```
     ///
     /// # Errors
     /// If the limiter is closed.

@@ -29,6 +29,11 @@ pub enum Target {
 
 impl Target {
     /// One key.
+    ///
+    /// ```
+    /// use tidegate::Target;
+    /// assert_eq!(Target::key("alice"), Target::key(["alice"]));
+    /// ```
     pub fn key<'a>(key: impl Into<crate::Key<'a>>) -> Target {
         let key = key.into();
         Target::Key((0..key.len().min(crate::MOST_PARTS)).map(|i| key.part(i).to_vec()).collect())
