@@ -5,7 +5,7 @@
 //!
 //! * **Threads**: one, but where the row says two; then the time is that of each thread's call.
 //! * **Keys**: 24-byte strings in the order of asking. One hot key (room for 65,536), 10,000 and
-//!   1,000,000 keys (room for as many) drawn evenly, or by Zipf's law with exponent 0.99. All are known to all
+//!   1,000,000 keys drawn evenly, or by Zipf's law with exponent 0.99. All are known to all
 //!   contenders before the clock starts.
 //! * **Quotas**: see [`Quota`]. *usual* reads and lowers a half spent bucket, *from full* starts a new
 //!   line at each hit, *deny* finds nothing left.
