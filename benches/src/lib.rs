@@ -9,6 +9,22 @@ pub use floor::{BatchFloor, DenyFloor, Floor};
 pub use others::{Governor, LeakyBucket, MutexMap, Ratelimit, Throttlecrab, governor_with};
 use tidegate_core::{Clock, Engine, Limit, Limits, Options};
 
+/// The middle of some times.
+pub fn median(mut times: Vec<f64>) -> f64 {
+    times.sort_by(f64::total_cmp);
+    times[times.len() / 2]
+}
+
+/// The shortest of some times.
+pub fn least(times: &[f64]) -> f64 {
+    times.iter().copied().fold(f64::INFINITY, f64::min)
+}
+
+/// Some times as a table shows them: their median, with the minimum in brackets.
+pub fn cell(times: &[f64]) -> String {
+    format!("{:.1} ({:.1})", median(times.to_vec()), least(times))
+}
+
 /// The least room that a table is given: what the engine has by default.
 pub const CAPACITY: usize = 65_536;
 

@@ -30,7 +30,7 @@ use rustix::fs::{AtFlags, CWD, FallocateFlags, Mode, OFlags};
 
 use crate::clock::{Clock, kernel_now, system_now};
 use crate::engine::{Engine, Options, OutOfMemory};
-use crate::hash::Hasher;
+use crate::hash::{Hasher, random_seed};
 use crate::ledger::Ledger;
 use crate::limit::Limits;
 use crate::memory::{Mapping, Region, Space};
@@ -432,7 +432,7 @@ impl Unnamed {
     /// Under a name that nobody else has. (A process's number would not do: in containers many have
     /// the same, and one that was killed may have left its file.)
     fn named(path: &Path, mode: Mode) -> Result<Unnamed, FileError> {
-        let name = path.with_extension(format!("{:016x}.tmp", random()));
+        let name = path.with_extension(format!("{:016x}.tmp", random_seed()));
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::CLOEXEC;
         let file = rustix::fs::open(&name, flags, mode)?.into();
         Ok(Unnamed { file, name: Some(name) })
@@ -472,7 +472,7 @@ struct Header {
 
 impl Header {
     fn new(shape: &str, tables: usize, manual: bool, host: &Host) -> Header {
-        let seed = random();
+        let seed = random_seed();
         let header = (SHAPE_AT + shape.len()).next_multiple_of(PAGE);
         let file = (header + tables * 8).next_multiple_of(PAGE);
         let mut words = [0; SHAPE_AT / 8];
@@ -563,11 +563,6 @@ impl Header {
         }
         Ok(())
     }
-}
-
-fn random() -> u64 {
-    use std::hash::{BuildHasher, Hasher};
-    std::hash::RandomState::new().build_hasher().finish()
 }
 
 /// A regular file that nobody else may write, on a disk of this host.

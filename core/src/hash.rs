@@ -17,6 +17,15 @@ pub const FILE_HASH: &str = "rapidhash-v3";
 /// The most parts that a key of a file's table has.
 const MOST_PARTS: usize = 16;
 
+/// A number that nobody can foresee, from the system: the seed of tables that are to hash alike.
+///
+/// ```
+/// assert_ne!(tidegate_core::random_seed(), tidegate_core::random_seed());
+/// ```
+pub fn random_seed() -> u64 {
+    std::hash::RandomState::new().build_hasher().finish()
+}
+
 /// A keyed hash. Two of one kind and seed hash alike.
 #[derive(Clone, Debug)]
 pub(crate) enum Hasher {

@@ -179,13 +179,12 @@ impl<const W: usize> Ledger<W> {
 
 /// One change of one note; `None` if the row is another's by now.
 fn change_in<R>(row: &Row<'_>, at: usize, change: &mut impl FnMut(u64) -> (u64, R)) -> Option<R> {
-    let step = |seen: u64| {
+    let mut step = |seen: u64| {
         let (note, result) = change(seen >> INCARNATION_BITS);
         match note << INCARNATION_BITS | seen & INCARNATION {
             same if same == seen => Step::Keep(result),
             next => Step::Write(next, result),
         }
     };
-    let mut step = step;
     row.steadily(|row| row.update(at, &mut step)).ok()
 }

@@ -62,7 +62,7 @@ pub use engine::{
 };
 #[cfg(all(target_os = "linux", not(all(test, loom))))]
 pub use file::{FILE_FORMAT, FileError, Host, SharedClock, SharedWord, TableFile, Tables};
-pub use hash::FILE_HASH;
+pub use hash::{FILE_HASH, random_seed};
 pub use hit::{View, Views};
 pub use ledger::{IdleNotes, Ledger};
 pub use limit::{

@@ -85,7 +85,7 @@ impl Limit {
     }
 
     /// A bucket's size, else `max`; 0 for a limit that never allows.
-    pub(crate) fn size(&self) -> u64 {
+    pub fn size(&self) -> u64 {
         match self.algorithm {
             Algorithm::Bucket if self.max > 0 => self.burst.unwrap_or(self.max),
             _ => self.max,

@@ -56,10 +56,6 @@ pub(crate) fn within_rule(error: Error, rule: &str) -> Error {
     Error::policy(error.problems().iter().map(short).collect())
 }
 
-fn problem(path: impl Into<String>, message: impl Into<String>) -> Problem {
-    Problem { path: path.into(), message: message.into() }
-}
-
 fn under(path: &str, problem: Problem) -> Problem {
     let path = match problem.path.is_empty() {
         true => path.to_string(),
@@ -74,18 +70,19 @@ fn check_policy(policy: &Policy) -> Vec<Problem> {
     let mut problems = Vec::new();
     let names: Vec<&String> = policy.rules.iter().map(|(name, _)| name).collect();
     if names.is_empty() {
-        problems.push(problem("rules", NO_RULE));
+        problems.push(Problem::new("rules", NO_RULE));
     }
     for (index, name) in names.iter().enumerate() {
         if name.is_empty() {
-            problems.push(problem("rules", "there is a rule without a name"));
+            problems.push(Problem::new("rules", "there is a rule without a name"));
         }
         if names[..index].contains(name) {
-            problems.push(problem(format!("rules.{name}"), "there are two rules of this name"));
+            problems
+                .push(Problem::new(format!("rules.{name}"), "there are two rules of this name"));
         }
     }
     if let Some(fallback) = policy.fallback.as_ref().filter(|name| !names.contains(name)) {
-        problems.push(problem("fallback", unknown("rule", fallback, &names)));
+        problems.push(Problem::new("fallback", unknown("rule", fallback, &names)));
     }
     for (path, name) in [
         ("headers.limit", &policy.headers.limit),
@@ -94,17 +91,17 @@ fn check_policy(policy: &Policy) -> Vec<Problem> {
     ] {
         let token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
         if name.is_empty() || !name.bytes().all(token) {
-            problems.push(problem(path, format!("{name:?} is not a header's name")));
+            problems.push(Problem::new(path, format!("{name:?} is not a header's name")));
         }
     }
     if policy.capacity == 0 {
-        problems.push(problem("capacity", NO_ROOM));
+        problems.push(Problem::new("capacity", NO_ROOM));
     }
     if policy.deadline < Duration::from_millis(1) {
-        problems.push(problem("deadline", "a store needs some time to answer: 1ms or more"));
+        problems.push(Problem::new("deadline", "a store needs some time to answer: 1ms or more"));
     }
     if !(policy.share > 0.0 && policy.share <= 1.0) {
-        problems.push(problem(
+        problems.push(Problem::new(
             "share",
             format!("{} is not above 0 and at most 1; 0.5 is half of each limit", policy.share),
         ));
@@ -153,7 +150,7 @@ fn check_rule(
         plan,
     };
     if config.capacity == Some(0) {
-        return Err(vec![problem("capacity", NO_ROOM)]);
+        return Err(vec![Problem::new("capacity", NO_ROOM)]);
     }
     Ok(Built { name: name.to_string(), config: Arc::new(config.clone()), face, wanted, base })
 }
@@ -185,19 +182,25 @@ fn check_whens(
 pub(crate) fn check_patches(path: &str, limits: &LimitPatches, plan: &Plan) -> Vec<Problem> {
     let wrong = |(name, patch): &(String, LimitPatch)| {
         let Some(index) = plan.names.iter().position(|known| known == name) else {
-            return Some(problem(format!("{path}.{name}"), unknown("limit", name, &plan.names)));
+            return Some(Problem::new(
+                format!("{path}.{name}"),
+                unknown("limit", name, &plan.names),
+            ));
         };
         let permits = plan.algorithms[index] == Algorithm::Concurrent;
         let field = if permits { "per" } else { "lease" };
         let stated = if permits { patch.per } else { patch.lease };
-        stated.map(|_| problem(format!("{path}.{name}.{field}"), not_its_period(permits)))
+        stated.map(|_| Problem::new(format!("{path}.{name}.{field}"), not_its_period(permits)))
     };
     limits.iter().filter_map(wrong).collect()
 }
 
 fn check_match(path: &str, matches: &Match, key: &[String]) -> Vec<Problem> {
     let wrong = Matcher::new(matches, key).err().unwrap_or_default();
-    wrong.into_iter().map(|(field, message)| problem(format!("{path}.{field}"), message)).collect()
+    wrong
+        .into_iter()
+        .map(|(field, message)| Problem::new(format!("{path}.{field}"), message))
+        .collect()
 }
 
 fn check_options(config: &RuleConfig) -> Vec<Problem> {
@@ -208,11 +211,11 @@ fn check_options(config: &RuleConfig) -> Vec<Problem> {
     if let Some(budget) = &config.budget {
         if budget.reset_hour_utc > 23 {
             let message = not_an_hour(u64::from(budget.reset_hour_utc));
-            problems.push(problem("budget.reset_hour_utc", message));
+            problems.push(Problem::new("budget.reset_hour_utc", message));
         }
         if budget.daily > Spent::MOST {
             let message = format!("{} is above {}, the largest budget", budget.daily, Spent::MOST);
-            problems.push(problem("budget.daily", message));
+            problems.push(Problem::new("budget.daily", message));
         }
     }
     if let Some(classify) = &config.classify {
@@ -220,10 +223,10 @@ fn check_options(config: &RuleConfig) -> Vec<Problem> {
         if place.is_some_and(|place| place + 1 != config.key.len()) {
             let message =
                 format!("{:?} must be the last part of the key, which callers omit", classify.to);
-            problems.push(problem("classify.to", message));
+            problems.push(Problem::new("classify.to", message));
         }
         if classify.from == classify.to {
-            problems.push(problem("classify.to", "it must have another name than `from`"));
+            problems.push(Problem::new("classify.to", "it must have another name than `from`"));
         }
     }
     problems

@@ -71,6 +71,12 @@ pub struct Problem {
     pub message: String,
 }
 
+impl Problem {
+    pub(crate) fn new(path: impl Into<String>, message: impl Into<String>) -> Problem {
+        Problem { path: path.into(), message: message.into() }
+    }
+}
+
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.path.is_empty() {

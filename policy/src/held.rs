@@ -7,6 +7,7 @@ use tidegate_core::Time;
 
 use crate::decision::Decision;
 use crate::judge::part_of;
+use crate::lock::lock;
 use crate::plan::MOST_GROUPS;
 use crate::snapshot::{Hashes, Snapshot};
 use crate::variant::Variant;
@@ -129,7 +130,7 @@ impl Permit {
     /// assert!(first.is_held() && !second.is_held());
     /// ```
     pub fn is_held(&self) -> bool {
-        self.slots.lock().unwrap_or_else(|e| e.into_inner()).iter().any(Option::is_some)
+        lock(&self.slots).iter().any(Option::is_some)
     }
 
     /// Gives the slot back. False if it was no longer held: released before, or its lease ran out.
@@ -139,7 +140,7 @@ impl Permit {
     /// assert!(limiter.permit("a").unwrap().release());
     /// ```
     pub fn release(&self) -> bool {
-        let mut slots = self.slots.lock().unwrap_or_else(|e| e.into_inner());
+        let mut slots = lock(&self.slots);
         let Some(held) = &self.held else { return false };
         let release = |(group, part): (usize, tidegate_core::Part<'_>)| {
             slots[group].take().map(|slot| part.release(slot))
@@ -155,7 +156,7 @@ impl Permit {
     /// assert!(limiter.permit("a").unwrap().renew());
     /// ```
     pub fn renew(&self) -> bool {
-        let mut slots = self.slots.lock().unwrap_or_else(|e| e.into_inner());
+        let mut slots = lock(&self.slots);
         let Some(held) = &self.held else { return false };
         let now = held.snapshot.tables.clock().now();
         let renew = |(group, part): (usize, tidegate_core::Part<'_>)| {

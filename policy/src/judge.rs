@@ -62,15 +62,15 @@ struct Joint {
     shared: bool,
 }
 
-/// Where the rows of a call are, by these numbers.
+/// Where a call's row of a group is, by these numbers; `None` if the rule has no such group.
 pub(crate) fn part_of<'a>(
     snapshot: &'a Snapshot,
     variant: &'a Variant,
     hashes: &Hashes,
     group: usize,
 ) -> Option<Part<'a>> {
-    let (engine, limits) = (&snapshot.tables.engines[group], &variant.groups[group]);
-    hashes[group].map(|hash| Part { engine, hash, limits })
+    let hash = hashes[group]?;
+    Some(Part { engine: &snapshot.tables.engines[group], hash, limits: &variant.groups[group] })
 }
 
 /// Asks the groups of a rule together. The number of groups is known at compile time below.
@@ -81,13 +81,7 @@ fn join(
     time: &mut Time<'_>,
     (cost, spend): (u64, bool),
 ) -> Joint {
-    let part = |group| part_of(snapshot, variant, hashes, group);
-    match [
-        part(0),
-        part_or_none(&part, 1, snapshot),
-        part_or_none(&part, 2, snapshot),
-        part_or_none(&part, 3, snapshot),
-    ] {
+    match [0, 1, 2, 3].map(|group| part_of(snapshot, variant, hashes, group)) {
         [Some(a), None, ..] => ask(snapshot, &[a], cost, spend, time),
         [Some(a), Some(b), None, _] => ask(snapshot, &[a, b], cost, spend, time),
         [Some(a), Some(b), Some(c), None] => ask(snapshot, &[a, b, c], cost, spend, time),
@@ -95,14 +89,6 @@ fn join(
         // A rule has at least one group.
         [None, ..] => ask(snapshot, &[], cost, spend, time),
     }
-}
-
-fn part_or_none<'a>(
-    part: &impl Fn(usize) -> Option<Part<'a>>,
-    group: usize,
-    snapshot: &Snapshot,
-) -> Option<Part<'a>> {
-    if group < snapshot.tables.engines.len() { part(group) } else { None }
 }
 
 fn ask<const N: usize>(
@@ -159,12 +145,7 @@ pub(crate) fn judge(
 ) -> Result<Judged, Error> {
     let resolved = snapshot.resolve(call)?;
     let defaulted = resolved.defaulted;
-    let uncounted = match resolved.variant.effective.mode {
-        Mode::Off => Some(Reason::Off),
-        _ if is_exempt(snapshot, &resolved) => Some(Reason::Exempt),
-        _ => None,
-    };
-    if let Some(reason) = uncounted {
+    if let Some(reason) = snapshot.uncounted(&resolved) {
         let decision = plain(&resolved.variant, Some(reason), snapshot.tables.clock().now());
         return Ok(Judged { decision, permits: [None; MOST_GROUPS], hashes: None, defaulted });
     }
@@ -177,10 +158,6 @@ pub(crate) fn judge(
     let case = Case { snapshot, resolved, op, cost, now };
     let (decision, permits) = case.decide(&hashes, &mut time);
     Ok(Judged { decision, permits, hashes: Some(hashes), defaulted })
-}
-
-fn is_exempt(snapshot: &Snapshot, resolved: &Resolved<'_>) -> bool {
-    snapshot.exempts.iter().any(|matcher| matcher.fit(&resolved.subject).is_some())
 }
 
 /// An allowed decision about which nothing else is known.
@@ -239,6 +216,7 @@ pub(crate) fn hit_plainly(snapshot: &Snapshot, key: &[u8], cost: u64) -> Option<
 }
 
 /// Why a call is refused before its limits are asked, and for how long at least.
+#[derive(Clone, Copy)]
 pub(crate) struct Barred {
     pub(crate) reason: Reason,
     pub(crate) wait: u64,
@@ -303,27 +281,23 @@ impl Case<'_> {
     }
 
     fn barred(&self, standing: &Standing) -> Option<Barred> {
-        let waiting = standing.cooldown_left.max(standing.enforced_left);
-        if let Some(wait) = self.budget_wait() {
-            let wait = wait.max(waiting);
-            return Some(Barred { reason: Reason::Budget, wait, cooling: None });
-        }
-        let reason = match (standing.cooldown_left, standing.enforced_left) {
-            (0, 0) => return None,
-            (0, _) => Reason::Backoff,
-            _ => Reason::Cooldown,
+        let Some(wait) = self.budget_wait() else {
+            return standing.barred;
         };
-        Some(Barred { reason, wait: waiting, cooling: standing.cooling })
+        let wait = wait.max(standing.barred.map_or(0, |barred| barred.wait));
+        Some(Barred { reason: Reason::Budget, wait, cooling: None })
     }
 
     /// How long until the budget is there again, if it is spent.
     fn budget_wait(&self) -> Option<u64> {
-        let (budget, ledger) =
-            self.snapshot.config.budget.as_ref().zip(self.snapshot.tables.budgets())?;
-        let notes = ledger.read(self.snapshot.whole_hash(&self.resolved.subject));
+        let budget = self.snapshot.config.budget.as_ref()?;
+        let spent = self.snapshot.spent(&self.resolved.subject);
+        // The wall clock is read only for keys that have spent something.
+        if spent == Spent::default() && budget.daily > 0 {
+            return None;
+        }
         let day = Day::today(self.snapshot.tables.clock(), budget.reset_hour_utc);
-        let spent = Spent::from_note(notes.unwrap_or_default()[0]).on(day.number);
-        (spent >= budget.daily).then(|| day.left_nanos())
+        (spent.on(day.number) >= budget.daily).then(|| day.left_nanos())
     }
 
     fn views<'j>(&self, joint: &'j Joint) -> &'j [View] {

@@ -34,6 +34,7 @@ mod ip;
 mod judge;
 mod limit;
 mod limiter;
+mod lock;
 mod matching;
 mod metrics;
 mod nearest;

@@ -190,10 +190,7 @@ impl Limit {
 
     /// A bucket's size, else `max`.
     pub(crate) fn size(&self) -> u64 {
-        match self.algorithm {
-            Algorithm::Bucket if self.max > 0 => self.burst.unwrap_or(self.max),
-            _ => self.max,
-        }
+        self.to_core(self.max).size()
     }
 
     /// What the engine has to know of it. The log of a window is made for `ceiling`.

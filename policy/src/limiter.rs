@@ -13,6 +13,7 @@ use crate::build::{self, Built};
 use crate::config::{Match, Policy, RuleConfig};
 use crate::error::{Code, Error};
 use crate::limit::{IntoLimits, LimitPatches};
+use crate::lock::lock;
 use crate::metrics::{Event, Metrics};
 use crate::rule::{Recorded, Rule, RuleState, Stats};
 use crate::runtime::Target;
@@ -313,7 +314,7 @@ impl Limiter {
 
     fn replace(&self, policy: Policy) -> Result<(), Error> {
         let shared = &self.shared;
-        let _changing = shared.changing.lock().unwrap_or_else(|e| e.into_inner());
+        let _changing = lock(&shared.changing);
         let policy = with_options(policy, &shared.options);
         if policy.store != shared.policy.load().store {
             let message = "store: another store needs another limiter; nothing was reloaded";
@@ -350,7 +351,7 @@ impl Limiter {
     /// assert_eq!(limiter.allow("alice").unwrap_err().code(), tidegate::Code::Closed);
     /// ```
     pub fn close(&self) {
-        let _changing = self.shared.changing.lock().unwrap_or_else(|e| e.into_inner());
+        let _changing = lock(&self.shared.changing);
         for state in self.shared.rules.load().values() {
             if let Ok(closed) = state.live.load().closed() {
                 state.live.store(Arc::new(closed));

@@ -12,6 +12,7 @@ use tidegate_core::{Counters, Engine, OnFull};
 use crate::call::{Call, MOST_PARTS};
 use crate::decision::{Decision, Face, Reason};
 use crate::judge::{Op, judge};
+use crate::lock::lock;
 use crate::plan::MOST_LIMITS;
 use crate::rule::Rule;
 use crate::snapshot::Snapshot;
@@ -286,11 +287,8 @@ impl Meter {
         cost: u64,
     ) {
         let denied = decision.would.or(decision.reason.filter(|_| !decision.allowed));
-        self.counters.add(match (denied, decision.reason) {
-            (Some(reason), _) => index_of(reason),
-            (None, Some(reason)) => index_of(reason),
-            (None, None) => Count::Allowed as usize,
-        });
+        let reason = denied.or(decision.reason);
+        self.counters.add(reason.map_or(Count::Allowed as usize, index_of));
         let more = [
             (decision.warning, Count::Warned),
             (decision.alert, Count::Alerts),
@@ -302,9 +300,9 @@ impl Meter {
         if decision.alert
             && let Some(reason) = denied
         {
-            let mut names = self.names.lock().unwrap_or_else(|e| e.into_inner());
-            names.offenders.add(&Name::of(call), 1);
-            names.push(snapshot, Name::of(call), reason, true);
+            let (mut names, name) = (lock(&self.names), Name::of(call));
+            names.offenders.add(&name, 1);
+            names.push(snapshot, name, reason, true);
         }
         let weight = self.weight();
         let uncounted = matches!(decision.reason, Some(Reason::Exempt | Reason::Off));
@@ -327,7 +325,7 @@ impl Meter {
     }
 
     pub(crate) fn events(&self, since: u64) -> Vec<Event> {
-        let names = self.names.lock().unwrap_or_else(|e| e.into_inner());
+        let names = lock(&self.names);
         names.events.iter().filter(|event| event.number > since).map(Happened::told).collect()
     }
 }
@@ -453,7 +451,7 @@ impl Rule {
         denied.retain(|(_, count)| *count > 0);
         let crowded = engine(tidegate_core::Count::Full);
         let overflows = tables.on_full == OnFull::Overflow;
-        let names = meter.names.lock().unwrap_or_else(|e| e.into_inner());
+        let names = lock(&meter.names);
         Ok(Metrics {
             rule: snapshot.face.rule.clone(),
             allowed: meter.total(Count::Allowed) + first.total(tidegate_core::Count::Allowed),

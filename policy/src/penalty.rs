@@ -80,12 +80,8 @@ pub(crate) struct Verdict {
 pub(crate) struct Standing {
     hash: Option<Hash>,
     penalty: Penalty,
-    /// Nanoseconds that a cooldown has to run.
-    pub(crate) cooldown_left: u64,
-    /// The limit whose cooldown runs.
-    pub(crate) cooling: Option<usize>,
-    /// Nanoseconds that an enforced wait has to run.
-    pub(crate) enforced_left: u64,
+    /// The cooldown or enforced wait that runs.
+    pub(crate) barred: Option<Barred>,
 }
 
 /// Nanoseconds that the cooldown of a penalty has to run.
@@ -109,10 +105,10 @@ fn enforced_left(penalty: Penalty, until: Option<u64>, variant: &Variant, now: u
     }
 }
 
-/// Whether a penalty that came in between bars the key already, and for how long.
-fn bars(penalty: Penalty, variant: &Variant, now: u64) -> Option<Barred> {
+/// Whether a penalty bars the key, and for how long.
+fn bars(penalty: Penalty, until: Option<u64>, variant: &Variant, now: u64) -> Option<Barred> {
     let cooldown = cooldown_left(penalty, variant, now);
-    let enforced = enforced_left(penalty, None, variant, now);
+    let enforced = enforced_left(penalty, until, variant, now);
     let reason = match (cooldown, enforced) {
         (0, 0) => return None,
         (0, _) => Reason::Backoff,
@@ -121,11 +117,15 @@ fn bars(penalty: Penalty, variant: &Variant, now: u64) -> Option<Barred> {
     Some(Barred { reason, wait: cooldown.max(enforced), cooling: penalty.limit() })
 }
 
+/// Whether the last counted denial is less than `quiet` ago.
+fn is_recent(penalty: Penalty, variant: &Variant, now: u64) -> bool {
+    let quiet = variant.backoff.as_ref().map_or(0, |steps| steps.quiet);
+    penalty.count() > 0 && penalty.since_last(now).is_some_and(|age| age < quiet)
+}
+
 /// Which denial of its run the next one would be.
 fn next_count(penalty: Penalty, variant: &Variant, now: u64) -> u64 {
-    let quiet = variant.backoff.as_ref().map_or(0, |steps| steps.quiet);
-    let running = penalty.count() > 0 && penalty.since_last(now).is_some_and(|age| age < quiet);
-    if running { penalty.count() + 1 } else { 1 }
+    if is_recent(penalty, variant, now) { penalty.count() + 1 } else { 1 }
 }
 
 /// Whether the sender was told in this episode. One ends with the cooldown that ran in it.
@@ -148,13 +148,7 @@ impl Standing {
     pub(crate) fn new(notes: Option<(Hash, [u64; 3])>, variant: &Variant, now: u64) -> Standing {
         let (hash, notes) = notes.map_or((None, [0; 3]), |(hash, notes)| (Some(hash), notes));
         let penalty = Penalty::from_note(notes[PENALTY]);
-        Standing {
-            hash,
-            penalty,
-            cooldown_left: cooldown_left(penalty, variant, now),
-            cooling: penalty.limit(),
-            enforced_left: enforced_left(penalty, Some(notes[UNTIL]), variant, now),
-        }
+        Standing { hash, penalty, barred: bars(penalty, Some(notes[UNTIL]), variant, now) }
     }
 
     /// The key was allowed: the next denial is the first of a new episode.
@@ -210,7 +204,7 @@ impl Standing {
         let counted = ledger.update(hash, PENALTY, &idle, |note| {
             let before = Penalty::from_note(note);
             if before != self.penalty
-                && let Some(barred) = bars(before, variant, now)
+                && let Some(barred) = bars(before, None, variant, now)
             {
                 return (note, Err(barred));
             }
@@ -263,9 +257,7 @@ impl Record {
     pub(crate) fn read(notes: [u64; 3], variant: &Variant, now: u64) -> Record {
         let penalty = Penalty::from_note(notes[PENALTY]);
         let cooldown_left = cooldown_left(penalty, variant, now);
-        let quiet = variant.backoff.as_ref().map_or(0, |steps| steps.quiet);
-        let is_recent =
-            penalty.count() > 0 && penalty.since_last(now).is_some_and(|age| age < quiet);
+        let is_recent = is_recent(penalty, variant, now);
         let in_span =
             variant.alert.map(|(_, within)| Alert::from_note(notes[ALERT]).count(now, within));
         let in_run = if is_recent { penalty.count() } else { 0 };

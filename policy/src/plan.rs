@@ -142,22 +142,18 @@ fn ceiling(limit: &Limit, rule: &RuleConfig) -> u64 {
     changed.chain([limit.max]).chain(rule.ceiling).max().unwrap_or(limit.max)
 }
 
-fn problem(path: impl Into<String>, message: impl Into<String>) -> Problem {
-    Problem { path: path.into(), message: message.into() }
-}
-
 fn check_key(rule: &RuleConfig) -> Vec<Problem> {
     let mut problems = Vec::new();
     if rule.key.is_empty() || rule.key.len() > MOST_PARTS {
         let message = format!("a key has 1 to {MOST_PARTS} parts, not {}", rule.key.len());
-        problems.push(problem("key", message));
+        problems.push(Problem::new("key", message));
     }
     for (index, part) in rule.key.iter().enumerate() {
         if part.is_empty() {
-            problems.push(problem("key", "a part has no name"));
+            problems.push(Problem::new("key", "a part has no name"));
         }
         if rule.key[..index].contains(part) {
-            problems.push(problem("key", format!("{part:?} is there twice")));
+            problems.push(Problem::new("key", format!("{part:?} is there twice")));
         }
     }
     problems
@@ -167,23 +163,23 @@ fn check_names(limits: &[Limit]) -> Vec<Problem> {
     let mut problems = Vec::new();
     if limits.is_empty() || limits.len() > MOST_LIMITS {
         let message = format!("a rule has 1 to {MOST_LIMITS} limits, not {}", limits.len());
-        problems.push(problem("limits", message));
+        problems.push(Problem::new("limits", message));
     }
     for (index, limit) in limits.iter().enumerate() {
         let name = &limit.name;
         let path = format!("limits.{name}");
         if name.is_empty() || !name.bytes().all(|b| (0x20..0x7f).contains(&b)) {
-            problems.push(problem(
+            problems.push(Problem::new(
                 "limits",
                 format!("{name:?}: a name is printable ASCII, and not empty"),
             ));
         }
         if REASONS.contains(&name.as_str()) {
             let message = "this name is a reason of its own in decisions; choose another";
-            problems.push(problem(&path, message));
+            problems.push(Problem::new(&path, message));
         }
         if limits[..index].iter().any(|other| other.name == *name) {
-            problems.push(problem(
+            problems.push(Problem::new(
                 &path,
                 "there are two limits of this name; give one of them another",
             ));
@@ -205,7 +201,8 @@ fn scope_of(
     for part in stated {
         if !key.contains(part) {
             let parts = key.join(", ");
-            problems.push(problem(path(), format!("{part:?} is no part of the key [{parts}]")));
+            problems
+                .push(Problem::new(path(), format!("{part:?} is no part of the key [{parts}]")));
         }
     }
     (0..key.len()).filter(|&index| stated.contains(&key[index])).collect()
@@ -223,7 +220,7 @@ fn check_ceiling(rule: &RuleConfig) -> Option<Problem> {
         }
         _ => return None,
     };
-    Some(problem("ceiling", message))
+    Some(Problem::new("ceiling", message))
 }
 
 fn check_groups(groups: &[Group], rule: &RuleConfig) -> Vec<Problem> {
@@ -231,13 +228,13 @@ fn check_groups(groups: &[Group], rule: &RuleConfig) -> Vec<Problem> {
     if groups.len() > MOST_GROUPS {
         let message =
             format!("there are {} scopes; a rule has at most {MOST_GROUPS}", groups.len());
-        problems.push(problem("limits", message));
+        problems.push(Problem::new("limits", message));
     }
     for group in groups {
         let concurrent = |&&index: &&usize| rule.limits[index].algorithm == Algorithm::Concurrent;
         if group.limits.iter().filter(concurrent).count() > 1 {
             let message = "one concurrent limit for each scope is enough: the smaller one";
-            problems.push(problem("limits", message));
+            problems.push(Problem::new("limits", message));
         }
     }
     problems

@@ -8,7 +8,7 @@ use tidegate_core::{Spent, Time, View};
 
 use crate::budget::{Budget, Day};
 use crate::call::Call;
-use crate::config::{BudgetConfig, Match, Mode};
+use crate::config::{BudgetConfig, Match};
 use crate::decision::{Decision, whole_millis};
 use crate::error::{Code, Error, Problem};
 use crate::held::{Held, Permit, Reservation};
@@ -21,6 +21,7 @@ use crate::penalty::Record;
 use crate::plan::MOST_LIMITS;
 use crate::runtime::Target;
 use crate::snapshot::{Hashes, Resolved, Snapshot};
+use crate::tables::is_unspent;
 use crate::variant::Variant;
 use crate::waiters::Waiters;
 
@@ -182,10 +183,7 @@ impl Rule {
     pub fn allow<'a>(&self, call: impl Into<Call<'a>>) -> Result<bool, Error> {
         let call = call.into();
         let snapshot = self.snapshot()?;
-        if snapshot.plain
-            && call.max.is_none()
-            && let Some(key) = call.key.single()
-        {
+        if let Some(key) = snapshot.plain_key(&call) {
             let allowed = snapshot.tables.engines[0].allow(key);
             let weight = self.state.meter.weight();
             if weight > 0 || !allowed && snapshot.several {
@@ -254,18 +252,20 @@ impl Rule {
     /// # Errors
     /// As [`Rule::allow`]; and for a `max` of the call that the rule has no room for.
     pub fn hit<'a>(&self, call: impl Into<Call<'a>>, cost: u64) -> Result<Decision, Error> {
-        let (snapshot, call) = (self.snapshot()?, call.into());
-        if snapshot.plain
-            && !snapshot.several
-            && call.max.is_none()
-            && let Some(key) = call.key.single()
-            && let Some(decision) = hit_plainly(&snapshot, key, cost)
+        let snapshot = self.snapshot()?;
+        self.no_permits(&snapshot, "hit")?;
+        self.hit_in(&snapshot, &call.into(), cost)
+    }
+
+    #[inline]
+    fn hit_in(&self, snapshot: &Snapshot, call: &Call<'_>, cost: u64) -> Result<Decision, Error> {
+        if let Some(key) = snapshot.plain_key(call).filter(|_| !snapshot.several)
+            && let Some(decision) = hit_plainly(snapshot, key, cost)
         {
-            self.state.meter.count(&snapshot, &call, &decision, cost);
+            self.state.meter.count(snapshot, call, &decision, cost);
             return Ok(decision);
         }
-        self.no_permits(&snapshot, "hit")?;
-        Ok(self.judged(&snapshot, &call, cost, Op::Hit)?.decision)
+        Ok(self.judged(snapshot, call, cost, Op::Hit)?.decision)
     }
 
     /// As a hit, but an allowed one spends nothing: for "check, do the work, then [`record`](Rule::record)".
@@ -323,9 +323,8 @@ impl Rule {
         call: &'s Call<'_>,
     ) -> Result<(Resolved<'s>, Option<Hashes>), Error> {
         let resolved = snapshot.resolve(call)?;
-        let exempt = snapshot.exempts.iter().any(|m| m.fit(&resolved.subject).is_some());
-        let off = resolved.variant.effective.mode == Mode::Off;
-        let hashes = (!exempt && !off).then(|| snapshot.hashes(&resolved.subject));
+        let counted = snapshot.uncounted(&resolved).is_none();
+        let hashes = counted.then(|| snapshot.hashes(&resolved.subject));
         Ok((resolved, hashes))
     }
 
@@ -490,8 +489,7 @@ impl Rule {
     ) -> Result<Vec<Decision>, Error> {
         let snapshot = self.snapshot()?;
         self.no_permits(&snapshot, "hit_many")?;
-        let hit = |call: K| Ok(self.judged(&snapshot, &call.into(), 1, Op::Hit)?.decision);
-        calls.into_iter().map(hit).collect()
+        calls.into_iter().map(|call| self.hit_in(&snapshot, &call.into(), 1)).collect()
     }
 
     fn budget_config<'s>(&self, snapshot: &'s Snapshot) -> Result<&'s BudgetConfig, Error> {
@@ -523,8 +521,7 @@ impl Rule {
         let ledger = snapshot.tables.budgets().filter(|_| hashes.is_some());
         let spent = ledger.and_then(|ledger| {
             let hash = snapshot.whole_hash(&resolved.subject);
-            let idle = |notes: &[u64; 1]| Spent::from_note(notes[0]).on(day.number) == 0;
-            ledger.update(hash, 0, &idle, |note| {
+            ledger.update(hash, 0, &|notes| is_unspent(notes, day.number), |note| {
                 let spent = Spent::from_note(note).plus(amount, day.number);
                 (spent.note(), spent.on(day.number))
             })
@@ -565,11 +562,12 @@ impl Rule {
     /// As [`Rule::allow`].
     pub fn is_limited<'a>(&self, call: impl Into<Call<'a>>) -> Result<bool, Error> {
         let (snapshot, call) = (self.snapshot()?, call.into());
-        let (resolved, hashes) = self.counted(&snapshot, &call)?;
+        let resolved = snapshot.resolve(&call)?;
         if resolved.variant.backoff.is_none() {
             return Ok(!self.judged(&snapshot, &call, 1, Op::Peek)?.decision.allowed);
         }
-        Ok(hashes.is_some() && record_of(&snapshot, &resolved).is_some_and(|r| r.is_recent))
+        let counted = snapshot.uncounted(&resolved).is_none();
+        Ok(counted && record_of(&snapshot, &resolved).is_some_and(|r| r.is_recent))
     }
 
     /// What is known of a key; `None` exactly when its state is that of a new one.
@@ -742,7 +740,7 @@ impl Rule {
             },
             |next| {
                 if next.check_override(&target)? {
-                    tables.make_penalties().map_err(|e| vec![problem("", e.to_string())])?;
+                    tables.make_penalties().map_err(|e| vec![Problem::new("", e.to_string())])?;
                 }
                 Ok(())
             },
@@ -767,7 +765,7 @@ impl Rule {
     fn check_match(&self, snapshot: &Snapshot, matches: &Match) -> Result<(), Error> {
         Matcher::new(matches, &snapshot.config.key).map(drop).map_err(|wrong| {
             Error::policy(
-                wrong.into_iter().map(|(field, message)| problem(&field, message)).collect(),
+                wrong.into_iter().map(|(field, message)| Problem::new(&field, message)).collect(),
             )
         })
     }
@@ -836,7 +834,7 @@ impl Rule {
             },
             |next| {
                 if next.base().has_penalties() {
-                    tables.make_penalties().map_err(|e| vec![problem("", e.to_string())])?;
+                    tables.make_penalties().map_err(|e| vec![Problem::new("", e.to_string())])?;
                 }
                 Ok(())
             },
@@ -914,10 +912,6 @@ impl Rule {
     }
 }
 
-fn problem(path: &str, message: impl Into<String>) -> Problem {
-    Problem { path: path.to_string(), message: message.into() }
-}
-
 /// Names that the rule does not have are mistakes.
 fn check_patches(snapshot: &Snapshot, limits: &LimitPatches) -> Result<(), Error> {
     let problems = crate::build::check_patches("limits", limits, snapshot.plan());
@@ -950,12 +944,8 @@ fn each_view(
 
 fn budget_of(snapshot: &Snapshot, resolved: &Resolved<'_>, budget: &BudgetConfig) -> Budget {
     let day = Day::today(snapshot.tables.clock(), budget.reset_hour_utc);
-    let notes = snapshot
-        .tables
-        .budgets()
-        .and_then(|ledger| ledger.read(snapshot.whole_hash(&resolved.subject)));
-    let spent = notes.map_or(0, |notes| Spent::from_note(notes[0]).on(day.number));
-    Budget::new(budget.daily, spent, false, &day)
+    let spent = snapshot.spent(&resolved.subject);
+    Budget::new(budget.daily, spent.on(day.number), false, &day)
 }
 
 fn record_of(snapshot: &Snapshot, resolved: &Resolved<'_>) -> Option<Record> {

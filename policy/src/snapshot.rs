@@ -4,17 +4,17 @@
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
-use tidegate_core::{Algorithm, Hash};
+use tidegate_core::{Algorithm, Hash, Spent};
 
 use crate::call::{Call, MOST_PARTS};
 use crate::config::{Mode, RuleConfig};
-use crate::decision::Face;
+use crate::decision::{Face, Reason};
 use crate::error::{Code, Error, Problem};
 use crate::limit::LimitPatches;
 use crate::matching::{Matcher, Subject, closest};
 use crate::plan::{MOST_GROUPS, Plan};
 use crate::runtime::{Runtime, Target};
-use crate::tables::Tables;
+use crate::tables::{Budgets, Tables};
 use crate::variant::{Effective, Variant};
 
 /// A key's row in each group; groups that the rule does not have are left at 0.
@@ -275,6 +275,12 @@ impl Snapshot {
         Ok(penalties)
     }
 
+    /// The key of a call that needs nothing but the engine's own answer.
+    #[inline]
+    pub(crate) fn plain_key<'a>(&self, call: &'a Call<'_>) -> Option<&'a [u8]> {
+        call.key.single().filter(|_| self.plain && call.max.is_none())
+    }
+
     /// A call as the rule looks at it.
     pub(crate) fn subject<'a>(&'a self, call: &'a Call<'_>) -> Result<(Subject<'a>, bool), Error> {
         let wanted =
@@ -340,6 +346,15 @@ impl Snapshot {
         Ok(Resolved { subject, variant, defaulted })
     }
 
+    /// Why a call is allowed and not counted, if it is.
+    pub(crate) fn uncounted(&self, resolved: &Resolved<'_>) -> Option<Reason> {
+        let exempt = || self.exempts.iter().any(|m| m.fit(&resolved.subject).is_some());
+        match resolved.variant.effective.mode {
+            Mode::Off => Some(Reason::Off),
+            _ => exempt().then_some(Reason::Exempt),
+        }
+    }
+
     fn layer_of<'p>(&self, parts: impl Iterator<Item = &'p [u8]> + Clone) -> usize {
         let same = |other: &&ForKey| other.parts.iter().map(Vec::as_slice).eq(parts.clone());
         let for_hash = self.by_key.get(&self.hash_key(parts.clone()));
@@ -386,34 +401,34 @@ impl Snapshot {
     /// The key's row in each table.
     pub(crate) fn hashes(&self, subject: &Subject<'_>) -> Hashes {
         let mut hashes = [None; MOST_GROUPS];
-        for (hash, (group, engine)) in
-            hashes.iter_mut().zip(self.plan().groups.iter().zip(&self.tables.engines))
-        {
-            *hash = Some(self.hash_scope(subject, &group.scope, |parts| engine.hash_parts(parts)));
+        for (hash, group) in hashes.iter_mut().zip(&self.plan().groups) {
+            *hash = Some(self.hash_scope(subject, &group.scope));
         }
         hashes
     }
 
-    fn hash_scope(
-        &self,
-        subject: &Subject<'_>,
-        scope: &[usize],
-        hash: impl Fn(&[&[u8]]) -> Hash,
-    ) -> Hash {
+    /// All tables of a rule hash alike.
+    fn hash_scope(&self, subject: &Subject<'_>, scope: &[usize]) -> Hash {
         if self.plan().is_whole(scope) {
-            return hash(subject.parts());
+            return self.whole_hash(subject);
         }
         let mut parts = [&[] as &[u8]; MOST_PARTS];
         for (part, &index) in parts.iter_mut().zip(scope) {
             *part = subject.parts[index];
         }
-        hash(&parts[..scope.len()])
+        self.tables.engines[0].hash_parts(&parts[..scope.len()])
     }
 
     /// The key that penalties are kept for.
     pub(crate) fn penalty_hash(&self, subject: &Subject<'_>) -> Hash {
-        let engine = &self.tables.engines[0];
-        self.hash_scope(subject, &self.plan().penalty_scope, |parts| engine.hash_parts(parts))
+        self.hash_scope(subject, &self.plan().penalty_scope)
+    }
+
+    /// What a key has spent of its budget.
+    pub(crate) fn spent(&self, subject: &Subject<'_>) -> Spent {
+        let read = |ledger: &Budgets| ledger.read(self.whole_hash(subject));
+        let notes = self.tables.budgets().and_then(read);
+        notes.map_or(Spent::default(), |notes| Spent::from_note(notes[0]))
     }
 
     /// The key that a budget is kept for.

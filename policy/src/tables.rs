@@ -1,18 +1,20 @@
 //! Where a rule's state lives. The seam for other stores: whatever gives these gives a store.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasher, Hasher};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, OnceLock, Weak};
 
 #[cfg(target_os = "linux")]
 use tidegate_core::TableFile;
-use tidegate_core::{Clock, Engine, Ledger, Limits, OnFull, Options, OutOfMemory, Spent};
+use tidegate_core::{
+    Clock, Engine, Ledger, Limits, OnFull, Options, OutOfMemory, Spent, random_seed,
+};
 
 use crate::error::{Code, Error};
 #[cfg(target_os = "linux")]
 use crate::folder::{Folder, Shape};
+use crate::lock::lock;
 use crate::plan::Plan;
 use crate::runtime::Runtime;
 use crate::variant::Variant;
@@ -21,6 +23,11 @@ use crate::variant::Variant;
 pub(crate) type Penalties = Ledger<3>;
 /// What keys have spent today.
 pub(crate) type Budgets = Ledger<1>;
+
+/// Whether nothing was spent of a budget on that day.
+pub(crate) fn is_unspent(notes: &[u64; 1], day: u64) -> bool {
+    Spent::from_note(notes[0]).on(day) == 0
+}
 
 /// What a rule asks of its store.
 #[derive(Clone, Debug)]
@@ -127,8 +134,8 @@ pub(crate) struct Tables {
 impl Tables {
     /// Makes tables in memory. `base` are the rule's own numbers.
     pub(crate) fn new(wanted: &Wanted, base: &Variant, clock: &Clock) -> Result<Tables, Error> {
-        let seed = std::hash::RandomState::new().build_hasher().finish();
-        Tables::make(wanted, base, clock, Maker::Heap(seed), Generation::Own(AtomicU64::new(0)))
+        let (maker, generation) = (Maker::Heap(random_seed()), Generation::Own(AtomicU64::new(0)));
+        Tables::make(wanted, base, clock, maker, generation)
     }
 
     /// The tables of a rule in a folder, which are made if they are not there.
@@ -226,7 +233,7 @@ impl Tables {
     }
 
     fn with_maker<R>(&self, act: impl FnOnce(&Maker) -> R) -> R {
-        act(&self.maker.lock().unwrap_or_else(|e| e.into_inner()))
+        act(&lock(&self.maker))
     }
 
     /// Where names of offenders are kept for those who look from outside.
@@ -308,14 +315,14 @@ impl Tables {
         let penalties = self
             .penalties()
             .map_or(0, |ledger| ledger.prune(&|notes| self.is_forgotten(notes, now)));
-        let spent = |notes: &[u64; 1]| Spent::from_note(notes[0]).on(today) == 0;
-        engines + penalties + self.budgets().map_or(0, |ledger| ledger.prune(&spent))
+        let unspent = |notes: &[u64; 1]| is_unspent(notes, today);
+        engines + penalties + self.budgets().map_or(0, |ledger| ledger.prune(&unspent))
     }
 
     /// Takes over what was changed at run time in other tables, if nothing was in these.
     pub(crate) fn adopt(&self, other: &Tables) {
         let (changed, _) = other.runtime();
-        let mut known = self.runtime.lock().unwrap_or_else(|e| e.into_inner());
+        let mut known = lock(&self.runtime);
         if self.generation.get() == 0 {
             known.0 = changed;
         }
@@ -323,7 +330,7 @@ impl Tables {
 
     /// What was changed at run time, and the number of the change.
     pub(crate) fn runtime(&self) -> (Arc<Runtime>, u64) {
-        let mut known = self.runtime.lock().unwrap_or_else(|e| e.into_inner());
+        let mut known = lock(&self.runtime);
         let changed = self.generation.get();
         #[cfg(target_os = "linux")]
         if let Some(disk) = self.disk.as_ref().filter(|_| known.1 != changed)
@@ -346,7 +353,7 @@ impl Tables {
         &self,
         change: impl FnOnce(&mut Runtime) -> Result<R, Error>,
     ) -> Result<R, Error> {
-        let mut known = self.runtime.lock().unwrap_or_else(|e| e.into_inner());
+        let mut known = lock(&self.runtime);
         #[cfg(target_os = "linux")]
         if let Some(disk) = &self.disk {
             let (_, result) = disk.folder.change(&disk.rule, change)?;
@@ -478,7 +485,7 @@ impl Store {
             }
             Store::Named(named) => named,
         };
-        let mut all = named.tables.lock().unwrap_or_else(|e| e.into_inner());
+        let mut all = lock(&named.tables);
         if let Some(tables) = all.get(rule).and_then(Weak::upgrade) {
             check_same(rule, &tables, wanted, clock)?;
             tables.provide(wanted)?;
@@ -492,7 +499,7 @@ impl Store {
 }
 
 fn named(name: &str) -> Arc<Named> {
-    let mut all = NAMED.lock().unwrap_or_else(|e| e.into_inner());
+    let mut all = lock(&NAMED);
     all.retain(|_, named| named.strong_count() > 0);
     if let Some(named) = all.get(name).and_then(Weak::upgrade) {
         return named;

@@ -15,6 +15,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
+use crate::lock::lock;
+
 /// Which line: the group of limits that share it, or [`WHOLE_KEY`], and a hash of the key's parts.
 pub(crate) type LineKey = (usize, u64);
 
@@ -34,7 +36,7 @@ impl Place {
     /// Puts a waker there, or none, and gives what was there. Neither dropping nor waking one may
     /// happen under the lock: both can run any code, that of the very task it is about too.
     fn swap(&self, waker: Option<Waker>) -> Option<Waker> {
-        let mut held = self.waker.lock().unwrap_or_else(|e| e.into_inner());
+        let mut held = lock(&self.waker);
         std::mem::replace(&mut *held, waker)
     }
 }
@@ -55,7 +57,7 @@ pub(crate) struct Ticket<'w> {
 
 impl Waiters {
     fn lines(&self) -> MutexGuard<'_, Lines> {
-        self.lines.lock().unwrap_or_else(|e| e.into_inner())
+        lock(&self.lines)
     }
 
     pub(crate) fn join(&self, line: LineKey, cost: u64) -> Ticket<'_> {

@@ -15,7 +15,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use tidegate::{Limiter, Options, Rule};
-use tidegate_benches::{key, uniform};
+use tidegate_benches::{cell, key, median, uniform};
 
 const DEEP: &str = "1000000000/min";
 
@@ -28,11 +28,6 @@ fn rule(store: &str) -> Rule {
 
 fn file_store(folder: &Path) -> String {
     format!("file:{}", folder.display())
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
 }
 
 fn time(rule: &Rule, keys: &[String], calls: usize) -> f64 {
@@ -54,10 +49,7 @@ fn against_memory(folder: &Path, rounds: usize, calls: usize) {
             there.push(time(&file, &keys, calls));
         }
         let ratio = median(here.iter().zip(&there).map(|(a, b)| b / a).collect());
-        let least = |times: &[f64]| times.iter().copied().fold(f64::INFINITY, f64::min);
-        let shown =
-            |times: &Vec<f64>| format!("{:.1} ({:.1})", median(times.clone()), least(times));
-        println!("| {name} | {} | {} | {ratio:.2} |", shown(&here), shown(&there));
+        println!("| {name} | {} | {} | {ratio:.2} |", cell(&here), cell(&there));
     }
 }
 

@@ -247,19 +247,6 @@ fn cells(times: &[Times]) -> String {
     cells
 }
 
-fn cell(times: &[f64]) -> String {
-    format!("{:.1} ({:.1})", median(times.to_vec()), least(times))
-}
-
-fn least(times: &[f64]) -> f64 {
-    times.iter().copied().fold(f64::INFINITY, f64::min)
-}
-
-fn median(mut times: Times) -> f64 {
-    times.sort_by(f64::total_cmp);
-    times[times.len() / 2]
-}
-
 /// Two threads at once, on one key and on many.
 fn two_threads(plan: &Plan, hot: &Keys, many: &Keys) {
     println!("\nTwo threads\n\n| | floor | tidegate | ÷ floor | governor + ahash | × faster |");

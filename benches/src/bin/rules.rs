@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tidegate::{Call, Limiter, Rule};
-use tidegate_benches::{Quota, Tidegate, distinct, key, uniform};
+use tidegate_benches::{Quota, Tidegate, cell, distinct, key, median, uniform};
 use tidegate_core::{Clock, Engine};
 
 /// One call, by its number.
@@ -72,26 +72,16 @@ fn measure(rows: &[Row<'_>], rounds: usize, calls: usize) -> Vec<Vec<f64>> {
     times
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
-}
-
 fn print(title: &str, rows: &[Row<'_>], times: &[Vec<f64>]) {
     println!("\n| {title} | ns | adds | ratio |\n|---|---|---|---|");
     for (row, mine) in rows.iter().zip(times) {
         let theirs = &times[row.against];
         let each = || mine.iter().zip(theirs);
-        let least = mine.iter().copied().fold(f64::INFINITY, f64::min);
         let (added, ratio) = (
             median(each().map(|(a, b)| a - b).collect()),
             median(each().map(|(a, b)| a / b).collect()),
         );
-        let name = row.name;
-        println!(
-            "| {name} | {:.1} ({least:.1}) | {added:+.1} | {ratio:.2} |",
-            median(mine.clone())
-        );
+        println!("| {} | {} | {added:+.1} | {ratio:.2} |", row.name, cell(mine));
     }
 }
 
