@@ -28,6 +28,10 @@
 //!   is raised before the entry that makes it necessary is written.
 //! * **Clearing** writes an expired entry at `head`, which makes every hit under way start over, then
 //!   raises `base`; entries before `base` don't count.
+//! * **Damage** (a file that others wrote into) costs denials, and grants nothing from then on. A `base`
+//!   beyond the tip, which would hide entries to come, is brought back; an entry that the head passes and
+//!   that no plain log has next makes the log mixed, so that every slot counts; a head near the end of
+//!   all numbers starts over.
 //! * Laps repeat after eight. To mistake an entry for the one it saw, a thread would have to sleep
 //!   through exactly 8·k laps and find them all stamped with one microsecond: that takes a clock
 //!   which stands still while hits and refunds go on.
@@ -50,6 +54,9 @@ const WEIGHT_BITS: u32 = 13;
 const LAP_SHIFT: u32 = stamp::BITS + WEIGHT_BITS;
 /// The most that one entry weighs; what a `record` has beyond that is forgotten.
 pub(crate) const MOST_WEIGHT: u64 = (1 << WEIGHT_BITS) - 1;
+
+/// Positions from here on are nobody's but a damaged ring's.
+const FAR: u64 = 1 << 62;
 
 /// The numbers of one window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -155,8 +162,18 @@ impl<'r> Ring<'r> {
             if seen.0 == 0 || seen.lap() != self.lap(position) {
                 return Tip { position, seen };
             }
+            if !self.follows(position, seen) {
+                self.raise(MIXED, self.lap_after(position));
+            }
             self.advance(position);
         }
+    }
+
+    /// Whether an entry is what a plain log has next.
+    fn follows(&self, position: u64, entry: Slot) -> bool {
+        let before = || self.slot(position - 1).stamp();
+        let first = position <= self.bottom(position);
+        entry.weight() == 1 && (first || later(before(), entry.stamp()) == entry.stamp())
     }
 
     /// Whether nothing has come in since the tip was read.
@@ -166,7 +183,26 @@ impl<'r> Ring<'r> {
 
     /// Moves `head` past a position that was seen taken.
     fn advance(&self, position: u64) {
-        let _ = self.row.replace(self.at + HEAD, position, position.wrapping_add(1));
+        let _ = self.row.replace(self.at + HEAD, position, self.next(position));
+    }
+
+    /// The position after another. Far ones start over, at one of the same slot and lap.
+    fn next(&self, position: u64) -> u64 {
+        let all_laps = self.len << (u64::BITS - LAP_SHIFT);
+        if position < FAR { position + 1 } else { position % all_laps + all_laps + 1 }
+    }
+
+    /// Brings a base back that is beyond the tip, where it would hide entries to come: true if it was.
+    /// (A reset raises it past a tip that was read before; but then the tip's slot is another.)
+    fn mend_base(&self, tip: Tip) -> bool {
+        let base = self.header(BASE);
+        let beyond = base > tip.position;
+        if beyond && self.is_tip(tip) {
+            self.raise(MIXED, self.lap_after(tip.position));
+            let lowest = tip.position.saturating_sub(self.len);
+            let _ = self.row.replace(self.at + BASE, base, lowest);
+        }
+        beyond
     }
 
     /// Swaps the slot at the tip: the only way that units come in.
@@ -188,8 +224,10 @@ impl<'r> Ring<'r> {
 
     /// The oldest position that still counts.
     fn bottom(&self, position: u64) -> u64 {
-        // A reset may have raised the base past a position that was read before.
-        self.header(BASE).max(position.saturating_sub(self.len)).min(position)
+        let (base, lowest) = (self.header(BASE), position.saturating_sub(self.len));
+        // A reset may have raised the base past a position that was read before, and damage past any:
+        // then it hides nothing.
+        if base > position { lowest } else { base.max(lowest) }
     }
 
     fn is_plain(&self, position: u64) -> bool {
@@ -275,6 +313,9 @@ impl<'r> Ring<'r> {
         loop {
             let tip = self.tip();
             self.row.check()?;
+            if self.mend_base(tip) {
+                continue;
+            }
             let newest = self.newest(tip.position);
             match newest {
                 // An empty log may have become so after the clock was read.
@@ -484,12 +525,12 @@ mod tests {
     const NOW: u64 = 10_000_000_000;
     const WINDOWS: [Window; 1] = [Window { max: 4, per_us: 60_000_000, index: 0 }];
 
-    /// Hits a ring of four slots with these words, and says how often that was granted.
-    fn granted(words: [u64; HEADER_WORDS + 4]) -> usize {
+    /// Hits a ring with these words, and says how often that was granted.
+    fn granted<const WORDS: usize>(words: [u64; WORDS]) -> usize {
         let live = KeyWord::new(State::Live, 1, 7);
         let (key, words) = (AtomicU64::new(live.0), words.map(AtomicU64::new));
         let (row, (clock, _)) = (Row::new(&key, live, &words), Clock::manual(NOW));
-        let ring = Ring::new(&row, 0, 4);
+        let ring = Ring::new(&row, 0, WORDS - HEADER_WORDS);
         let time = &mut Time::read(&clock);
         ring.view(&WINDOWS[0], 1, NOW);
         ring.refund(&WINDOWS, &mut 1, NOW).unwrap();
@@ -501,6 +542,27 @@ mod tests {
         let ahead = |lap| Slot::new(lap, 1, stamp::of(2 * NOW)).0;
         assert!(granted([1, 0, 0, ahead(5), 0, 0, 0]) <= 4, "I8: position 0 is of lap 1");
         assert!(granted([4, 0, 9, ahead(1), ahead(6), ahead(1), ahead(0)]) <= 4, "I8: mixed");
+    }
+
+    #[test]
+    fn a_damaged_ring_grants_its_limit_once() {
+        let gone = |lap| Slot::new(lap, 1, stamp::of(NOW).wrapping_sub(61_000_000)).0;
+        for base in [1, 2, 5, 1 << 40, u64::MAX] {
+            assert!(granted([0, base, 0, 0, 0, 0, 0]) <= 4, "I1: base {base}");
+            assert!(
+                granted([9, base, 0, gone(3), gone(2), gone(2), gone(2)]) <= 4,
+                "I1: base {base}"
+            );
+        }
+        for head in [u64::MAX, u64::MAX - 2, u64::MAX - 9, FAR, FAR - 3] {
+            assert!(granted([head, 0, 0, 0, 0, 0, 0]) <= 4, "I1: head {head}");
+            assert!(granted([head, head, u64::MAX, 0, 0, 0, 0]) <= 4, "I1: head {head}");
+        }
+        // Entries that the head passes as if they had been admitted, in a ring with room for more.
+        for lap in 0..8 {
+            let old = gone(lap);
+            assert!(granted([0, 0, 0, 0, 0, 0, 0, old, old, old, old]) <= 4, "I1: lap {lap}");
+        }
     }
 
     #[test]

@@ -191,9 +191,6 @@ const _: () = {
     same!(attach, limit, remaining, retry_after_ms, reset_after_ms, at_ns, reserved_words);
     assert!(offset_of!(Parts, limits) == offset_of!(tg_decision, limits));
     assert!(size_of::<Parts>() == size_of::<tg_decision>());
-    assert!(size_of::<usize>() != 8 || size_of::<tg_limit_left>() == 40);
-    assert!(size_of::<usize>() != 8 || size_of::<tg_decision>() == 440);
-    assert!(size_of::<usize>() != 8 || offset_of!(tg_decision, limits) == 120);
 };
 
 fn style(style: u32) -> Result<Style, Failure> {

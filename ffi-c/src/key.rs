@@ -156,11 +156,3 @@ impl tg_key {
         Ok(Key::parts(all.into_iter().take(given.len())))
     }
 }
-
-const _: () = {
-    use std::mem::offset_of;
-    assert!(size_of::<usize>() != 8 || size_of::<tg_key>() == 64);
-    assert!(size_of::<usize>() != 8 || offset_of!(tg_key, parts) == 24);
-    assert!(size_of::<usize>() != 8 || offset_of!(tg_key, attributes) == 40);
-    assert!(size_of::<usize>() != 8 || offset_of!(tg_key, max) == 56);
-};

@@ -6,15 +6,17 @@
 // Names are C's. What each `unsafe` function asks of its caller stands once, at the head of the header.
 #![allow(non_camel_case_types, clippy::missing_safety_doc)]
 
-mod boundary;
-mod changes;
-mod clock;
-mod decision;
-mod held;
+pub mod boundary;
+pub mod changes;
+pub mod clock;
+pub mod decision;
+pub mod held;
 mod json;
-mod key;
-mod limiter;
+pub mod key;
+#[cfg(test)]
+mod layout;
+pub mod limiter;
 mod names;
-mod rule;
-mod status;
-mod version;
+pub mod rule;
+pub mod status;
+pub mod version;

@@ -47,12 +47,6 @@ pub struct tg_options {
     pub reserved: u32,
 }
 
-const _: () = {
-    use std::mem::offset_of;
-    assert!(size_of::<usize>() != 8 || size_of::<tg_options>() == 40);
-    assert!(size_of::<usize>() != 8 || offset_of!(tg_options, clock) == 24);
-};
-
 impl tg_options {
     /// # Safety
     /// What it points to is there.

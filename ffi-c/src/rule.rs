@@ -90,11 +90,6 @@ pub struct tg_key_stats {
     pub limits: [tg_limit_use; TG_MOST_LIMITS],
 }
 
-const _: () = {
-    assert!(size_of::<tg_recorded>() == 32 && size_of::<tg_budget_state>() == 32);
-    assert!(size_of::<usize>() != 8 || size_of::<tg_key_stats>() == 392);
-};
-
 /// Does something with a rule and a key, and writes down what came of it.
 ///
 /// # Safety

@@ -1,6 +1,7 @@
 #!/bin/bash
 # Installs the library into a prefix of its own and tests it there as its users have it: from C and C++, by
-# gcc and clang, plain, under ASan and UBSan, and under valgrind; and the vectors through the C ABI.
+# gcc and clang, plain, under ASan and UBSan, and under valgrind; the vectors through the C ABI; a C process
+# and a Rust process on one folder; and what README says.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 out=$PWD/${CARGO_TARGET_DIR:-target}/c
@@ -8,6 +9,9 @@ prefix=$out/prefix
 need() { command -v "$1" >/dev/null || (apt-get update && apt-get install -y "$2") >/dev/null 2>&1; }
 need gcc gcc
 need g++ g++
+need clang clang
+need clang++ clang
+need make make
 need pkg-config pkg-config
 need valgrind valgrind
 need cmake cmake
@@ -18,8 +22,9 @@ mkdir -p "$out/hooks"
 cargo build --quiet --release -p tidegate-c --features test-hooks --locked
 cp target/release/libtidegate.so "$out/hooks/libtidegate.so.0.1"
 ln -s libtidegate.so.0.1 "$out/hooks/libtidegate.so"
-cargo build --quiet --release -p tidegate-c --locked
-PREFIX=$prefix ffi-c/package/install.sh
+make --silent install PREFIX="$prefix"
+make --silent install PREFIX=/usr DESTDIR="$out/staged"
+diff -r "$prefix" "$out/staged/usr"
 export PKG_CONFIG_PATH=$prefix/lib/pkgconfig LD_LIBRARY_PATH=$prefix/lib
 export ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=halt_on_error=1
 
@@ -48,7 +53,6 @@ run() { # how, program, arguments
   esac
 }
 for cc in gcc clang; do
-  command -v $cc >/dev/null || { echo "c: $cc is not here, and left out"; continue; }
   for how in plain sanitized; do
     flags=$strict
     [ $how = plain ] || flags="$strict -fsanitize=address,undefined -fno-sanitize-recover=all"
@@ -62,13 +66,17 @@ for cc in gcc clang; do
   LD_LIBRARY_PATH=$out/hooks "$out/panic-$cc" 2>/dev/null
 done
 for cxx in g++ clang++; do
-  command -v $cxx >/dev/null || continue
   for how in plain sanitized; do
     flags=$strict
     [ $how = plain ] || flags="$strict -fsanitize=address,undefined -fno-sanitize-recover=all"
     echo "c++: $cxx, $how"
     $cxx -std=c++17 $flags ffi-c/tests/cpp/contract.cpp -o "$out/cpp-$cxx-$how" $link
     "$out/cpp-$cxx-$how"
+  done
+  # What is tested in C is C++ too.
+  for test in contract misuse threads; do
+    $cxx -x c++ -std=c++17 $strict $version ffi-c/tests/c/$test.c ffi-c/tests/c/layout.c -o "$out/$test-$cxx" $link -pthread
+    run plain "$out/$test-$cxx" $([ $test != contract ] || echo "$scratch/store")
   done
   $cxx -std=c++17 $strict -fno-exceptions -fno-rtti ffi-c/tests/cpp/no_exceptions.cpp -o "$out/no-exceptions-$cxx" $link
   "$out/no-exceptions-$cxx"
@@ -86,8 +94,37 @@ gcc -std=c11 $strict $version ffi-c/tests/c/contract.c -o "$out/static" -I "$pre
 LD_LIBRARY_PATH= run plain "$out/static" "$scratch/store"
 python3 ffi-c/tests/vectors.py "$prefix/lib/libtidegate.so"
 
+echo "c: a C process and a Rust process on one folder"
+cargo build --quiet --release -p tidegate-tests --bin worker --locked
+mkdir -m 700 "$scratch/share"
+cat >"$scratch/share/policy.yaml" <<'POLICY'
+version: 1
+store: file:limits
+rules:
+  meet: { limits: 2/365d window, capacity: 16 }
+  bucket: { limits: { each: { max: 50000, per: 365d } }, capacity: 16 }
+  window: { limits: 4000/365d window, capacity: 16 }
+  counter: { limits: 50000/365d counter, capacity: 16 }
+  fixed: { limits: 50000/365d fixed, capacity: 16 }
+  several: { limits: "50000/365d, 3000/364d window, 40000/363d fixed", capacity: 16 }
+POLICY
+gcc -std=c11 $strict ffi-c/tests/c/share.c -o "$out/share" $link
+timeout 120 "$out/share" "$scratch/share/policy.yaml" >"$scratch/share/c" &
+timeout 120 target/release/worker share "$scratch/share/policy.yaml" >"$scratch/share/rust"
+wait $!
+granted=$(awk '{ sum[$1] += $2 } END { print sum["bucket"], sum["window"], sum["counter"], sum["fixed"], sum["several"] }' \
+  "$scratch/share/c" "$scratch/share/rust")
+echo "c: C was granted $(tr '\n' ' ' <"$scratch/share/c")and both together $granted"
+[ "$granted" = "50000 4000 50000 50000 3000" ]
+
 # What README says, outside of the tree: by pkg-config, and by CMake.
 echo "c: the examples, by pkg-config and by CMake"
+python3 - <<'README'
+import pathlib, re
+shown = re.search("```c\n(.*?)```", pathlib.Path("README.md").read_text(), re.S).group(1)
+example = [line.strip() for line in pathlib.Path("examples/c/hello.c").read_text().splitlines()]
+assert all(line.strip() in example for line in shown.splitlines()), "README shows another hello.c"
+README
 cp -r examples/c "$scratch/examples"
 expected=$'yes\nyes\nno'
 gcc "$scratch/examples/hello.c" -o "$scratch/hello" $(pkg-config --cflags --libs tidegate)

@@ -187,9 +187,25 @@ fn what_is_not_a_table_is_refused_and_left_alone() {
     other[80..88].fill(0xff);
     put(&other);
     refuse("damaged");
+    let mut other = sound.clone();
+    other[16..24].reverse();
+    put(&other);
+    refuse("byte order");
+    // The number that keys are hashed by, and what it makes of a text that all builds know.
+    for at in [40, 48] {
+        let mut other = sound.clone();
+        other[at] ^= 1;
+        put(&other);
+        refuse("damaged");
+    }
     put(&sound);
     std::fs::set_permissions(&table, PermissionsExt::from_mode(0o622)).unwrap();
     refuse("others may write");
+    use rustix::fs::{CWD, FileType, Mode};
+    rustix::fs::mknodat(CWD, &table, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    refuse("not a regular file");
+    drop(std::os::unix::net::UnixListener::bind(&table).unwrap());
+    refuse("default.table");
     std::os::unix::fs::symlink("/dev/null", &table).unwrap();
     refuse("symbolic link");
     std::fs::create_dir(&table).unwrap();

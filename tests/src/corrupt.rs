@@ -1,8 +1,9 @@
-//! Tables with damaged words: whatever they say, nothing crashes, hangs, or is made anew.
+//! Tables with damaged words: whatever they say, nothing crashes, hangs, or is made anew, and no key gets
+//! more than its limit from then on (I1).
 
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tidegate::{Limiter, Options, Rule};
@@ -55,6 +56,22 @@ fn use_all(limiter: &Limiter, random: &mut Random) {
     }
 }
 
+/// I1: no key gets more at once than its limit and what flows in meanwhile.
+fn check_bound(rule: &Rule, limits: &str) {
+    for key in 0..30 {
+        let (key, started) = (format!("key-{key}"), Instant::now());
+        if limits.contains("concurrent") {
+            let permits: Vec<_> = (0..12).map(|_| rule.permit(key.as_str()).unwrap()).collect();
+            let held = permits.iter().filter(|permit| permit.is_held()).count();
+            assert!(held <= 3, "I1: {held} permits of {limits}");
+        } else if limits.starts_with("5/min") {
+            let granted = (0..20).filter(|_| rule.allow(key.as_str()).unwrap()).count();
+            let due = 5 + started.elapsed().as_secs() / 12;
+            assert!(granted as u64 <= due, "I1: {granted} of {limits}, {due} due");
+        }
+    }
+}
+
 /// One operation. Errors are answers too: costs that never fit, keys that hold no permit.
 fn use_one(rule: &Rule, key: &str, which: u64, cost: u64) {
     match which {
@@ -91,7 +108,7 @@ fn damage(word: u64, random: &mut Random) -> u64 {
 /// Damages so many tables, by a seed, and uses each.
 ///
 /// # Panics
-/// If one crashes, hangs or is made anew.
+/// If one crashes, hangs, grants too much or is made anew.
 pub fn run(base: &Path, cases: u64, seed: u64) {
     let mut failures = Vec::new();
     for case in 0..cases {
@@ -122,6 +139,10 @@ pub fn run(base: &Path, cases: u64, seed: u64) {
         let child = fork(|| {
             watchdog(PATIENCE);
             let limiter = opened.map_or_else(open, Ok).expect("a damaged body opens");
+            // Keys that share a row, or need none, are outside of I1.
+            if on_full == "deny" {
+                check_bound(&limiter.rule("default").unwrap(), limits);
+            }
             use_all(&limiter, &mut random);
             0
         });
@@ -135,5 +156,7 @@ pub fn run(base: &Path, cases: u64, seed: u64) {
         std::fs::remove_dir_all(&folder).unwrap();
     }
     assert!(failures.is_empty(), "{} of {cases}: {failures:#?}", failures.len());
-    println!("seed {seed}: {cases} damaged tables, none crashed, hung or was made anew");
+    println!(
+        "seed {seed}: {cases} damaged tables, none crashed, hung, granted too much or was made anew"
+    );
 }

@@ -13,6 +13,7 @@ pub mod hammer;
 pub mod harm;
 pub mod place;
 pub mod random;
+pub mod share;
 pub mod steps;
 pub mod system;
 

@@ -113,3 +113,15 @@ fn fast_limits_whose_stamps_wrap_grant_one_burst_after_any_sleep() {
         }
     }
 }
+
+#[test]
+fn a_file_of_another_time_namespace_is_refused_with_the_remedy() {
+    let place = Place::new(env!("CARGO_TARGET_TMPDIR"));
+    let path = place.path().join("default.table");
+    drop(open(&path, &Host::here()));
+    let here = Host::here();
+    let elsewhere = Host { namespace: here.namespace + 1, ..here };
+    let refusal = TableFile::open_on(&path, &elsewhere).unwrap_err().to_string();
+    assert!(refusal.contains("time namespace") && refusal.contains("share"), "{refusal}");
+    assert!(TableFile::open_on(&path, &here).unwrap().is_some(), "and left as it was");
+}

@@ -44,6 +44,9 @@ static void making(void) {
   options.recreate = 2;
   KEEPS(out, tg_limiter_new("1/s", &options, &out), TG_STATUS_ARGUMENT);
   options.recreate = 0;
+  options.reserved = 1;
+  KEEPS(out, tg_limiter_new("1/s", &options, &out), TG_STATUS_ARGUMENT);
+  options.reserved = 0;
   options.store = "nonsense:";
   KEEPS(out, tg_limiter_new("1/s", &options, &out), TG_STATUS_STORE);
   options.store = "\xff";
@@ -283,6 +286,62 @@ static void texts(void) {
   KEEPS(buffer, tg_ip_key("::1", 128, buffer, 256, NULL), TG_STATUS_NULL);
 }
 
+/* A closed limiter says so, whatever it is asked; what it has handed out can still be freed. */
+static void closed(void) {
+  const char *policy = "{version: 1, rules: {a: {limits: 9/min, budget: {daily: 5}}, b: {limits: 1 concurrent}}}";
+  tg_limiter *limiter;
+  const tg_rule *a, *b;
+  tg_key k = TG_KEY_INIT("alice", 5);
+  tg_bytes keys[1] = {TG_BYTES("a")};
+  tg_decision d;
+  tg_recorded r;
+  tg_budget_state s;
+  tg_key_stats stats;
+  tg_reservation *reservation, *other;
+  tg_permit_handle *permit, *slot;
+  char *text;
+  size_t n;
+  uint8_t mask[1];
+  OK(tg_limiter_from_policy((const uint8_t *)policy, strlen(policy), NULL, &limiter));
+  OK(tg_rule_get(limiter, "a", &a));
+  OK(tg_rule_get(limiter, "b", &b));
+  OK(tg_reserve(a, &k, 1, &d, &reservation));
+  OK(tg_permit(b, &k, &d, &permit));
+  OK(tg_limiter_close(limiter));
+  OK(tg_limiter_close(limiter));
+  FAILS(-tg_allow(a, NULL, 0), TG_STATUS_CLOSED);
+  KEEPS(mask, tg_allow_many(a, keys, 1, mask), TG_STATUS_CLOSED);
+  KEEPS(d, tg_hit(a, &k, 1, &d), TG_STATUS_CLOSED);
+  KEEPS(d, tg_check(a, &k, 1, &d), TG_STATUS_CLOSED);
+  KEEPS(d, tg_peek(a, &k, 1, &d), TG_STATUS_CLOSED);
+  KEEPS(r, tg_record(a, &k, 1, &r), TG_STATUS_CLOSED);
+  FAILS(tg_refund(a, &k, 1), TG_STATUS_CLOSED);
+  KEEPS(other, tg_reserve(a, &k, 1, &d, &other), TG_STATUS_CLOSED);
+  KEEPS(slot, tg_permit(b, &k, &d, &slot), TG_STATUS_CLOSED);
+  KEEPS(s, tg_spend(a, &k, 1, &s), TG_STATUS_CLOSED);
+  KEEPS(s, tg_budget(a, &k, &s), TG_STATUS_CLOSED);
+  FAILS(-tg_is_limited(a, &k), TG_STATUS_CLOSED);
+  KEEPS(stats, tg_stats(a, &k, &stats), TG_STATUS_CLOSED);
+  FAILS(tg_reset(a, &k), TG_STATUS_CLOSED);
+  FAILS(tg_reset_all(a), TG_STATUS_CLOSED);
+  KEEPS(n, tg_prune(a, &n), TG_STATUS_CLOSED);
+  KEEPS(n, tg_len(a, &n), TG_STATUS_CLOSED);
+  FAILS(tg_set_override(a, &k, "{}"), TG_STATUS_CLOSED);
+  FAILS(-tg_clear_override(a, &k), TG_STATUS_CLOSED);
+  KEEPS(text, tg_overrides(a, &text), TG_STATUS_CLOSED);
+  FAILS(tg_set_default(a, "{}"), TG_STATUS_CLOSED);
+  FAILS(tg_add_exempt(a, "{\"role\": \"x\"}"), TG_STATUS_CLOSED);
+  FAILS(-tg_remove_exempt(a, "{\"role\": \"x\"}"), TG_STATUS_CLOSED);
+  FAILS(tg_set_exempts(a, "[]"), TG_STATUS_CLOSED);
+  KEEPS(text, tg_exempts(a, &text), TG_STATUS_CLOSED);
+  KEEPS(text, tg_metrics(limiter, &text), TG_STATUS_CLOSED);
+  KEEPS(text, tg_events(limiter, 0, &text), TG_STATUS_CLOSED);
+  KEEPS(text, tg_audit(limiter, &text), TG_STATUS_CLOSED);
+  tg_reservation_free(reservation);
+  tg_permit_free(permit);
+  tg_limiter_free(limiter);
+}
+
 #ifdef TEST_HOOKS
 tg_status tg_test_panic(void);
 #endif
@@ -302,6 +361,7 @@ int main(void) {
   nulls();
   changes();
   texts();
+  closed();
   /* Nothing of all that was counted. */
   OK(tg_peek(rule, &k, 0, &d));
   CHECK(d.remaining == 2);

@@ -2,7 +2,7 @@
 
 #[cfg(target_os = "linux")]
 fn main() {
-    use tidegate_tests::{cold, corrupt, endure, forks, hammer, harm, steps};
+    use tidegate_tests::{cold, corrupt, endure, forks, hammer, harm, share, steps};
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments[..] {
@@ -24,6 +24,7 @@ fn main() {
         ["corrupt", folder, cases, seed] => {
             corrupt::run(folder.as_ref(), number(cases), number(seed));
         }
+        ["share", policy] => share::run(policy.as_ref()),
         _ => panic!("no such job: {arguments:?}"),
     }
 }
