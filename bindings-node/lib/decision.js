@@ -1,0 +1,59 @@
+'use strict';
+// The answer to a hit, read from the board (see src/decision.rs for what lies where).
+
+const { native } = require('./native.js');
+
+const { board, texts } = native;
+const HEAD = 11;
+const EACH = 5;
+
+const text = (number) => (number < 0 ? null : texts[number]);
+const orNull = (number) => (number < 0 ? null : number);
+
+/** How each limit was left, and when: for headers. */
+function facts() {
+  if (board[10] === 1) {
+    return [board[8], board[9], board[11], board[12], board[13], board[14], board[15]];
+  }
+  const all = [board[8], board[9]];
+  for (let i = HEAD, end = HEAD + EACH * board[10]; i < end; i++) all.push(board[i]);
+  return all;
+}
+
+class Decision {
+  #of;
+  #facts;
+
+  /** Reads the decision that was just written. */
+  constructor(rule) {
+    const flags = board[0];
+    this.allowed = (flags & 1) !== 0;
+    this.rule = rule.name;
+    this.reason = text(board[1]);
+    this.limit = orNull(board[4]);
+    this.remaining = orNull(board[5]);
+    this.retryAfterMs = orNull(board[6]);
+    this.resetAfterMs = board[7];
+    this.warning = (flags & 2) !== 0;
+    this.alert = (flags & 4) !== 0;
+    this.notify = (flags & 8) !== 0;
+    this.wouldDeny = text(board[2]);
+    this.attach = board[3] < 0 ? null : JSON.parse(texts[board[3]]);
+    this.#of = rule.handle;
+    this.#facts = facts();
+  }
+
+  headers(style = 'both') {
+    const [high, low, ...left] = this.#facts;
+    const number = (value) => value ?? -1;
+    const reason = this.reason === null ? -1 : texts.indexOf(this.reason);
+    const head = [this.allowed ? 1 : 0, reason, -1, -1, number(this.limit), number(this.remaining)];
+    board.set([...head, number(this.retryAfterMs), this.resetAfterMs, high, low, left.length / EACH, ...left]);
+    const fields = native.headers(this.#of, style);
+    const headers = {};
+    for (let i = 0; i < fields.length; i += 2) headers[fields[i]] = fields[i + 1];
+    return headers;
+  }
+}
+
+module.exports = { Decision };
