@@ -119,7 +119,27 @@ fn target(scope: Scope<'_>, key: Value, matches: Value) -> Result<Target> {
     }
 }
 
+/// The least that a call with a key can cost: it is copied to the stack, and that is all.
+#[cfg(feature = "bench")]
+pub(crate) unsafe extern "C" fn noop(
+    env: napi_sys::napi_env,
+    info: napi_sys::napi_callback_info,
+) -> Value {
+    // SAFETY: this is the call.
+    let scope = unsafe { Scope::new(env) };
+    // SAFETY: as before.
+    let Some(([key], _)) = (unsafe { scope.arguments::<1>(info) }) else {
+        return std::ptr::null_mut();
+    };
+    let mut buffer: crate::js::Short = [const { std::mem::MaybeUninit::uninit() }; _];
+    std::hint::black_box(scope.short_text(key, &mut buffer));
+    std::ptr::null_mut()
+}
+
 pub(crate) fn functions(add: Add<'_>, scope: Scope<'_>, surface: &Rc<Surface>) -> Result<()> {
+    // SAFETY: it looks at no data.
+    #[cfg(feature = "bench")]
+    add(c"noop", unsafe { scope.function(noop, Box::new(())) }?)?;
     macro_rules! functions {
         ($($name:literal: $body:expr;)*) => { $(add($name, bind(scope, surface, (), $body)?)?;)* };
     }
