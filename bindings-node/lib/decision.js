@@ -10,12 +10,12 @@ const EACH = 5;
 const text = (number) => (number < 0 ? null : texts[number]);
 const orNull = (number) => (number < 0 ? null : number);
 
-/** How each limit was left, and when: for headers. */
+/** What headers are made of: the reason, when it was made, and how each limit was left. */
 function facts() {
   if (board[10] === 1) {
-    return [board[8], board[9], board[11], board[12], board[13], board[14], board[15]];
+    return [board[1], board[8], board[9], board[11], board[12], board[13], board[14], board[15]];
   }
-  const all = [board[8], board[9]];
+  const all = [board[1], board[8], board[9]];
   for (let i = HEAD, end = HEAD + EACH * board[10]; i < end; i++) all.push(board[i]);
   return all;
 }
@@ -44,9 +44,8 @@ class Decision {
   }
 
   headers(style = 'both') {
-    const [high, low, ...left] = this.#facts;
+    const [reason, high, low, ...left] = this.#facts;
     const number = (value) => value ?? -1;
-    const reason = this.reason === null ? -1 : texts.indexOf(this.reason);
     const head = [this.allowed ? 1 : 0, reason, -1, -1, number(this.limit), number(this.remaining)];
     board.set([...head, number(this.retryAfterMs), this.resetAfterMs, high, low, left.length / EACH, ...left]);
     const fields = native.headers(this.#of, style);

@@ -8,6 +8,7 @@
 //! Texts are told by their number, times in milliseconds, and -1 is none. `lib/decision.js` reads the same.
 
 use std::cell::RefCell;
+use std::rc::Rc;
 use std::time::Duration;
 
 use policy::{Budget, Decision, Facts, LimitLeft, Recorded, Rule, Style};
@@ -84,29 +85,28 @@ impl RuleAt {
         for (index, left) in decision.limits().enumerate() {
             let name = self.name(scope, surface, index, left.name)?;
             let more = left.more_after.map_or(NONE, ms);
-            let at = HEAD + EACH * index;
-            surface.board()[at..at + EACH].copy_from_slice(&[
-                name,
-                left.size as f64,
-                left.window_seconds as f64,
-                left.remaining as f64,
-                more,
-            ]);
+            surface.write(
+                HEAD + EACH * index,
+                &[name, left.size as f64, left.window_seconds as f64, left.remaining as f64, more],
+            );
             count += 1;
         }
-        surface.board()[..HEAD].copy_from_slice(&[
-            f64::from(flags),
-            reason,
-            would,
-            attach,
-            or_none(decision.limit),
-            or_none(decision.remaining),
-            decision.retry_after.map_or(NONE, ms),
-            ms(decision.reset_after),
-            (decision.at() >> 32) as f64,
-            (decision.at() & 0xffff_ffff) as f64,
-            f64::from(count),
-        ]);
+        surface.write(
+            0,
+            &[
+                f64::from(flags),
+                reason,
+                would,
+                attach,
+                or_none(decision.limit),
+                or_none(decision.remaining),
+                decision.retry_after.map_or(NONE, ms),
+                ms(decision.reset_after),
+                (decision.at() >> 32) as f64,
+                (decision.at() & 0xffff_ffff) as f64,
+                f64::from(count),
+            ],
+        );
         Ok(())
     }
 
@@ -121,11 +121,11 @@ impl RuleAt {
                 return Err(Failure::range(message));
             }
         };
-        let board = *surface.board();
+        let board = surface.read();
         let count = board[10] as usize;
         let at = |index: usize| &board[HEAD + EACH * index..][..EACH];
-        let names: Vec<String> =
-            (0..count).map(|index| surface.text_of(at(index)[0]).unwrap_or_default()).collect();
+        let name = |index| surface.text_of(at(index)[0]).unwrap_or_default();
+        let names: Vec<Rc<str>> = (0..count).map(name).collect();
         let left = |index: usize| LimitLeft {
             name: &names[index],
             size: at(index)[1] as u64,
@@ -158,20 +158,26 @@ fn time(ms: f64) -> Option<Duration> {
 }
 
 pub(crate) fn write_recorded(surface: &Surface, recorded: &Recorded) {
-    surface.board()[..4].copy_from_slice(&[
-        recorded.used as f64,
-        recorded.limit as f64,
-        recorded.remaining as f64,
-        ms(recorded.reset_after),
-    ]);
+    surface.write(
+        0,
+        &[
+            recorded.used as f64,
+            recorded.limit as f64,
+            recorded.remaining as f64,
+            ms(recorded.reset_after),
+        ],
+    );
 }
 
 pub(crate) fn write_budget(surface: &Surface, budget: &Budget) {
-    surface.board()[..5].copy_from_slice(&[
-        budget.spent as f64,
-        budget.remaining as f64,
-        f64::from(budget.over),
-        f64::from(budget.over_per_hit),
-        ms(budget.reset_after),
-    ]);
+    surface.write(
+        0,
+        &[
+            budget.spent as f64,
+            budget.remaining as f64,
+            f64::from(budget.over),
+            f64::from(budget.over_per_hit),
+            ms(budget.reset_after),
+        ],
+    );
 }

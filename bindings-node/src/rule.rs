@@ -301,7 +301,7 @@ pub(crate) fn functions(add: Add<'_>, scope: Scope<'_>, surface: &Rc<Surface>) -
         c"next": |call: Cold<'_>, [handle]: [Value; 1]| {
             let next = line(&call, handle)?.borrow_mut().next();
             let Some((number, result)) = next else { return call.scope.number(0.0).map(Some) };
-            call.surface.board()[crate::surface::BOARD - 1] = f64::from(number);
+            call.surface.write(crate::surface::BOARD - 1, &[f64::from(number)]);
             rule(&call, handle)?.write(call.scope, call.surface, &result?)?;
             call.scope.number(f64::from(number)).map(Some)
         };

@@ -1,6 +1,6 @@
 //! What one environment (the main thread, or a worker) shares between its calls, and how calls come in.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::ffi::CStr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -23,7 +23,14 @@ pub(crate) struct Surface {
     numbers: *mut f64,
     /// Texts that are told by their number; JavaScript has the same list.
     texts: Kept,
-    known: RefCell<HashMap<Box<str>, u32>>,
+    known: RefCell<Known>,
+}
+
+/// The same, by number and by text. It grows with the names and attachments of policies, and no further.
+#[derive(Default)]
+struct Known {
+    texts: Vec<Rc<str>>,
+    numbers: HashMap<Rc<str>, u32>,
 }
 
 impl Surface {
@@ -31,28 +38,40 @@ impl Surface {
         scope.kept(&self.error)
     }
 
-    /// Where to write for JavaScript.
-    pub(crate) fn board(&self) -> &mut [f64; BOARD] {
+    fn board(&self) -> &[Cell<f64>; BOARD] {
         // SAFETY: the array is kept, has so many numbers, and is the package's own. Only the environment's
-        // thread looks, and no caller keeps it while JavaScript or another call runs.
-        unsafe { &mut *self.numbers.cast() }
+        // thread looks at it.
+        unsafe { &*self.numbers.cast() }
+    }
+
+    /// Writes numbers for JavaScript to read, from place `at` on.
+    #[inline]
+    pub(crate) fn write(&self, at: usize, numbers: &[f64]) {
+        let places = self.board().iter().skip(at);
+        places.zip(numbers).for_each(|(place, number)| place.set(*number));
+    }
+
+    /// What JavaScript has written.
+    pub(crate) fn read(&self) -> [f64; BOARD] {
+        self.board().each_ref().map(Cell::get)
     }
 
     /// The number of a text.
     pub(crate) fn text(&self, scope: Scope<'_>, text: &str) -> Result<u32> {
-        if let Some(number) = self.known.borrow().get(text) {
+        if let Some(number) = self.known.borrow().numbers.get(text) {
             return Ok(*number);
         }
-        let number = self.known.borrow().len() as u32;
+        let number = self.known.borrow().texts.len() as u32;
         scope.set_element(scope.kept(&self.texts)?, number, scope.text(text)?)?;
-        self.known.borrow_mut().insert(text.into(), number);
+        let (text, mut known): (Rc<str>, _) = (text.into(), self.known.borrow_mut());
+        known.texts.push(text.clone());
+        known.numbers.insert(text, number);
         Ok(number)
     }
 
-    /// The text of a number.
-    pub(crate) fn text_of(&self, number: f64) -> Option<String> {
-        let known = self.known.borrow();
-        known.iter().find(|(_, n)| f64::from(**n) == number).map(|(text, _)| text.to_string())
+    /// The text of a number; none for one that is none.
+    pub(crate) fn text_of(&self, number: f64) -> Option<Rc<str>> {
+        self.known.borrow().texts.get(number as usize).filter(|_| number >= 0.0).cloned()
     }
 }
 
