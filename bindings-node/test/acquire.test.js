@@ -5,14 +5,17 @@
 const assert = require('node:assert/strict');
 const { spawnSync } = require('node:child_process');
 const path = require('node:path');
-const { test } = require('node:test');
+const { after, test } = require('node:test');
 const { Decision, Limiter, ManualClock } = require('tidegate');
 
 const ENTRY = JSON.stringify(path.join(__dirname, '..'));
 
 function made(limits, options = {}) {
   const clock = new ManualClock();
-  return { clock, limiter: new Limiter(limits, { clock, ...options }) };
+  // A test that fails must not leave others waiting.
+  after(() => limiter.close());
+  const limiter = new Limiter(limits, { clock, ...options });
+  return { clock, limiter };
 }
 /** Lets everything that can happen by now happen. */
 const settle = () => new Promise((resolve) => setTimeout(resolve, 5));
@@ -69,22 +72,21 @@ test('a large cost is not starved by small ones that come later', async () => {
   assert.deepEqual(order, ['large', 'small 1', 'small 2', 'small 3']);
 });
 
-test('a thousand who wait are served in turn by one timer, and the exact number of them', async () => {
+test('hundreds who wait are served in turn by one timer, one for each token', async () => {
   const { limiter, clock } = made('100/s burst 1');
   const timers = () => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length;
   const before = timers();
   const served = [];
-  const all = Array.from({ length: 1001 }, (_, i) => limiter.acquire('alice').then(() => served.push(i)));
-  await settle();
-  assert.equal(served.length, 1);
+  const all = Array.from({ length: 301 }, (_, i) => limiter.acquire('alice').then(() => served.push(i)));
+  await Promise.resolve();
   assert.equal(timers() - before, 1);
-  for (let i = 1; i <= 500; i++) clock.set(i * 10), await new Promise((resolve) => setTimeout(resolve, 2));
-  await settle();
-  assert.equal(served.length, 501);
-  limiter.setOverride('alice', { '100/s': { max: 1_000_000_000, burst: 1_000_000 } });
-  for (let i = 0; served.length < 1001 && i < 1000; i++) clock.advance(1000), await settle();
+  for (let i = 1; i <= 300; i++) {
+    clock.set(i * 10);
+    for (let tries = 0; served.length <= i && tries < 10_000; tries++) await new Promise(setImmediate);
+    assert.equal(served.length, i + 1);
+  }
   await Promise.all(all);
-  assert.deepEqual(served, Array.from({ length: 1001 }, (_, i) => i));
+  assert.deepEqual(served, Array.from({ length: 301 }, (_, i) => i));
   assert.equal(timers(), before);
 });
 
