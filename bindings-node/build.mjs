@@ -24,3 +24,5 @@ const name = join(folder, `tidegate.${platforms()[0]}.node`);
 // Renamed into place: who has the old one loaded keeps it whole.
 copyFileSync(built.filenames[0], `${name}.new`);
 renameSync(`${name}.new`, name);
+// A package has its licence with it; npm packs no links.
+for (const file of ['LICENSE', 'LICENSE-APACHE']) copyFileSync(join(folder, '..', file), join(folder, file));
