@@ -1,3 +1,5 @@
+/// <reference lib="esnext.disposable" />
+
 /**
  * Rate limits for chat bots, agent hubs and gateways.
  *
