@@ -2,11 +2,13 @@
 
 mod floor;
 mod others;
+mod table;
 
 use std::time::Duration;
 
 pub use floor::{BatchFloor, DenyFloor, Floor};
 pub use others::{Governor, LeakyBucket, MutexMap, Ratelimit, Throttlecrab, governor_with};
+pub use table::{Row, Work, measure, print};
 use tidegate_core::{Clock, Engine, Limit, Limits, Options};
 
 /// The middle of some times.

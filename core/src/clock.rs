@@ -1,6 +1,6 @@
 //! Where time comes from. Nothing below the engine reads a clock on its own.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, SystemTime};
 
 use crate::sync::{Ordering, PlainU64};
@@ -8,8 +8,7 @@ use crate::sync::{Ordering, PlainU64};
 /// The clock of an engine: the host's monotonic time, or one that a test moves by hand.
 #[derive(Clone, Debug, Default)]
 pub enum Clock {
-    /// Monotonic time in nanoseconds: on Linux since the host was booted, elsewhere since the process
-    /// first asked.
+    /// Monotonic time in nanoseconds since the process first asked; time asleep counts too on Linux.
     #[default]
     System,
     /// Time that only moves when told to.
@@ -170,19 +169,34 @@ impl<'c> Time<'c> {
 /// The clock starts here and not at 0, so that a stamp of 0 is always in the past.
 const ORIGIN: u64 = 1_000_000_000;
 
-/// Time since the host was booted, the same for all its processes.
+/// Time since the process first asked: small numbers, so that the stamps of fast limits, which wrap
+/// soonest, have their whole range before them.
 #[cfg(target_os = "linux")]
 pub(crate) fn kernel_now() -> u64 {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
-    ORIGIN + now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+    ORIGIN + since_boot().saturating_sub(*START)
 }
 
-/// Time since the process first asked.
 #[cfg(not(target_os = "linux"))]
 fn kernel_now() -> u64 {
-    static START: std::sync::LazyLock<std::time::Instant> =
-        std::sync::LazyLock::new(std::time::Instant::now);
+    static START: LazyLock<std::time::Instant> = LazyLock::new(std::time::Instant::now);
     ORIGIN + START.elapsed().as_nanos() as u64
+}
+
+/// When this process first asked.
+#[cfg(target_os = "linux")]
+static START: LazyLock<u64> = LazyLock::new(since_boot);
+
+/// Time since the host was booted, the same for all its processes.
+#[cfg(target_os = "linux")]
+fn since_boot() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+/// What the host's time is ahead of this process's.
+#[cfg(all(target_os = "linux", not(all(test, loom))))]
+pub(crate) fn host_lead() -> u64 {
+    *START
 }
 
 #[cfg(all(target_arch = "x86_64", target_os = "linux", not(loom)))]

@@ -28,7 +28,7 @@ use std::sync::Arc;
 
 use rustix::fs::{AtFlags, CWD, FallocateFlags, Mode, OFlags};
 
-use crate::clock::{Clock, kernel_now, system_now};
+use crate::clock::{Clock, host_lead, kernel_now, system_now};
 use crate::engine::{Engine, Options, OutOfMemory};
 use crate::hash::{Hasher, random_seed};
 use crate::ledger::Ledger;
@@ -137,6 +137,8 @@ impl SharedWord {
 #[derive(Clone, Debug)]
 pub struct SharedClock {
     mapping: Arc<Mapping>,
+    /// What the host's time is ahead of this process's.
+    lead: u64,
 }
 
 impl SharedClock {
@@ -145,7 +147,7 @@ impl SharedClock {
         let words = self.mapping.words();
         // ORDERING: Relaxed; both words stand for themselves.
         let offset = ClockWord(words[at::CLOCK].load(Ordering::Relaxed)).offset_nanos();
-        let now = system_now() + offset;
+        let now = system_now() + self.lead + offset;
         // ORDERING: Relaxed, as above.
         if words[at::SEEN].load(Ordering::Relaxed) >> Seen::CHECK_BITS < now >> Seen::SHIFT {
             self.note(now);
@@ -157,7 +159,7 @@ impl SharedClock {
     pub(crate) fn now_after_all(&self) -> u64 {
         // ORDERING: Relaxed, as above.
         let word = ClockWord(self.mapping.words()[at::CLOCK].load(Ordering::Relaxed));
-        kernel_now().max(system_now()) + word.offset_nanos()
+        kernel_now().max(system_now()) + self.lead + word.offset_nanos()
     }
 
     #[cold]
@@ -237,7 +239,7 @@ impl Host {
         let namespace = std::fs::metadata("/proc/self/ns/time").map_or(0, |meta| meta.ino());
         let wall = Clock::System.wall().as_nanos() as u64;
         let boot = rapidhash::v3::rapidhash_v3(&boot);
-        Host { boot, namespace, wall, now: system_now() }
+        Host { boot, namespace, wall, now: system_now() + host_lead() }
     }
 }
 
@@ -325,7 +327,7 @@ impl TableFile {
 
     /// Time as all users of the file have it. (A file made under a manual clock has none of its own.)
     pub fn clock(&self) -> Clock {
-        Clock::Shared(SharedClock { mapping: self.mapping.clone() })
+        Clock::Shared(SharedClock { mapping: self.mapping.clone(), lead: host_lead() })
     }
 
     /// Counts run-time changes, for all users of the file.

@@ -91,7 +91,9 @@ type Out<'a> = &'a mut MaybeUninit<tg_decision>;
 
 #[inline]
 pub(crate) fn ms(duration: Duration) -> i64 {
-    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
+    let whole = duration.as_secs().saturating_mul(1_000);
+    let millis = whole.saturating_add(u64::from(duration.subsec_millis()));
+    i64::try_from(millis).unwrap_or(i64::MAX)
 }
 
 #[inline]

@@ -16,26 +16,30 @@ struct Name {
 
 impl Names {
     /// The same text, to stay. (Names are printable and JSON escapes NUL: none has one.)
+    #[inline]
     pub(crate) fn keep(&self, text: &str) -> *const c_char {
-        if text.contains('\0') {
-            return c"".as_ptr();
-        }
         let mut place = &self.first;
-        loop {
-            // Who loses a race for a place finds the other's name there, and goes on.
-            let name = place.get_or_init(|| Box::new(Name::new(text)));
+        while let Some(name) = place.get() {
             if name.text.as_bytes() == text.as_bytes() {
                 return name.text.as_ptr();
             }
             place = &name.next;
         }
+        Names::add(place, text)
     }
-}
 
-impl Name {
     #[cold]
-    fn new(text: &str) -> Name {
-        Name { text: CString::new(text).unwrap_or_default(), next: OnceLock::new() }
+    fn add(mut place: &OnceLock<Box<Name>>, text: &str) -> *const c_char {
+        let Ok(text) = CString::new(text) else { return c"".as_ptr() };
+        loop {
+            // Who loses a race for a place finds the other's name there, and goes on.
+            let name =
+                place.get_or_init(|| Box::new(Name { text: text.clone(), next: OnceLock::new() }));
+            if name.text == text {
+                return name.text.as_ptr();
+            }
+            place = &name.next;
+        }
     }
 }
 

@@ -1,14 +1,17 @@
 //! The answer to a hit.
 
 use std::fmt;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
+use arc_swap::Guard;
 use serde_json::Value;
 use tidegate_core::{Clock, NEVER, View};
 
 use crate::config::HeaderNames;
 use crate::plan::MOST_LIMITS;
+use crate::snapshot::Snapshot;
 use crate::variant::Variant;
 
 /// What decisions of a rule have in common.
@@ -36,7 +39,8 @@ impl Face {
 /// Why a hit was denied, or not counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reason {
-    Limit(usize),
+    /// The limit at this place in the rule.
+    Limit(u8),
     Cooldown,
     Backoff,
     Budget,
@@ -47,9 +51,13 @@ pub(crate) enum Reason {
 }
 
 impl Reason {
+    pub(crate) fn limit(index: usize) -> Reason {
+        Reason::Limit(index as u8)
+    }
+
     pub(crate) fn name(self, face: &Face) -> &str {
         match self {
-            Reason::Limit(index) => face.limits.get(index).map_or("", String::as_str),
+            Reason::Limit(index) => face.limits.get(usize::from(index)).map_or("", String::as_str),
             Reason::Cooldown => "cooldown",
             Reason::Backoff => "backoff",
             Reason::Budget => "budget",
@@ -117,10 +125,44 @@ pub struct Decision {
     pub notify: bool,
     pub(crate) reason: Option<Reason>,
     pub(crate) would: Option<Reason>,
-    pub(crate) variant: Arc<Variant>,
+    pub(crate) variant: Ground,
     pub(crate) left: [Left; MOST_LIMITS],
     /// When it was made, by the limiter's clock.
     pub(crate) at: u64,
+}
+
+/// The numbers that a decision was made by, and the names it is told with.
+pub(crate) enum Ground {
+    /// The rule's own, as it stood: lent, since counting another owner would have all threads write
+    /// to one place at each hit.
+    Rule(Guard<Arc<Snapshot>>),
+    Own(Arc<Variant>),
+}
+
+impl Deref for Ground {
+    type Target = Variant;
+    fn deref(&self) -> &Variant {
+        match self {
+            Ground::Rule(snapshot) => snapshot.base(),
+            Ground::Own(variant) => variant,
+        }
+    }
+}
+
+impl Ground {
+    /// One to keep for long.
+    pub(crate) fn owned(&self) -> Arc<Variant> {
+        match self {
+            Ground::Rule(snapshot) => snapshot.base().clone(),
+            Ground::Own(variant) => variant.clone(),
+        }
+    }
+}
+
+impl Clone for Ground {
+    fn clone(&self) -> Ground {
+        Ground::Own(self.owned())
+    }
 }
 
 /// A duration of whole milliseconds, rounded up; none for one that never ends.
@@ -185,7 +227,7 @@ impl Decision {
             let limits = 0..self.face().limits.len();
             let least = limits.min_by_key(|&index| self.left[index].remaining).unwrap_or(0);
             self.allowed = false;
-            self.reason = Some(Reason::Limit(least));
+            self.reason = Some(Reason::limit(least));
             self.retry_after = Some(Duration::from_millis(1));
         }
         self

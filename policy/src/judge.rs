@@ -7,7 +7,7 @@ use tidegate_core::{Answer, NEVER, Part, Permit, Spent, Time, View, hit_together
 use crate::budget::Day;
 use crate::call::Call;
 use crate::config::Mode;
-use crate::decision::{Decision, Left, Reason, whole_millis};
+use crate::decision::{Decision, Ground, Left, Reason, whole_millis};
 use crate::error::Error;
 use crate::penalty::{Denial, Standing};
 use crate::plan::{MOST_GROUPS, MOST_LIMITS};
@@ -174,45 +174,62 @@ fn plain(variant: &Arc<Variant>, reason: Option<Reason>, now: u64) -> Decision {
         notify: false,
         reason,
         would: None,
-        variant: variant.clone(),
+        variant: Ground::Own(variant.clone()),
         left: [Left::default(); MOST_LIMITS],
         at: now,
     }
 }
 
+/// What the only bucket of a plain rule said to a hit.
+pub(crate) struct Plain {
+    /// Why it is denied.
+    pub(crate) denied: Option<Reason>,
+    pub(crate) warning: bool,
+    view: View,
+    now: u64,
+}
+
 /// A hit of a plain rule with one bucket: what the order of judgement comes to then. `None` if the
 /// general way has to be gone.
 #[inline]
-pub(crate) fn hit_plainly(snapshot: &Snapshot, key: &[u8], cost: u64) -> Option<Decision> {
-    let (engine, variant) = (&snapshot.tables.engines[0], snapshot.base());
+pub(crate) fn hit_plainly(snapshot: &Snapshot, key: &[u8], cost: u64) -> Option<Plain> {
+    let engine = &snapshot.tables.engines[0];
     let part = engine.part(engine.hash(key));
     part.prefetch();
     let mut time = Time::read(snapshot.tables.clock());
     let (answer, view, _) = part.hit_lone(cost, &mut time)?;
-    let mut decision = plain(variant, None, time.now());
-    decision.left[0] = Left::new(&view);
-    decision.limit = Some(view.limit);
-    decision.remaining = Some(view.remaining);
-    decision.reset_after = whole_millis(view.reset)?;
-    match answer {
-        Answer::Allowed | Answer::Uncounted => {
-            decision.warning = variant.warns(view.remaining, view.limit);
-        }
-        Answer::Denied => {
-            decision.allowed = false;
-            decision.reason = Some(Reason::Limit(0));
-            decision.retry_after = whole_millis(view.wait);
-            decision.notify = variant.notifies_always();
-        }
-        Answer::Cost | Answer::Full => {
-            decision.allowed = false;
-            decision.reason = Some(Reason::Full);
-            (decision.limit, decision.remaining) = (None, Some(0));
-            decision.retry_after = None;
-            decision.notify = variant.notifies_always();
+    let denied = match answer {
+        Answer::Allowed | Answer::Uncounted => None,
+        Answer::Denied => Some(Reason::Limit(0)),
+        Answer::Cost | Answer::Full => Some(Reason::Full),
+    };
+    let warning = denied.is_none() && snapshot.base().warns(view.remaining, view.limit);
+    Some(Plain { denied, warning, view, now: time.now() })
+}
+
+impl Plain {
+    /// In one piece, so that it is written once: where the caller wants it.
+    #[inline]
+    pub(crate) fn decision(&self, variant: Ground) -> Decision {
+        let (view, full) = (&self.view, self.denied == Some(Reason::Full));
+        let mut left = [Left::default(); MOST_LIMITS];
+        left[0] = Left::new(view);
+        Decision {
+            allowed: self.denied.is_none(),
+            limit: (!full).then_some(view.limit),
+            remaining: Some(if full { 0 } else { view.remaining }),
+            retry_after: whole_millis(if full { NEVER } else { view.wait }),
+            reset_after: whole_millis(view.reset).unwrap_or_default(),
+            warning: self.warning,
+            alert: false,
+            notify: self.denied.is_some() && variant.notifies_always(),
+            reason: self.denied,
+            would: None,
+            variant,
+            left,
+            at: self.now,
         }
     }
-    Some(decision)
 }
 
 /// Why a call is refused before its limits are asked, and for how long at least.
@@ -244,9 +261,9 @@ impl Case<'_> {
             let joint = look(self.cost);
             return (self.refuse(&joint, &barred, &standing), none);
         }
-        let joint = self.ask_limits(hashes, time);
+        let mut joint = self.ask_limits(hashes, time);
         let decision = match joint.answer {
-            Answer::Allowed | Answer::Uncounted => self.allow(&joint, &standing),
+            Answer::Allowed | Answer::Uncounted => self.allow(&mut joint, &standing),
             Answer::Denied => self.deny(&joint, &standing),
             Answer::Cost => self.too_costly(&joint),
             Answer::Full => {
@@ -324,19 +341,18 @@ impl Case<'_> {
         decision
     }
 
-    fn allow(&self, joint: &Joint, standing: &Standing) -> Decision {
-        let mut seen = Joint { permits: joint.permits, ..*joint };
+    fn allow(&self, joint: &mut Joint, standing: &Standing) -> Decision {
         if self.op.only_looks() {
-            self.foresee(&mut seen);
+            self.foresee(joint);
         }
-        let least = self.least(&seen);
-        let mut decision = self.filled(&seen);
+        let least = self.least(joint);
+        let mut decision = self.filled(joint);
         let size = |index: usize| self.variant().numbers[index].size;
         decision.limit = Some(size(least));
-        decision.remaining = Some(seen.views[least].remaining);
+        decision.remaining = Some(joint.views[least].remaining);
         decision.warning = self.cost > 0
             && self
-                .views(&seen)
+                .views(joint)
                 .iter()
                 .enumerate()
                 .any(|(index, view)| self.variant().warns(view.remaining, size(index)));
@@ -405,7 +421,7 @@ impl Case<'_> {
         }
         let mut decision = self.filled(joint);
         decision.allowed = false;
-        decision.reason = Some(Reason::Limit(denial.limit));
+        decision.reason = Some(Reason::limit(denial.limit));
         decision.limit = Some(self.variant().numbers[denial.limit].size);
         decision.remaining = Some(views[denial.limit].remaining);
         decision.retry_after = whole_millis(verdict.wait);

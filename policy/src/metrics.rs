@@ -254,6 +254,7 @@ impl Meter {
         }
     }
 
+    #[cold]
     fn note_name(
         &self,
         snapshot: &Snapshot,
@@ -278,7 +279,7 @@ impl Meter {
         }
     }
 
-    /// Counts a hit, and keeps its name if it is one of the sample.
+    /// Counts a hit, and keeps its name if it is one of the sample or raised an alert.
     pub(crate) fn count(
         &self,
         snapshot: &Snapshot,
@@ -286,29 +287,45 @@ impl Meter {
         decision: &Decision,
         cost: u64,
     ) {
-        let denied = decision.would.or(decision.reason.filter(|_| !decision.allowed));
-        let reason = denied.or(decision.reason);
-        self.counters.add(reason.map_or(Count::Allowed as usize, index_of));
-        let more = [
-            (decision.warning, Count::Warned),
-            (decision.alert, Count::Alerts),
-            (decision.would.is_some(), Count::Shadowed),
-        ];
-        more.iter()
-            .filter(|(happened, _)| *happened)
-            .for_each(|(_, c)| self.counters.add(*c as usize));
-        if decision.alert
-            && let Some(reason) = denied
-        {
-            let (mut names, name) = (lock(&self.names), Name::of(call));
-            names.offenders.add(&name, 1);
-            names.push(snapshot, name, reason, true);
+        if let Some(reason @ (Reason::Exempt | Reason::Off)) = decision.reason {
+            return self.counters.add(index_of(reason));
+        }
+        if decision.would.is_some() {
+            self.counters.add(Count::Shadowed as usize);
+        }
+        match decision.would.or(decision.reason) {
+            Some(reason) if decision.alert => self.count_alert(snapshot, call, reason),
+            denied => self.count_plainly(snapshot, call, denied, decision.warning, cost),
+        }
+    }
+
+    /// Counts a hit that led to nothing beyond itself.
+    #[inline]
+    pub(crate) fn count_plainly(
+        &self,
+        snapshot: &Snapshot,
+        call: &Call<'_>,
+        denied: Option<Reason>,
+        warning: bool,
+        cost: u64,
+    ) {
+        self.counters.add(denied.map_or(Count::Allowed as usize, index_of));
+        if warning {
+            self.counters.add(Count::Warned as usize);
         }
         let weight = self.weight();
-        let uncounted = matches!(decision.reason, Some(Reason::Exempt | Reason::Off));
-        if weight > 0 && !uncounted && !decision.alert {
+        if weight > 0 {
             self.note_name(snapshot, call, denied, weight, cost);
         }
+    }
+
+    #[cold]
+    fn count_alert(&self, snapshot: &Snapshot, call: &Call<'_>, reason: Reason) {
+        self.counters.add(index_of(reason));
+        self.counters.add(Count::Alerts as usize);
+        let (mut names, name) = (lock(&self.names), Name::of(call));
+        names.offenders.add(&name, 1);
+        names.push(snapshot, name, reason, true);
     }
 
     pub(crate) fn count_default(&self) {
@@ -357,7 +374,7 @@ impl Happened {
 
 fn index_of(reason: Reason) -> usize {
     let count = match reason {
-        Reason::Limit(index) => return NAMED_COUNTS + index,
+        Reason::Limit(index) => return NAMED_COUNTS + usize::from(index),
         Reason::Cooldown => Count::Cooldown,
         Reason::Backoff => Count::Backoff,
         Reason::Budget => Count::Budget,

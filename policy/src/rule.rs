@@ -9,10 +9,10 @@ use tidegate_core::{Spent, Time, View};
 use crate::budget::{Budget, Day};
 use crate::call::Call;
 use crate::config::{BudgetConfig, Match};
-use crate::decision::{Decision, whole_millis};
+use crate::decision::{Decision, Ground, whole_millis};
 use crate::error::{Code, Error, Problem};
 use crate::held::{Held, Permit, Reservation};
-use crate::judge::{Judged, Op, hit_plainly, judge, part_of};
+use crate::judge::{Judged, Op, Plain, hit_plainly, judge, part_of};
 use crate::limit::LimitPatches;
 use crate::limiter::Shared;
 use crate::matching::Matcher;
@@ -262,19 +262,23 @@ impl Rule {
     /// # Errors
     /// As [`Rule::allow`]; and for a `max` of the call that the rule has no room for.
     pub fn hit<'a>(&self, call: impl Into<Call<'a>>, cost: u64) -> Result<Decision, Error> {
-        let snapshot = self.snapshot()?;
-        self.no_permits(&snapshot, "hit")?;
-        self.hit_in(&snapshot, &call.into(), cost)
+        let (snapshot, call) = (self.snapshot()?, call.into());
+        match self.hit_plainly(&snapshot, &call, cost) {
+            Some(plain) => Ok(plain.decision(Ground::Rule(snapshot))),
+            None => self.hit_any(&snapshot, &call, cost),
+        }
     }
 
-    #[inline]
-    fn hit_in(&self, snapshot: &Snapshot, call: &Call<'_>, cost: u64) -> Result<Decision, Error> {
-        if let Some(key) = snapshot.plain_key(call).filter(|_| !snapshot.several)
-            && let Some(decision) = hit_plainly(snapshot, key, cost)
-        {
-            self.state.meter.count(snapshot, call, &decision, cost);
-            return Ok(decision);
-        }
+    #[inline(always)]
+    fn hit_plainly(&self, snapshot: &Snapshot, call: &Call<'_>, cost: u64) -> Option<Plain> {
+        let key = snapshot.plain_key(call).filter(|_| !snapshot.several)?;
+        let plain = hit_plainly(snapshot, key, cost)?;
+        self.state.meter.count_plainly(snapshot, call, plain.denied, plain.warning, cost);
+        Some(plain)
+    }
+
+    fn hit_any(&self, snapshot: &Snapshot, call: &Call<'_>, cost: u64) -> Result<Decision, Error> {
+        self.no_permits(snapshot, "hit")?;
         Ok(self.judged(snapshot, call, cost, Op::Hit)?.decision)
     }
 
@@ -381,18 +385,13 @@ impl Rule {
         let (snapshot, call) = (self.snapshot()?, call.into());
         let (resolved, hashes) = self.counted(&snapshot, &call)?;
         if let Some(hashes) = hashes {
-            self.held(&snapshot, &resolved.variant, hashes).refund(cost);
+            self.held(&snapshot, Arc::clone(&resolved.variant), hashes).refund(cost);
         }
         Ok(())
     }
 
-    fn held(
-        &self,
-        snapshot: &Guard<Arc<Snapshot>>,
-        variant: &Arc<Variant>,
-        hashes: Hashes,
-    ) -> Held {
-        Held { snapshot: Arc::clone(snapshot), variant: variant.clone(), hashes }
+    fn held(&self, snapshot: &Guard<Arc<Snapshot>>, variant: Arc<Variant>, hashes: Hashes) -> Held {
+        Held { snapshot: Arc::clone(snapshot), variant, hashes }
     }
 
     /// A hit whose true cost is known later: spends the estimate, to be settled.
@@ -419,7 +418,7 @@ impl Rule {
         let held = judged
             .hashes
             .filter(|_| spent)
-            .map(|hashes| self.held(&snapshot, &judged.decision.variant, hashes));
+            .map(|hashes| self.held(&snapshot, judged.decision.variant.owned(), hashes));
         Ok(Reservation::new(judged.decision, held, estimate))
     }
 
@@ -448,7 +447,7 @@ impl Rule {
         let held = judged
             .hashes
             .filter(|_| judged.permits.iter().any(Option::is_some))
-            .map(|hashes| self.held(&snapshot, &judged.decision.variant, hashes));
+            .map(|hashes| self.held(&snapshot, judged.decision.variant.owned(), hashes));
         Ok(Permit::new(judged.decision, held, judged.permits))
     }
 
@@ -499,7 +498,12 @@ impl Rule {
     ) -> Result<Vec<Decision>, Error> {
         let snapshot = self.snapshot()?;
         self.no_permits(&snapshot, "hit_many")?;
-        calls.into_iter().map(|call| self.hit_in(&snapshot, &call.into(), 1)).collect()
+        let base = || Ground::Own(snapshot.base().clone());
+        let hit = |call: Call<'_>| match self.hit_plainly(&snapshot, &call, 1) {
+            Some(plain) => Ok(plain.decision(base())),
+            None => self.hit_any(&snapshot, &call, 1),
+        };
+        calls.into_iter().map(|call| hit(call.into())).collect()
     }
 
     fn budget_config<'s>(&self, snapshot: &'s Snapshot) -> Result<&'s BudgetConfig, Error> {

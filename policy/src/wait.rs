@@ -155,7 +155,7 @@ impl<'r, 'c> Waiting<'r, 'c> {
     /// The line of the limit that denies, if other keys share it.
     fn line_of(&self, decision: &Decision) -> Option<LineKey> {
         let Some(Reason::Limit(index)) = decision.reason else { return None };
-        self.groups.get(index).and_then(|&group| self.wide[group])
+        self.groups.get(usize::from(index)).and_then(|&group| self.wide[group])
     }
 
     fn next(&self, places: &mut Places<'r>) -> Result<Next, Error> {

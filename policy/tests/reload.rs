@@ -71,3 +71,29 @@ fn rules_come_and_go() {
     assert_eq!(limiter.rule("a").unwrap_err().code(), Code::Rule);
     assert_eq!(granted(&limiter, "c", 9), 4);
 }
+
+#[test]
+fn decisions_say_what_they_said_whatever_becomes_of_their_rule() {
+    let file = PolicyFile::new("a: { limits: { old: 50/h } }");
+    let limiter = Limiter::from_file(&file.0).unwrap();
+    let rule = limiter.rule("a").unwrap();
+    let before: Vec<_> = (0..100).map(|_| rule.hit("alice", 1).unwrap()).collect();
+    file.write("a: { limits: { new: 7/h } }");
+    limiter.reload().unwrap();
+    let after = rule.hit("bob", 9).unwrap();
+    limiter.close();
+    drop((rule, limiter));
+    let told = std::thread::spawn(move || {
+        let copies = before.clone();
+        assert_eq!(copies, before);
+        (
+            before[99].reason().map(str::to_string),
+            before[99].limit,
+            before[0].headers(Default::default()),
+        )
+    });
+    let (reason, limit, headers) = told.join().unwrap();
+    assert_eq!((reason.as_deref(), limit), (Some("old"), Some(50)));
+    assert!(headers.iter().any(|(_, value)| value.contains("\"old\";q=50")), "{headers:?}");
+    assert_eq!((after.reason(), after.limit), (Some("cost"), Some(7)));
+}

@@ -8,23 +8,12 @@
 //! median of all rounds, and the minimum in brackets. Contenders take turns in short rounds, and
 //! differences and ratios are medians over rounds. What distorts it is said in `peers.rs`.
 
-use std::hint::black_box;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tidegate::{Call, Limiter, Rule};
-use tidegate_benches::{Quota, Tidegate, cell, distinct, key, median, uniform};
+use tidegate_benches::{Quota, Row, Tidegate, distinct, key, measure, print, uniform};
 use tidegate_core::{Clock, Engine};
-
-/// One call, by its number.
-type Work<'a> = Box<dyn Fn(usize) -> bool + 'a>;
-
-struct Row<'a> {
-    name: &'static str,
-    /// Which row it is compared with.
-    against: usize,
-    work: Work<'a>,
-}
 
 const DEEP: &str = "1000000000/min";
 
@@ -53,36 +42,6 @@ fn windows(count: usize) -> Engine {
 fn window_rule(count: usize) -> Rule {
     let texts = ["4000/2ms window", "4000/20ms window", "4000/40ms window"];
     rule(json!({ "limits": texts[..count], "capacity": 256 }))
-}
-
-fn measure(rows: &[Row<'_>], rounds: usize, calls: usize) -> Vec<Vec<f64>> {
-    let mut times = vec![Vec::new(); rows.len()];
-    for _ in 0..rounds {
-        for (row, times) in rows.iter().zip(&mut times) {
-            (0..calls / 8).for_each(|i| {
-                black_box((row.work)(i));
-            });
-            let start = Instant::now();
-            (0..calls).for_each(|i| {
-                black_box((row.work)(i));
-            });
-            times.push(start.elapsed().as_nanos() as f64 / calls as f64);
-        }
-    }
-    times
-}
-
-fn print(title: &str, rows: &[Row<'_>], times: &[Vec<f64>]) {
-    println!("\n| {title} | ns | adds | ratio |\n|---|---|---|---|");
-    for (row, mine) in rows.iter().zip(times) {
-        let theirs = &times[row.against];
-        let each = || mine.iter().zip(theirs);
-        let (added, ratio) = (
-            median(each().map(|(a, b)| a - b).collect()),
-            median(each().map(|(a, b)| a / b).collect()),
-        );
-        println!("| {} | {} | {added:+.1} | {ratio:.2} |", row.name, cell(mine));
-    }
 }
 
 fn main() {
