@@ -209,6 +209,9 @@ pub(crate) fn functions(add: Add<'_>, scope: Scope<'_>, surface: &Rc<Surface>) -
         c"isHeld": |call: Cold<'_>, [handle]: [Value; 1]| {
             call.scope.boolean(Handle::of(call.scope, handle)?.permit()?.is_held()).map(Some)
         };
+        c"hasPermits": |call: Cold<'_>, [handle]: [Value; 1]| {
+            call.scope.boolean(rule(&call, handle)?.rule.has_permits()?).map(Some)
+        };
         c"allowMany": |call: Cold<'_>, [handle, keys]: [Value; 2]| {
             let len = call.scope.array_len(keys)?;
             let len = len.ok_or_else(|| Failure::argument("keys is not an array"))?;
