@@ -4,14 +4,15 @@
 SHELL := /bin/bash -eu -o pipefail
 LOOM := RUSTFLAGS="--cfg loom -C debug-assertions" cargo test --release -p tidegate-core --lib --target-dir target/loom
 
-.PHONY: demo test toolchain lint engine loom policy files vectors c header install benches bench mutants
+.PHONY: demo test toolchain lint engine loom policy files vectors c header install node benches bench mutants
 
 demo: toolchain
 	@cargo run --quiet --release -p tidegate --example openclaw
 	@cargo run --quiet --release -p tidegate --example processes
+	@examples/node/run.sh demo
 
-test: toolchain lint engine loom policy files vectors c benches
-	@echo "test: the engine's laws held in every model, property and race; the rules gave every decision due; files outlived every kill; C and C++ agree; all builds clean"
+test: toolchain lint engine loom policy files vectors c node benches
+	@echo "test: the engine's laws held in every model, property and race; the rules gave every decision due; files outlived every kill; C, C++ and Node agree; all builds clean"
 
 # Rust comes from rustup or the distribution; nothing else is needed to build.
 toolchain:
@@ -60,6 +61,11 @@ install: toolchain
 	cargo build --release -p tidegate-c --locked
 	PREFIX='$(PREFIX)' DESTDIR='$(DESTDIR)' ffi-c/package/install.sh
 
+# The npm package, installed from source: its surface, the vectors, workers, types, and what is packed.
+node: toolchain
+	bindings-node/test/run.sh
+	examples/node/run.sh test
+
 benches:
 	cargo build --release -p tidegate-benches --all-targets --locked
 
@@ -68,6 +74,7 @@ bench:
 	cargo run --release -p tidegate-benches --bin peers
 	cargo run --release -p tidegate-benches --bin rules
 	cargo run --release -p tidegate-benches --features sqlite --bin host
+	benches/node/run.sh
 
 mutants:
 	python3 tests/mutants.py

@@ -407,8 +407,16 @@ impl Limiter {
     }
 
     /// The rule that operations on the limiter itself are about: its only one, or `default`.
+    ///
+    /// ```
+    /// let limiter = tidegate::Limiter::new("3/min").unwrap();
+    /// assert_eq!(limiter.main().unwrap().name(), "default");
+    /// ```
+    ///
+    /// # Errors
+    /// If it has several and none is called `default`.
     #[inline]
-    fn main(&self) -> Result<&Rule, Error> {
+    pub fn main(&self) -> Result<&Rule, Error> {
         self.main.as_ref().ok_or_else(|| {
             let names = self.rules().join(", ");
             let message = format!("this limiter has several rules ({names}): name one with `rule`");

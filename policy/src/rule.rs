@@ -162,6 +162,16 @@ impl Rule {
         self.state.live.load().face.rule.clone()
     }
 
+    /// The names of its limits, in the order stated.
+    ///
+    /// ```
+    /// let limiter = tidegate::Limiter::new("3/min, 9/h").unwrap();
+    /// assert_eq!(limiter.rule("default").unwrap().limit_names(), ["3/min", "9/h"]);
+    /// ```
+    pub fn limit_names(&self) -> Vec<String> {
+        self.state.live.load().face.limits.clone()
+    }
+
     /// Whether the two are one rule at work, and not only of one name: a rule that a reload took away
     /// and another one brought back is a new one.
     pub fn is_same(&self, other: &Rule) -> bool {
@@ -222,9 +232,16 @@ impl Rule {
         Ok(judged)
     }
 
-    /// Whether it has a concurrent limit.
-    #[cfg(feature = "tower")]
-    pub(crate) fn has_permits(&self) -> Result<bool, Error> {
+    /// Whether it has a concurrent limit, so that [`permit`](Rule::permit) takes the place of a hit.
+    ///
+    /// ```
+    /// let limiter = tidegate::Limiter::new("100 concurrent").unwrap();
+    /// assert!(limiter.rule("default").unwrap().has_permits().unwrap());
+    /// ```
+    ///
+    /// # Errors
+    /// If the limiter was closed.
+    pub fn has_permits(&self) -> Result<bool, Error> {
         Ok(self.snapshot()?.concurrent)
     }
 

@@ -1,0 +1,88 @@
+// What does one check cost in Node, beside what is used today and beside plain JavaScript?
+//
+// One process, one thread, 10,000 keys in turn, a limit that allows everything for the length of a run
+// (a denial is cheaper for us and dearer for some). All are run in turn, round after round, and the least
+// of the rounds is told: others on the machine only ever add. Unit: ns a call. `noop` copies its key to
+// the stack in native code and does nothing: the least that a call into native code with a key costs.
+// It is there only if the package was built with `node build.mjs --features bench`.
+import { createRequire } from 'node:module';
+import { MemoryStore } from 'express-rate-limit';
+import { RateLimiter } from 'limiter';
+import { RateLimiterMemory } from 'rate-limiter-flexible';
+import { Limiter } from '../../bindings-node/index.mjs';
+
+const { native } = createRequire(import.meta.url)('../../bindings-node/lib/native.js');
+const KEYS = Array.from({ length: 10_000 }, (_, i) => `user:${i}`);
+const MAX = 1_000_000_000;
+const ROUNDS = Number(process.env.ROUNDS ?? 30);
+
+/** What one writes oneself: a token bucket for each key in a Map. */
+class MapBucket {
+  #buckets = new Map();
+  constructor(max, perMs) {
+    this.max = max;
+    this.rate = max / perMs;
+  }
+  allow(key) {
+    const now = performance.now();
+    let bucket = this.#buckets.get(key);
+    if (bucket === undefined) {
+      bucket = { tokens: this.max, at: now };
+      this.#buckets.set(key, bucket);
+    }
+    bucket.tokens = Math.min(this.max, bucket.tokens + (now - bucket.at) * this.rate);
+    bucket.at = now;
+    if (bucket.tokens < 1) return false;
+    bucket.tokens -= 1;
+    return true;
+  }
+}
+
+const limits = `${MAX}/h`;
+const rule = new Limiter(limits, { capacity: 20_000 }).rule('default');
+const three = new Limiter([`${MAX}/s`, `${MAX}/min`, `${MAX}/h`], { capacity: 20_000 }).rule('default');
+const map = new MapBucket(MAX, 3_600_000);
+const flexible = new RateLimiterMemory({ points: MAX, duration: 3600 });
+const store = new MemoryStore();
+store.init({ windowMs: 3_600_000 });
+const limiters = new Map(KEYS.map((key) => [key, new RateLimiter({ tokensPerInterval: MAX, interval: 'hour' })]));
+
+const sync = (call) => () => {
+  let yes = 0;
+  for (let i = 0; i < KEYS.length; i++) yes += call(KEYS[i]) ? 1 : 0;
+  return yes;
+};
+const awaited = (call) => async () => {
+  for (let i = 0; i < KEYS.length; i++) await call(KEYS[i]);
+};
+
+const contenders = {
+  'noop (copies its key)': native.noop && sync((key) => native.noop(key)),
+  'tidegate allow': sync((key) => rule.allow(key)),
+  'tidegate hit (a decision)': sync((key) => rule.hit(key).allowed),
+  'tidegate hit, three limits': sync((key) => three.hit(key).allowed),
+  'tidegate allowMany': () => rule.allowMany(KEYS),
+  'Map bucket, by hand': sync((key) => map.allow(key)),
+  'limiter tryRemoveTokens': sync((key) => limiters.get(key).tryRemoveTokens(1)),
+  'express-rate-limit memory store': awaited((key) => store.increment(key)),
+  'rate-limiter-flexible consume': awaited((key) => flexible.consume(key)),
+};
+
+const least = {};
+for (let round = 0; round < ROUNDS; round++) {
+  for (const [name, run] of Object.entries(contenders)) {
+    if (!run) continue;
+    const start = process.hrtime.bigint();
+    await run();
+    const ns = Number(process.hrtime.bigint() - start) / KEYS.length;
+    least[name] = Math.min(least[name] ?? Infinity, ns);
+  }
+}
+store.shutdown();
+
+const allow = least['tidegate allow'];
+console.log(`node ${process.version}, ${KEYS.length} keys, least of ${ROUNDS} rounds\n`);
+console.log('| what | ns a call | beside allow |\n|---|---|---|');
+for (const [name, ns] of Object.entries(least)) {
+  console.log(`| ${name} | ${ns.toFixed(0)} | ${(ns / allow).toFixed(2)} |`);
+}

@@ -1,0 +1,3 @@
+import * as tidegate from './index.js';
+export * from './index.js';
+export default tidegate;

@@ -1,0 +1,486 @@
+/// <reference lib="esnext.disposable" />
+
+/**
+ * Rate limits for chat bots, agent hubs and gateways.
+ *
+ * A {@link Limiter} is a policy at work: rules, each a named set of limits that are taken together, all or
+ * nothing. State lives in a table of fixed size, in memory or in files that all processes of a host share.
+ * Times are milliseconds throughout.
+ */
+
+/**
+ * Who is limited: text, bytes, a whole number, or a list of parts. Compared as bytes; `'x'`, its bytes and
+ * `['x']` are one key, and a number is its decimal digits. A string with half of a surrogate pair is refused.
+ */
+export type Key = string | Uint8Array | number | readonly string[];
+
+/** What a rule may look at beside the key: `role`, `tier`, `ip`. Those that no rule names are ignored. */
+export interface Attributes {
+  readonly [name: string]: string | number | boolean | null | undefined;
+}
+
+/** What beside the key a call has: another `max` for this call (of a rule with one limit), and attributes. */
+export type CallOptions = Attributes & {
+  /** Another `max` for this call, of a rule with one limit. */
+  readonly max?: number | undefined;
+};
+
+/** As {@link CallOptions}, with what the call costs. */
+export type CostOptions = CallOptions & {
+  /** What the call spends: a whole number, 1 unless said. */
+  readonly cost?: number | undefined;
+};
+
+/** What a call costs, or that and more. */
+export type Cost = number | CostOptions;
+
+/** How to wait. */
+export type AcquireOptions = {
+  /** What the call spends: a whole number, 1 unless said. */
+  readonly cost?: number | undefined;
+  /** Another `max` for this call, of a rule with one limit. */
+  readonly max?: number | undefined;
+  /** How long to wait at most; endlessly unless said. */
+  readonly timeoutMs?: number | undefined;
+  /** Ends the waiting; nothing is spent, and the promise is rejected with the signal's reason. */
+  readonly signal?: AbortSignal | undefined;
+  /** Attributes. */
+  readonly [name: string]: string | number | boolean | null | undefined | AbortSignal;
+};
+
+/** Which header fields: `X-RateLimit-…`, those of the IETF's draft, or both. */
+export type HeaderStyle = 'legacy' | 'ietf' | 'both';
+
+/** Plain JSON data. */
+export type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
+
+interface DecisionFields {
+  /** The rule that was hit. */
+  readonly rule: string;
+  /** The size of the limit with the least left, or of the one that denies; null for exempt and off. */
+  readonly limit: number | null;
+  /** What is left of it, rounded down. */
+  readonly remaining: number | null;
+  /** Until the key has its full quota again, the longest over its limits. */
+  readonly resetAfterMs: number;
+  /** In shadow mode, the reason it would have been denied for. */
+  readonly wouldDeny: string | null;
+  /** The decision as header fields; `both` styles unless said. */
+  headers(style?: HeaderStyle): Record<string, string>;
+}
+
+/** The call may go on. */
+export interface Allowed extends DecisionFields {
+  readonly allowed: true;
+  /** Why it was not counted, if it was not. */
+  readonly reason: 'exempt' | 'off' | null;
+  readonly retryAfterMs: 0;
+  /** It left less than the rule's `warnAt` wants. */
+  readonly warning: boolean;
+  readonly alert: boolean;
+  readonly notify: boolean;
+  readonly attach: null;
+}
+
+/** The call may not go on. */
+export interface Denied extends DecisionFields {
+  readonly allowed: false;
+  /** The denying limit's name, or `cooldown`, `backoff`, `budget`, `cost`, `full` or `outage`. */
+  readonly reason: string;
+  /** Until the same hit would pass; null where waiting never helps. */
+  readonly retryAfterMs: number | null;
+  readonly warning: boolean;
+  /** This denial was the one that reached the rule's alert. */
+  readonly alert: boolean;
+  /** The sender should be told. */
+  readonly notify: boolean;
+  /** What the rule hands back with a denial. */
+  readonly attach: Json;
+}
+
+/** The answer to a hit: ask `allowed`, and the rest follows. */
+export type Decision = Allowed | Denied;
+/** For `instanceof`; decisions come from rules. */
+export declare const Decision: abstract new (...none: never) => Decision;
+
+/** What a key has used after a {@link Rule.record}: of the limit with the least left. */
+export interface Recorded {
+  /** Units that are gone; more than `limit` if more was recorded than allowed. */
+  readonly used: number;
+  readonly limit: number;
+  readonly remaining: number;
+  readonly resetAfterMs: number;
+}
+
+/** How a key stands with its budget of the day. */
+export interface Budget {
+  readonly spent: number;
+  readonly remaining: number;
+  /** Nothing is left. */
+  readonly over: boolean;
+  /** This amount was more than one hit should cost. */
+  readonly overPerHit: boolean;
+  readonly resetAfterMs: number;
+}
+
+/** What is known of a key. */
+export interface Stats {
+  /** By the limits' names. */
+  readonly limits: Record<string, { used: number; max: number; remaining: number; resetAfterMs: number }>;
+  readonly cooldownLeftMs: number;
+  readonly violations: number;
+  /** Since its last allowed hit, where the rule keeps that: one with a window does. */
+  readonly lastAllowedMs: number | null;
+  readonly budget: Budget | null;
+}
+
+/** How often a key was seen. */
+export interface NamedCount {
+  readonly key: string[];
+  readonly count: number;
+}
+
+/** What happened with a rule so far. */
+export interface Metrics {
+  readonly rule: string;
+  readonly allowed: number;
+  readonly warned: number;
+  /** By reason. */
+  readonly denied: Record<string, number>;
+  readonly shadowed: number;
+  readonly exempt: number;
+  readonly off: number;
+  readonly alerts: number;
+  readonly evictions: number;
+  readonly full: number;
+  readonly overflow: number;
+  readonly classifyDefaults: number;
+  readonly capacity: number;
+  readonly keys: number;
+  /** Bytes of all its tables, fixed from the start. */
+  readonly bytes: number;
+  readonly topOffenders: NamedCount[];
+  readonly heaviest: NamedCount[];
+}
+
+/** A denial, or an alert. */
+export interface Event {
+  /** Grows by one with each event of a rule. */
+  readonly number: number;
+  readonly rule: string;
+  readonly key: string[];
+  readonly reason: string;
+  readonly alert: boolean;
+  /** Since the start of 1970. */
+  readonly atMs: number;
+}
+
+/** Something about a policy that may not be meant. */
+export interface Finding {
+  readonly id: string;
+  readonly severity: 'info' | 'warn';
+  readonly path: string;
+  readonly message: string;
+}
+
+/** What a table file of a rule holds. */
+export interface Inspected {
+  readonly rule: string;
+  readonly format: number;
+  readonly limits: { name: string; algorithm: string; [field: string]: Json }[];
+  readonly capacity: number;
+  readonly keys: number;
+  readonly penalised: number;
+  readonly spending: number;
+  readonly overrides: number;
+  readonly bytes: number;
+  readonly topOffenders: NamedCount[];
+}
+
+/** A time: milliseconds, or a text such as `'60s'`. */
+export type Period = number | string;
+
+/** How a limit counts. */
+export type Algorithm = 'bucket' | 'window' | 'counter' | 'fixed' | 'concurrent';
+
+/** A limit as a map; as a text it is `'20/min'`, `'100/s burst 20'`, `'200/h window'`, `'5 concurrent lease 30s'`. */
+export interface LimitMap {
+  name?: string;
+  max: number;
+  per?: Period;
+  burst?: number;
+  algorithm?: Algorithm;
+  lease?: Period;
+  cooldown?: Period;
+  scope?: string[];
+}
+
+/** Limits: a text (a comma separates several), a list, or a map by names. */
+export type Limits = string | readonly (string | LimitMap)[] | { readonly [name: string]: string | LimitMap };
+
+/** What changes of a rule's limits, by their names; a text for a rule with one limit. */
+export type LimitPatches =
+  | string
+  | {
+      readonly [name: string]:
+        | string
+        | { max?: number; per?: Period; burst?: number; lease?: Period; cooldown?: Period };
+    };
+
+/** Which calls: those whose parts and attributes have these values. */
+export type Match = { readonly [field: string]: string | readonly string[] };
+
+export interface Backoff {
+  steps: Period[];
+  quiet?: Period;
+  round?: Period;
+  enforce?: boolean;
+}
+
+export interface Alert {
+  violations: number;
+  within: Period;
+}
+
+/** What a rule does beside its limits. Everything is off unless set. */
+export interface RuleOptions {
+  /** Names of the key's parts, in order. */
+  key?: string[];
+  /** An allowed hit that leaves less than `1 - warnAt` of a limit sets `warning`. */
+  warnAt?: number;
+  /** After a denial the whole key is refused for so long. */
+  cooldown?: Period;
+  backoff?: Backoff;
+  alert?: Alert;
+  /** Whether the caller should tell the sender. */
+  notify?: 'silent' | 'once' | 'always';
+  /** The parts that penalties are kept for; all unless set. */
+  penaltyScope?: string[];
+  budget?: { daily: number; perHit?: number; resetHourUtc?: number; unit?: string };
+  classify?: { from: string; to: string; map: Record<string, string>; default: string };
+  /** Other values for calls that match. */
+  when?: {
+    match: Match;
+    limits?: LimitPatches;
+    warnAt?: number;
+    cooldown?: Period;
+    backoff?: Backoff;
+    alert?: Alert;
+    notify?: 'silent' | 'once' | 'always';
+    mode?: 'enforce' | 'shadow' | 'off';
+    attach?: Json;
+  }[];
+  /** Calls that are always allowed, uncounted. */
+  exempt?: Match[];
+  mode?: 'enforce' | 'shadow' | 'off';
+  /** Free data handed back with a denial. */
+  attach?: Json;
+  /** The largest `max` that run-time changes may ask of a window. */
+  ceiling?: number;
+}
+
+/** What a limiter is made with; what is set wins over the policy. */
+export interface LimiterOptions {
+  /** `memory`, `memory:NAME` (one for everybody in the process who names it), or `file:PATH` (one for the host). */
+  store?: string | undefined;
+  /** Keys that a rule may hold live; 65,536 unless set. */
+  capacity?: number | undefined;
+  /** What a new key gets when the table is full. */
+  onFull?: 'overflow' | 'deny' | 'allow' | undefined;
+  /** Where time comes from. */
+  clock?: ManualClock | undefined;
+  /** Make tables of a file store that don't fit the policy anew; their counts are lost. */
+  recreate?: boolean | undefined;
+}
+
+/** A policy as a file has it: `version`, `rules` and so on, in the file's spelling. */
+export interface Policy {
+  version: 1;
+  store?: string;
+  capacity?: number;
+  on_full?: 'overflow' | 'deny' | 'allow';
+  memory?: number | string;
+  fallback?: string;
+  headers?: { limit?: string; remaining?: string; reset?: string };
+  rules: { [name: string]: { limits: Json; [option: string]: Json } };
+  [field: string]: unknown;
+}
+
+/** What can be done with a rule; a limiter with one rule (or one called `default`) has it too. */
+interface Operations {
+  /**
+   * Whether a hit of 1 passes, and spends it: the fastest path.
+   *
+   * @throws TypeError or RangeError for what is no key; TidegateError for a key that is not the rule's, a rule
+   * with permits (`operation`) and a closed limiter (`closed`); so with all operations.
+   */
+  allow(key: Key, options?: CallOptions): boolean;
+  /** Spends if the rule allows it, and says how it went. */
+  hit(key: Key, cost?: Cost): Decision;
+  /** As a hit, but an allowed one spends nothing: for "check, do the work, then {@link record}". */
+  check(key: Key, cost?: Cost): Decision;
+  /** What a hit would get, changing nothing. With a cost of 0, what is left now. */
+  peek(key: Key, cost?: Cost): Decision;
+  /** Spends without asking, also in a cooldown. */
+  record(key: Key, cost?: Cost): Recorded;
+  /** Gives back, never above full; a window's newest first. */
+  refund(key: Key, cost?: Cost): void;
+  /** A hit whose true cost is known later: spends the estimate, to be settled. */
+  reserve(key: Key, estimate: number, options?: CallOptions): Reservation;
+  /** Takes all limits of a rule with a `concurrent` one, and holds a slot. */
+  permit(key: Key, options?: CallOptions): Permit;
+  /** Whether the rule has a `concurrent` limit, so that {@link permit} takes the place of a hit. */
+  hasPermits(): boolean;
+  /** A batch of {@link allow}, for plain keys: 1 or 0 for each. */
+  allowMany(keys: readonly Key[]): Uint8Array;
+  /** A batch of {@link hit}. */
+  hitMany(keys: readonly Key[]): Decision[];
+  /**
+   * Waits until a hit is allowed, and spends it; says no at once if it can't be in time. Waiting counts as no
+   * denial, and a large cost is not starved by small ones. Keeps the process alive while it waits.
+   */
+  acquire(key: Key, options?: number | AcquireOptions): Promise<Decision>;
+  /** Records what was spent of the day's budget, always. */
+  spend(key: Key, amount: number, options?: CallOptions): Budget;
+  /** How the key stands with its budget. */
+  budget(key: Key, options?: CallOptions): Budget;
+  /** With backoff: denied less than `quiet` ago; without: a hit of 1 would be denied now. */
+  isLimited(key: Key, options?: CallOptions): boolean;
+  /** What is known of a key; null exactly when its state is that of a new one. */
+  stats(key: Key, options?: CallOptions): Stats | null;
+  /** Forgets the key's limits, penalties and budget, but never those of a wider scope. */
+  reset(key: Key, options?: CallOptions): void;
+  /** Forgets every key. */
+  resetAll(): void;
+  /** Drops idle keys now, and says how many. Nothing must call this. */
+  prune(): number;
+  /** Rows in use, idle ones until they are pruned or taken over. */
+  readonly size: number;
+  /** Judges a key, or the calls that match, by other limits from the next hit on. */
+  setOverride(target: Key | Match, limits: LimitPatches): void;
+  /** Takes an override back; false if there was none. */
+  clearOverride(target: Key | Match): boolean;
+  /** The overrides in force. */
+  overrides(): ({ key: (string | Uint8Array)[]; limits: LimitPatches } | { match: Match; limits: LimitPatches })[];
+  /** Changes the rule's own limits from the next hit on; `{}` takes that back. */
+  setDefault(limits: LimitPatches): void;
+  /** Allows the calls that match from the next hit on, uncounted. */
+  addExempt(match: Match): void;
+  /** Takes an exemption back, the policy's own too; false if it was not in force. */
+  removeExempt(match: Match): boolean;
+  /** Puts these exemptions in place of all others. */
+  setExempts(matches: readonly Match[]): void;
+  /** The exemptions in force. */
+  exempts(): Match[];
+}
+
+/** A rule of a limiter: limits that are taken together. Made by {@link Limiter.rule}; keeps its limiter alive. */
+export declare class Rule {
+  private constructor();
+  /** The rule's name. */
+  readonly name: string;
+  /** What happened so far. */
+  metrics(): Metrics;
+  /** The last denials and alerts after event number `since`. */
+  events(since?: number): Event[];
+}
+export interface Rule extends Operations {}
+
+/** A policy at work. */
+export declare class Limiter {
+  /**
+   * A limiter with one rule, `default`, of these limits.
+   *
+   * ```js
+   * const limiter = new Limiter(['5/10s window', '20/min window'], { cooldown: '60s' });
+   * ```
+   */
+  constructor(limits: Limits, options?: LimiterOptions & RuleOptions);
+  /** A limiter of a policy as a plain map, as a file has it. */
+  static fromPolicy(policy: Policy, options?: LimiterOptions): Limiter;
+  /** A limiter of a policy file, YAML or JSON. */
+  static fromFile(path: string | URL, options?: LimiterOptions): Limiter;
+  /** Looks at the tables of a file store while others may be using them. */
+  static inspect(path: string): Inspected[];
+  /** A rule by its name, or the policy's `fallback`; the same object each time. */
+  rule(name: string): Rule;
+  /** The names of the policy's rules. */
+  readonly rules: string[];
+  /** Reads the policy file again: all or nothing. */
+  reload(): void;
+  /** Lets go: every operation from now on is an error with code `closed`, for those who wait too. */
+  close(): void;
+  /** Writes the counts of a file store to the disk, and waits for it. */
+  sync(): void;
+  /** Findings on the policy. */
+  audit(): Finding[];
+  /** What happened so far, by rule. */
+  metrics(): Metrics[];
+  /** The last denials and alerts of all rules: those after event number `since` of each. */
+  events(since?: number): Event[];
+}
+export interface Limiter extends Operations {}
+
+/** A slot of a concurrent limit, given back when released, disposed of or collected. */
+export declare class Permit {
+  private constructor();
+  /** How it went. */
+  readonly decision: Decision;
+  /** Whether a slot was given. */
+  readonly allowed: boolean;
+  /** Whether the slot is not released. (Its lease may have run out.) */
+  readonly held: boolean;
+  /** Gives the slot back; false if it was no longer held. */
+  release(): boolean;
+  /** Starts the lease anew; false if the slot is lost. */
+  renew(): boolean;
+  /** As {@link release}: for `using`. */
+  [Symbol.dispose](): void;
+}
+
+/** An estimate that was spent. Dropped or disposed of, it stays spent. */
+export declare class Reservation {
+  private constructor();
+  /** How it went; if it was denied nothing is reserved. */
+  readonly decision: Decision;
+  /** Whether the estimate was spent. */
+  readonly allowed: boolean;
+  /** Gives back or takes the difference to the true cost, once; false if it was settled before. */
+  settle(actual: number): boolean;
+  /** Gives the estimate back, once. */
+  cancel(): boolean;
+  /** Leaves the estimate spent, if it was not settled: for `using`. */
+  [Symbol.dispose](): void;
+}
+
+/** A clock that only moves when told to, for tests that don't wait. */
+export declare class ManualClock {
+  /** Both in ms: what it shows, and the wall time (since the start of 1970), which moves along. */
+  constructor(start?: { start?: number; wall?: number });
+  /** Moves on. */
+  advance(ms: number): void;
+  /** Jumps, back too. */
+  set(ms: number): void;
+  /** The time. */
+  now(): number;
+  /** Sets the wall time alone. */
+  setWall(ms: number): void;
+}
+
+/** What went wrong. Bad arguments are TypeErrors (code `argument`) and RangeErrors (code `range`). */
+export declare class TidegateError extends Error {
+  private constructor();
+  /** `policy`, `key`, `rule`, `operation`, `address`, `store`, `file`, `memory`, `closed` or `panic`. */
+  readonly code: string;
+  /** Of a policy: each mistake with its path. */
+  readonly problems: { path: string; message: string }[];
+}
+
+/**
+ * A key of a client's address: IPv4 as it is, IPv6 cut to its first `v6Prefix` bits (56). IPv4-mapped IPv6
+ * addresses are unmapped first; bad text is an error with code `address`.
+ */
+export declare function ipKey(address: string, v6Prefix?: number): string;
+
+/** The package's version. */
+export declare const version: string;

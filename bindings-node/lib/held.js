@@ -1,0 +1,55 @@
+'use strict';
+// What a caller holds on to after a hit. JavaScript has no falsy objects: ask `.decision.allowed`.
+
+const { native } = require('./native.js');
+
+// Node 20 has had the symbol from its fifth minor version on; before that, this is what it used itself.
+const dispose = Symbol.dispose ?? Symbol.for('nodejs.dispose');
+
+/** A slot of a concurrent limit. */
+class Permit {
+  #handle;
+
+  constructor(handle, decision) {
+    this.#handle = handle;
+    this.decision = decision;
+  }
+  get allowed() {
+    return this.decision.allowed;
+  }
+  get held() {
+    return native.isHeld(this.#handle);
+  }
+  release() {
+    return native.release(this.#handle);
+  }
+  renew() {
+    return native.renew(this.#handle);
+  }
+  [dispose]() {
+    this.release();
+  }
+}
+
+/** An estimate that was spent, to be settled with the true cost. */
+class Reservation {
+  #handle;
+
+  constructor(handle, decision) {
+    this.#handle = handle;
+    this.decision = decision;
+  }
+  get allowed() {
+    return this.decision.allowed;
+  }
+  settle(actual) {
+    return native.settle(this.#handle, actual);
+  }
+  cancel() {
+    return native.settle(this.#handle, 0);
+  }
+  /** As when it is dropped: the estimate stays spent. Settle or cancel before. */
+  [dispose]() {}
+}
+
+module.exports = { Permit, Reservation };

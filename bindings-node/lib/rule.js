@@ -1,0 +1,209 @@
+'use strict';
+
+const { native, typeError } = require('./native.js');
+const { takeApart, timeout, withoutCost } = require('./call.js');
+const { Decision } = require('./decision.js');
+const { Permit, Reservation } = require('./held.js');
+const { json, limitsJson } = require('./policy.js');
+const { Line } = require('./wait.js');
+
+const { board } = native;
+
+function budget() {
+  return {
+    spent: board[0],
+    remaining: board[1],
+    over: board[2] === 1,
+    overPerHit: board[3] === 1,
+    resetAfterMs: board[4],
+  };
+}
+
+/** A key, or a match: what overrides are for. */
+function target(keyOrMatch) {
+  const isMatch =
+    keyOrMatch !== null &&
+    typeof keyOrMatch === 'object' &&
+    !Array.isArray(keyOrMatch) &&
+    !ArrayBuffer.isView(keyOrMatch);
+  return isMatch ? [undefined, json(keyOrMatch, 'a match')] : [keyOrMatch, undefined];
+}
+
+const bytesOrText = (part) => (typeof part === 'string' ? part : Buffer.from(part.bytes));
+
+class Rule {
+  #native;
+  #line;
+
+  constructor(made) {
+    if (made?.handle === undefined) throw typeError('a rule comes from limiter.rule(name)');
+    this.#native = made;
+    this.#line = new Line(made);
+  }
+
+  get name() {
+    return this.#native.name;
+  }
+
+  allow(key, options) {
+    if (options === undefined) return this.#native.allow(key);
+    const { max, attributes } = withoutCost(options);
+    this.#native.hit(key, 1, max, attributes);
+    return (board[0] & 1) === 1;
+  }
+
+  hit(key, cost = 1) {
+    if (typeof cost === 'number') this.#native.hit(key, cost);
+    else this.#withOptions(this.#native.hit, key, cost);
+    return new Decision(this.#native);
+  }
+
+  check(key, cost = 1) {
+    if (typeof cost === 'number') this.#native.check(key, cost);
+    else this.#withOptions(this.#native.check, key, cost);
+    return new Decision(this.#native);
+  }
+
+  peek(key, cost = 1) {
+    if (typeof cost === 'number') this.#native.peek(key, cost);
+    else this.#withOptions(this.#native.peek, key, cost);
+    return new Decision(this.#native);
+  }
+
+  record(key, cost = 1) {
+    if (typeof cost === 'number') this.#native.record(key, cost);
+    else this.#withOptions(this.#native.record, key, cost);
+    return { used: board[0], limit: board[1], remaining: board[2], resetAfterMs: board[3] };
+  }
+
+  #withOptions(operation, key, options) {
+    const { cost, max, attributes } = takeApart(options);
+    operation(key, cost, max, attributes);
+  }
+
+  refund(key, cost = 1) {
+    const call = typeof cost === 'number' ? { cost } : takeApart(cost);
+    native.refund(this.#native.handle, key, call.cost, call.max, call.attributes);
+  }
+
+  /** A cold operation by key that takes a number, or none. */
+  #keyed(operation, key, number, options) {
+    const { max, attributes } = withoutCost(options);
+    return operation(this.#native.handle, key, number, max, attributes);
+  }
+
+  reserve(key, estimate, options) {
+    const handle = this.#keyed(native.reserve, key, estimate, options);
+    return new Reservation(handle, new Decision(this.#native));
+  }
+
+  permit(key, options) {
+    const handle = this.#keyed(native.permit, key, undefined, options);
+    return new Permit(handle, new Decision(this.#native));
+  }
+
+  /** Whether it has a concurrent limit, so that `permit` takes the place of a hit. */
+  hasPermits() {
+    return native.hasPermits(this.#native.handle);
+  }
+
+  allowMany(keys) {
+    return native.allowMany(this.#native.handle, keys);
+  }
+
+  hitMany(keys) {
+    if (!Array.isArray(keys)) throw typeError('keys is not an array');
+    return keys.map((key) => this.hit(key));
+  }
+
+  async acquire(key, options = {}) {
+    const call = typeof options === 'number' ? { cost: options } : takeApart(options, ['cost', 'timeoutMs', 'signal']);
+    return this.#line.join(key, call, timeout(options.timeoutMs), options.signal);
+  }
+
+  spend(key, amount, options) {
+    this.#keyed(native.spend, key, amount, options);
+    return budget();
+  }
+
+  budget(key, options) {
+    this.#keyed(native.budget, key, undefined, options);
+    return budget();
+  }
+
+  isLimited(key, options) {
+    return this.#keyed(native.isLimited, key, undefined, options);
+  }
+
+  stats(key, options) {
+    return JSON.parse(this.#keyed(native.stats, key, undefined, options));
+  }
+
+  reset(key, options) {
+    this.#keyed(native.reset, key, undefined, options);
+  }
+
+  resetAll() {
+    native.resetAll(this.#native.handle);
+  }
+
+  prune() {
+    return native.prune(this.#native.handle);
+  }
+
+  get size() {
+    return native.size(this.#native.handle);
+  }
+
+  metrics() {
+    return JSON.parse(native.metrics(this.#native.handle));
+  }
+
+  events(since = 0) {
+    return JSON.parse(native.events(this.#native.handle, since));
+  }
+
+  setOverride(keyOrMatch, limits) {
+    native.setOverride(this.#native.handle, ...target(keyOrMatch), limitsJson(limits));
+  }
+
+  clearOverride(keyOrMatch) {
+    return native.clearOverride(this.#native.handle, ...target(keyOrMatch));
+  }
+
+  overrides() {
+    const all = JSON.parse(native.overrides(this.#native.handle));
+    for (const one of all) if (one.key) one.key = one.key.map(bytesOrText);
+    return all;
+  }
+
+  setDefault(limits) {
+    native.setDefault(this.#native.handle, limitsJson(limits));
+  }
+
+  addExempt(match) {
+    native.addExempt(this.#native.handle, json(match, 'a match'));
+  }
+
+  removeExempt(match) {
+    return native.removeExempt(this.#native.handle, json(match, 'a match'));
+  }
+
+  setExempts(matches) {
+    native.setExempts(this.#native.handle, json(matches, 'matches'));
+  }
+
+  exempts() {
+    return JSON.parse(native.exempts(this.#native.handle));
+  }
+
+  /** For the limiter: whether this is still its rule of that name, and what follows from closing. */
+  static isOf(rule, limiter) {
+    return native.isSame(limiter, rule.#native.handle);
+  }
+  static wakeAll(rule) {
+    rule.#line.wakeAll();
+  }
+}
+
+module.exports = { Rule };

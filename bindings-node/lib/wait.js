@@ -1,0 +1,89 @@
+'use strict';
+// Those who wait on one rule, and the one timer that they share.
+//
+// Whose turn it is, and for how long to wait, the native part says. The timer keeps the process alive
+// while somebody waits, and only then.
+
+const { native, typeError } = require('./native.js');
+const { Decision } = require('./decision.js');
+
+const { board } = native;
+/** Where the number of who has an answer is written. */
+const NUMBER = board.length - 1;
+/** The longest that a timer can run. */
+const LONGEST = 2 ** 31 - 1;
+
+class Line {
+  #rule;
+  #waiting = new Map();
+  #timer = null;
+  #due = Infinity;
+
+  constructor(rule) {
+    this.#rule = rule;
+  }
+
+  /** The decision, or a promise of it. */
+  join(key, { cost, max, attributes }, timeoutMs, signal) {
+    if (signal !== undefined && !(signal instanceof AbortSignal)) throw typeError('signal is an AbortSignal');
+    signal?.throwIfAborted();
+    const number = native.join(this.#rule.handle, key, cost, max, attributes, timeoutMs);
+    if (number === 0) return new Decision(this.#rule);
+    return new Promise((resolve, reject) => {
+      const abort = () => {
+        native.leave(this.#rule.handle, number);
+        this.#settle(number).reject(signal.reason);
+        this.run();
+      };
+      signal?.addEventListener('abort', abort, { once: true });
+      this.#waiting.set(number, { resolve, reject, abort, signal });
+      this.#schedule();
+    });
+  }
+
+  #settle(number) {
+    const one = this.#waiting.get(number);
+    this.#waiting.delete(number);
+    one.signal?.removeEventListener('abort', one.abort);
+    return one;
+  }
+
+  /** Hands out all answers that are there. */
+  run() {
+    for (;;) {
+      let number = (board[NUMBER] = 0);
+      try {
+        number = native.next(this.#rule.handle);
+        if (number === 0) break;
+        this.#settle(number).resolve(new Decision(this.#rule));
+      } catch (error) {
+        this.#settle(board[NUMBER]).reject(error);
+      }
+    }
+    this.#schedule();
+  }
+
+  /** Everybody looks again. */
+  wakeAll() {
+    if (this.#waiting.size === 0) return;
+    native.wakeAll(this.#rule.handle);
+    this.run();
+  }
+
+  #schedule() {
+    const rest = this.#waiting.size === 0 ? -1 : native.rest(this.#rule.handle);
+    const due = rest < 0 ? Infinity : performance.now() + rest;
+    if (this.#timer !== null && this.#due <= due && due !== Infinity) return;
+    clearTimeout(this.#timer);
+    this.#due = due;
+    this.#timer = due === Infinity ? null : setTimeout(() => this.#ring(), Math.min(rest, LONGEST));
+  }
+
+  #ring() {
+    this.#timer = null;
+    this.#due = Infinity;
+    this.run();
+  }
+}
+
+module.exports = { Line };

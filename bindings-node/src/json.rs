@@ -1,0 +1,152 @@
+//! What is told seldom, and so as JSON: in JavaScript's own spelling.
+
+use std::time::Duration;
+
+use policy::{
+    Budget, Event, Finding, Inspected, LimitPatch, LimitPatches, LimitUse, Match, Metrics,
+    NamedCount, Stats, Target,
+};
+use serde_json::{Map, Value, json};
+
+fn ms(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn counts(counts: &[NamedCount]) -> Vec<Value> {
+    counts.iter().map(|one| json!({ "key": one.key, "count": one.count })).collect()
+}
+
+pub(crate) fn metrics(m: &Metrics) -> Value {
+    let denied = m.denied.iter().map(|(reason, count)| (reason.clone(), json!(count)));
+    json!({
+        "rule": m.rule,
+        "allowed": m.allowed,
+        "warned": m.warned,
+        "denied": denied.collect::<Map<_, _>>(),
+        "shadowed": m.shadowed,
+        "exempt": m.exempt,
+        "off": m.off,
+        "alerts": m.alerts,
+        "evictions": m.evictions,
+        "full": m.full,
+        "overflow": m.overflow,
+        "classifyDefaults": m.classify_defaults,
+        "capacity": m.capacity,
+        "keys": m.keys,
+        "bytes": m.bytes,
+        "topOffenders": counts(&m.top_offenders),
+        "heaviest": counts(&m.heaviest),
+    })
+}
+
+pub(crate) fn events(all: &[Event]) -> Value {
+    let one = |event: &Event| {
+        json!({
+            "number": event.number,
+            "rule": event.rule,
+            "key": event.key,
+            "reason": event.reason,
+            "alert": event.alert,
+            "atMs": ms(event.at),
+        })
+    };
+    all.iter().map(one).collect()
+}
+
+pub(crate) fn findings(all: &[Finding]) -> Value {
+    let one = |finding: &Finding| {
+        json!({
+            "id": finding.id,
+            "severity": finding.severity.as_str(),
+            "path": finding.path,
+            "message": finding.message,
+        })
+    };
+    all.iter().map(one).collect()
+}
+
+pub(crate) fn inspected(all: &[Inspected]) -> Value {
+    let one = |it: &Inspected| {
+        json!({
+            "rule": it.rule,
+            "format": it.format,
+            "limits": it.limits,
+            "capacity": it.capacity,
+            "keys": it.keys,
+            "penalised": it.penalised,
+            "spending": it.spending,
+            "overrides": it.overrides,
+            "bytes": it.bytes,
+            "topOffenders": counts(&it.top_offenders),
+        })
+    };
+    all.iter().map(one).collect()
+}
+
+fn budget(budget: &Budget) -> Value {
+    json!({
+        "spent": budget.spent,
+        "remaining": budget.remaining,
+        "over": budget.over,
+        "overPerHit": budget.over_per_hit,
+        "resetAfterMs": ms(budget.reset_after),
+    })
+}
+
+pub(crate) fn stats(stats: &Stats) -> Value {
+    let limit = |limit: &LimitUse| {
+        let used = json!({
+            "used": limit.used,
+            "max": limit.max,
+            "remaining": limit.remaining,
+            "resetAfterMs": ms(limit.reset_after),
+        });
+        (limit.name.clone(), used)
+    };
+    json!({
+        "limits": stats.limits.iter().map(limit).collect::<Map<_, _>>(),
+        "cooldownLeftMs": ms(stats.cooldown_left),
+        "violations": stats.violations,
+        "lastAllowedMs": stats.last_allowed.map(ms),
+        "budget": stats.budget.as_ref().map(budget),
+    })
+}
+
+fn matching(matches: &Match) -> Value {
+    matches.fields.iter().map(|(field, values)| (field.clone(), json!(values))).collect()
+}
+
+pub(crate) fn exempts(all: &[Match]) -> Value {
+    all.iter().map(matching).collect()
+}
+
+fn patch(patch: &LimitPatch) -> Value {
+    let numbers = [("max", patch.max), ("burst", patch.burst)];
+    let periods = [("per", patch.per), ("lease", patch.lease), ("cooldown", patch.cooldown)];
+    let periods = periods.map(|(name, period)| (name, period.map(ms)));
+    let all = numbers.into_iter().chain(periods);
+    all.filter_map(|(name, number)| Some((name.to_string(), json!(number?)))).collect()
+}
+
+fn patches(patches: &LimitPatches) -> Value {
+    patches.iter().map(|(name, one)| (name.clone(), patch(one))).collect()
+}
+
+/// A part of a key: text, or bytes that are none.
+fn part(part: &[u8]) -> Value {
+    match std::str::from_utf8(part) {
+        Ok(text) => json!(text),
+        Err(_) => json!({ "bytes": part }),
+    }
+}
+
+pub(crate) fn overrides(all: &[(Target, LimitPatches)]) -> Value {
+    let one = |(target, limits): &(Target, LimitPatches)| match target {
+        Target::Key(parts) => {
+            let parts: Vec<Value> = parts.iter().map(|one| part(one)).collect();
+            json!({ "key": parts, "limits": patches(limits) })
+        }
+        Target::Match(one) => json!({ "match": matching(one), "limits": patches(limits) }),
+    };
+    all.iter().map(one).collect()
+}

@@ -1,0 +1,180 @@
+//! Keys, costs and attributes, as JavaScript has them.
+
+use policy::{Call, Key, MOST_PARTS};
+
+use crate::failure::Failure;
+use crate::js::{Kind, Result, Scope, Short, Value};
+
+/// The largest number that JavaScript tells apart from its neighbours.
+const LARGEST: f64 = 9_007_199_254_740_991.0;
+
+/// What Node writes in place of half a surrogate pair.
+const REPLACEMENT: &[u8] = "\u{fffd}".as_bytes();
+
+/// Runs `act` on a key: a text, bytes, a whole number, or a list of texts.
+#[inline]
+pub(crate) fn with_key<R>(
+    scope: Scope<'_>,
+    value: Value,
+    act: impl FnOnce(Key<'_>) -> Result<R>,
+) -> Result<R> {
+    let mut buffer: Short = [const { std::mem::MaybeUninit::uninit() }; _];
+    if let Some(text) = scope.short_text(value, &mut buffer)
+        && text.is_ascii()
+    {
+        return act(text.into());
+    }
+    with_any_key(scope, value, act)
+}
+
+#[inline(never)]
+fn with_any_key<R>(
+    scope: Scope<'_>,
+    value: Value,
+    act: impl FnOnce(Key<'_>) -> Result<R>,
+) -> Result<R> {
+    let parts = key_parts(scope, value)?;
+    act(Key::parts(parts.iter().map(Vec::as_slice)))
+}
+
+/// The parts of any key; a plain one has one.
+pub(crate) fn key_parts(scope: Scope<'_>, value: Value) -> Result<Vec<Vec<u8>>> {
+    if let Some(text) = scope.long_text(value) {
+        return Ok(vec![whole(scope, value, text)?]);
+    }
+    match scope.kind(value)? {
+        Kind::Number => {
+            let number = number_key(scope.double(value).unwrap_or(f64::NAN))?;
+            Ok(vec![number.to_string().into_bytes()])
+        }
+        Kind::Object => match scope.bytes(value)? {
+            Some(bytes) => Ok(vec![bytes]),
+            None => listed_parts(scope, value),
+        },
+        _ => Err(not_a_key()),
+    }
+}
+
+#[cold]
+fn not_a_key() -> Failure {
+    Failure::argument("a key is a string, a Uint8Array, a whole number or an array of strings")
+}
+
+fn number_key(number: f64) -> Result<i64> {
+    match number.fract() == 0.0 && number.abs() <= LARGEST {
+        true => Ok(number as i64),
+        false => Err(Failure::range(format!("a number as a key is a safe integer, not {number}"))),
+    }
+}
+
+fn listed_parts(scope: Scope<'_>, value: Value) -> Result<Vec<Vec<u8>>> {
+    let len = scope.array_len(value)?.ok_or_else(not_a_key)?;
+    // No rule has more parts; one more is enough for it to say so.
+    let part = |index| {
+        let part = scope.element(value, index)?;
+        let text = scope
+            .long_text(part)
+            .ok_or_else(|| Failure::argument(format!("part {index} of the key is not a string")))?;
+        whole(scope, part, text)
+    };
+    (0..len.min(MOST_PARTS as u32 + 1)).map(part).collect()
+}
+
+/// A text as it was converted, unless something was lost: half a surrogate pair has no UTF-8, and two
+/// keys that differ in it would meet. It shows as U+FFFD, which a text may also have by right.
+fn whole(scope: Scope<'_>, value: Value, text: Vec<u8>) -> Result<Vec<u8>> {
+    if text.windows(REPLACEMENT.len()).any(|part| part == REPLACEMENT) {
+        let units = scope.utf16(value)?;
+        if char::decode_utf16(units).any(|unit| unit.is_err()) {
+            return Err(Failure::argument(
+                "a string with half of a surrogate pair is no text: others would become the same key; \
+                 pass bytes instead",
+            ));
+        }
+    }
+    Ok(text)
+}
+
+/// A text, whole and of any length.
+pub(crate) fn text(scope: Scope<'_>, value: Value, what: &str) -> Result<String> {
+    let text = scope.long_text(value);
+    let text = text.ok_or_else(|| Failure::argument(format!("{what} is not a string")))?;
+    let text = whole(scope, value, text)?;
+    String::from_utf8(text).map_err(|_| Failure::argument(format!("{what} is not text")))
+}
+
+/// A whole number that is not negative. None if it is undefined.
+#[inline]
+pub(crate) fn count(scope: Scope<'_>, value: Value, what: &str) -> Result<Option<u64>> {
+    match scope.double(value) {
+        Some(number) if number.fract() == 0.0 && (0.0..=LARGEST).contains(&number) => {
+            Ok(Some(number as u64))
+        }
+        found => no_count(scope, value, what, found),
+    }
+}
+
+#[cold]
+fn no_count(scope: Scope<'_>, value: Value, what: &str, found: Option<f64>) -> Result<Option<u64>> {
+    match (found, scope.kind(value)?) {
+        (Some(number), _) => {
+            Err(Failure::range(format!("{what} is a whole number from 0 on, not {number}")))
+        }
+        (None, Kind::Undefined) => Ok(None),
+        (None, _) => Err(Failure::argument(format!("{what} is not a number"))),
+    }
+}
+
+/// Attributes: a flat list of names and values.
+fn attributes(scope: Scope<'_>, value: Value) -> Result<Vec<String>> {
+    let len = match value.is_null() {
+        true => 0,
+        false => scope.array_len(value)?.unwrap_or(0),
+    };
+    (0..len).map(|index| text(scope, scope.element(value, index)?, "an attribute")).collect()
+}
+
+/// Runs `act` on a call: a key, and perhaps a `max` of its own and attributes.
+#[inline]
+pub(crate) fn with_call<R>(
+    scope: Scope<'_>,
+    [key, max, attributes]: [Value; 3],
+    act: impl FnOnce(Call<'_>) -> Result<R>,
+) -> Result<R> {
+    if attributes.is_null() {
+        return with_key(scope, key, |key| act(Call::of(key)));
+    }
+    with_all(scope, [key, max, attributes], act)
+}
+
+#[inline(never)]
+fn with_all<R>(
+    scope: Scope<'_>,
+    [key, max, list]: [Value; 3],
+    act: impl FnOnce(Call<'_>) -> Result<R>,
+) -> Result<R> {
+    let max = count(scope, max, "max")?;
+    let texts = attributes(scope, list)?;
+    let pairs = texts.chunks_exact(2).map(|pair| (pair[0].as_str(), pair[1].as_str()));
+    let pairs: Vec<(&str, &str)> = pairs.collect();
+    with_key(scope, key, |key| {
+        let call = Call::of(key).with(&pairs);
+        act(max.map_or(call, |max| call.max(max)))
+    })
+}
+
+/// A call that is kept: for those who wait.
+pub(crate) struct Owned {
+    pub(crate) parts: Vec<Vec<u8>>,
+    pub(crate) attributes: Vec<(String, String)>,
+    pub(crate) max: Option<u64>,
+}
+
+impl Owned {
+    pub(crate) fn read(scope: Scope<'_>, [key, max, list]: [Value; 3]) -> Result<Owned> {
+        let mut texts = attributes(scope, list)?.into_iter();
+        let attributes = std::iter::from_fn(|| texts.next().zip(texts.next())).collect();
+        let (parts, max) = (key_parts(scope, key)?, count(scope, max, "max")?);
+        Ok(Owned { parts, attributes, max })
+    }
+}

@@ -1,0 +1,27 @@
+//! The native part of the npm package `tidegate`.
+//!
+//! JavaScript (`lib/`) has the classes that users see; here are the functions that they call. A call that
+//! must be fast is a function of its own for each rule: its key is copied to the stack in one step, and
+//! what it says is written on a board that JavaScript reads. Everything else takes a handle.
+
+mod decision;
+mod failure;
+mod handle;
+mod js;
+mod json;
+mod key;
+mod limiter;
+mod rule;
+mod surface;
+mod wait;
+
+use std::rc::Rc;
+
+use js::{Result, Scope};
+use surface::{Add, Surface};
+
+/// All functions of an environment.
+pub(crate) fn functions(add: Add<'_>, scope: Scope<'_>, surface: &Rc<Surface>) -> Result<()> {
+    limiter::functions(add, scope, surface)?;
+    rule::functions(add, scope, surface)
+}

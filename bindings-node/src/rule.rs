@@ -1,0 +1,329 @@
+//! What is done with a rule.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::time::Duration;
+
+use policy::{Decision, Error, LimitPatches, Match, Permit, Reservation, Target, limit_patches};
+use serde_json::Value as Json;
+
+use crate::decision::{RuleAt, ms, write_budget, write_recorded};
+use crate::failure::Failure;
+use crate::handle::{Handle, json_of};
+use crate::js::{Kind, Result, Scope, Value};
+use crate::json;
+use crate::key::{Owned, count, key_parts, text, with_call, with_key};
+use crate::surface::{Add, Answer, Call, Surface, bind};
+use crate::wait::Line;
+
+/// Judges a call by its rule, and writes the decision down: `(key, cost, max, attributes)`.
+#[inline]
+fn decide(
+    call: Call<'_, Rc<RuleAt>>,
+    [key, cost, max, attributes]: [Value; 4],
+    judge: impl FnOnce(&policy::Rule, policy::Call<'_>, u64) -> std::result::Result<Decision, Error>,
+) -> Answer {
+    let Call { scope, surface, it } = call;
+    let cost = cost_of(scope, cost)?;
+    let decision = with_call(scope, [key, max, attributes], |one| {
+        judge(&it.rule, one, cost).map_err(Failure::from)
+    })?;
+    it.write(scope, surface, &decision)?;
+    Ok(None)
+}
+
+#[inline]
+fn cost_of(scope: Scope<'_>, cost: Value) -> Result<u64> {
+    if cost.is_null() {
+        return Ok(1);
+    }
+    Ok(count(scope, cost, "cost")?.unwrap_or(1))
+}
+
+/// The calls that must be fast, bound to their rule.
+fn hot(scope: Scope<'_>, surface: &Rc<Surface>, rule: &Rc<RuleAt>) -> Result<Value> {
+    let object = scope.object()?;
+    let allow =
+        bind(scope, surface, rule.clone(), |call: Call<'_, Rc<RuleAt>>, [key]: [Value; 1]| {
+            let allowed = with_key(call.scope, key, |key| Ok(call.it.rule.allow(key)?))?;
+            call.scope.boolean(allowed).map(Some)
+        })?;
+    scope.set(object, c"allow", allow)?;
+    let hit = bind(scope, surface, rule.clone(), |call: Call<'_, Rc<RuleAt>>, values| {
+        decide(call, values, |rule, call, cost| rule.hit(call, cost))
+    })?;
+    scope.set(object, c"hit", hit)?;
+    let check = bind(scope, surface, rule.clone(), |call: Call<'_, Rc<RuleAt>>, values| {
+        decide(call, values, |rule, call, cost| rule.check(call, cost))
+    })?;
+    scope.set(object, c"check", check)?;
+    let peek = bind(scope, surface, rule.clone(), |call: Call<'_, Rc<RuleAt>>, values| {
+        decide(call, values, |rule, call, cost| rule.peek(call, cost))
+    })?;
+    scope.set(object, c"peek", peek)?;
+    let record = bind(scope, surface, rule.clone(), |call: Call<'_, Rc<RuleAt>>, values| {
+        let [key, cost, max, attributes] = values;
+        let cost = cost_of(call.scope, cost)?;
+        let recorded = with_call(call.scope, [key, max, attributes], |one| {
+            Ok(call.it.rule.record(one, cost)?)
+        })?;
+        write_recorded(call.surface, &recorded);
+        Ok(None)
+    })?;
+    scope.set(object, c"record", record)?;
+    Ok(object)
+}
+
+/// A rule for JavaScript: its handle, its name, and the calls that must be fast.
+pub(crate) fn made(scope: Scope<'_>, surface: &Rc<Surface>, rule: policy::Rule) -> Result<Value> {
+    let name = scope.text(&rule.name())?;
+    let rule = Rc::new(RuleAt::new(rule));
+    let object = hot(scope, surface, &rule)?;
+    let handle = Handle::Rule(rule, RefCell::default());
+    scope.set(object, c"handle", scope.owner(Box::new(handle))?)?;
+    scope.set(object, c"name", name)?;
+    Ok(object)
+}
+
+/// A call of something that is not hot: on the rule that its first argument is.
+type Cold<'c> = Call<'c, ()>;
+
+fn rule<'c>(call: &Cold<'c>, handle: Value) -> Result<&'c Rc<RuleAt>> {
+    Handle::of(call.scope, handle)?.rule()
+}
+
+fn line<'c>(call: &Cold<'c>, handle: Value) -> Result<&'c RefCell<Line>> {
+    Handle::of(call.scope, handle)?.line()
+}
+
+/// `(rule, key, number, max, attributes)`, for what takes a key.
+fn keyed<R>(
+    call: &Cold<'_>,
+    [handle, key, max, attributes]: [Value; 4],
+    act: impl FnOnce(&policy::Rule, policy::Call<'_>) -> std::result::Result<R, Error>,
+) -> Result<R> {
+    let rule = rule(call, handle)?;
+    with_call(call.scope, [key, max, attributes], |one| Ok(act(&rule.rule, one)?))
+}
+
+/// What changes of a rule's limits.
+fn patches(rule: &RuleAt, limits: &Json) -> Result<LimitPatches> {
+    Ok(limit_patches(limits, &rule.rule.limit_names())?)
+}
+
+/// Whom an override is for: a key, or a match as JSON.
+fn target(scope: Scope<'_>, key: Value, matches: Value) -> Result<Target> {
+    match scope.kind(matches)? {
+        Kind::Text => Ok(Target::Match(Match::from_value(&json_of(scope, matches)?)?)),
+        _ => Ok(Target::Key(key_parts(scope, key)?)),
+    }
+}
+
+/// The least that a call with a key can cost: it is copied to the stack, and that is all.
+#[cfg(feature = "bench")]
+pub(crate) unsafe extern "C" fn noop(
+    env: napi_sys::napi_env,
+    info: napi_sys::napi_callback_info,
+) -> Value {
+    // SAFETY: this is the call.
+    let scope = unsafe { Scope::new(env) };
+    // SAFETY: as before.
+    let Some(([key], _)) = (unsafe { scope.arguments::<1>(info) }) else {
+        return std::ptr::null_mut();
+    };
+    let mut buffer: crate::js::Short = [const { std::mem::MaybeUninit::uninit() }; _];
+    std::hint::black_box(scope.short_text(key, &mut buffer));
+    std::ptr::null_mut()
+}
+
+pub(crate) fn functions(add: Add<'_>, scope: Scope<'_>, surface: &Rc<Surface>) -> Result<()> {
+    // SAFETY: it looks at no data.
+    #[cfg(feature = "bench")]
+    add(c"noop", unsafe { scope.function(noop, Box::new(())) }?)?;
+    macro_rules! functions {
+        ($($name:literal: $body:expr;)*) => { $(add($name, bind(scope, surface, (), $body)?)?;)* };
+    }
+    functions! {
+        // One text, as that costs a fraction of a list of ten: names and values in turn, on lines of their own.
+        c"headers": |call: Cold<'_>, [handle, style]: [Value; 2]| {
+            let style = text(call.scope, style, "the style of headers")?;
+            let fields = rule(&call, handle)?.headers(call.surface, &style)?;
+            let lines: Vec<&str> =
+                fields.iter().flat_map(|(name, value)| [name.as_str(), value.as_str()]).collect();
+            call.scope.text(&lines.join("\n")).map(Some)
+        };
+        c"refund": |call: Cold<'_>, [handle, key, cost, max, attributes]: [Value; 5]| {
+            let cost = cost_of(call.scope, cost)?;
+            keyed(&call, [handle, key, max, attributes], |rule, one| rule.refund(one, cost))?;
+            Ok(None)
+        };
+        c"reset": |call: Cold<'_>, [handle, key, _, max, attributes]: [Value; 5]| {
+            keyed(&call, [handle, key, max, attributes], |rule, one| rule.reset(one))?;
+            Ok(None)
+        };
+        c"isLimited": |call: Cold<'_>, [handle, key, _, max, attributes]: [Value; 5]| {
+            let limited = keyed(&call, [handle, key, max, attributes], |rule, one| rule.is_limited(one))?;
+            call.scope.boolean(limited).map(Some)
+        };
+        c"spend": |call: Cold<'_>, [handle, key, amount, max, attributes]: [Value; 5]| {
+            let amount = count(call.scope, amount, "amount")?;
+            let amount = amount.ok_or_else(|| Failure::argument("amount is not a number"))?;
+            let budget = keyed(&call, [handle, key, max, attributes], |rule, one| rule.spend(one, amount))?;
+            write_budget(call.surface, &budget);
+            Ok(None)
+        };
+        c"budget": |call: Cold<'_>, [handle, key, _, max, attributes]: [Value; 5]| {
+            let budget = keyed(&call, [handle, key, max, attributes], |rule, one| rule.budget(one))?;
+            write_budget(call.surface, &budget);
+            Ok(None)
+        };
+        c"stats": |call: Cold<'_>, [handle, key, _, max, attributes]: [Value; 5]| {
+            let stats = keyed(&call, [handle, key, max, attributes], |rule, one| rule.stats(one))?;
+            let text = stats.map_or("null".to_string(), |stats| json::stats(&stats).to_string());
+            call.scope.text(&text).map(Some)
+        };
+        c"reserve": |call: Cold<'_>, [handle, key, estimate, max, attributes]: [Value; 5]| {
+            let estimate = count(call.scope, estimate, "estimate")?;
+            let estimate = estimate.ok_or_else(|| Failure::argument("estimate is not a number"))?;
+            let reserved = keyed(&call, [handle, key, max, attributes], |rule, one| rule.reserve(one, estimate))?;
+            rule(&call, handle)?.write(call.scope, call.surface, reserved.decision())?;
+            call.scope.owner(Box::new(Handle::Reservation(Cell::new(Some(reserved))))).map(Some)
+        };
+        c"permit": |call: Cold<'_>, [handle, key, _, max, attributes]: [Value; 5]| {
+            let permit = keyed(&call, [handle, key, max, attributes], |rule, one| rule.permit(one))?;
+            rule(&call, handle)?.write(call.scope, call.surface, permit.decision())?;
+            call.scope.owner(Box::new(Handle::Permit(permit))).map(Some)
+        };
+        c"settle": |call: Cold<'_>, [handle, actual]: [Value; 2]| {
+            let actual = count(call.scope, actual, "actual")?;
+            let actual = actual.ok_or_else(|| Failure::argument("actual is not a number"))?;
+            let reserved: Option<Reservation> = Handle::of(call.scope, handle)?.reservation()?.take();
+            let settled = reserved.map(|reserved| reserved.settle(actual));
+            call.scope.boolean(settled.is_some()).map(Some)
+        };
+        c"release": |call: Cold<'_>, [handle]: [Value; 1]| {
+            let permit: &Permit = Handle::of(call.scope, handle)?.permit()?;
+            call.scope.boolean(permit.release()).map(Some)
+        };
+        c"renew": |call: Cold<'_>, [handle]: [Value; 1]| {
+            call.scope.boolean(Handle::of(call.scope, handle)?.permit()?.renew()).map(Some)
+        };
+        c"isHeld": |call: Cold<'_>, [handle]: [Value; 1]| {
+            call.scope.boolean(Handle::of(call.scope, handle)?.permit()?.is_held()).map(Some)
+        };
+        c"hasPermits": |call: Cold<'_>, [handle]: [Value; 1]| {
+            call.scope.boolean(rule(&call, handle)?.rule.has_permits()?).map(Some)
+        };
+        c"allowMany": |call: Cold<'_>, [handle, keys]: [Value; 2]| {
+            let len = call.scope.array_len(keys)?;
+            let len = len.ok_or_else(|| Failure::argument("keys is not an array"))?;
+            let one = |index| {
+                let mut parts = key_parts(call.scope, call.scope.element(keys, index)?)?;
+                match parts.len() {
+                    1 => Ok(parts.remove(0)),
+                    _ => Err(Failure::argument("allowMany takes plain keys; use hitMany for parts")),
+                }
+            };
+            let keys = (0..len).map(one).collect::<Result<Vec<Vec<u8>>>>()?;
+            call.scope.mask(&rule(&call, handle)?.rule.allow_many(&keys)?).map(Some)
+        };
+        c"resetAll": |call: Cold<'_>, [handle]: [Value; 1]| {
+            rule(&call, handle)?.rule.reset_all()?;
+            Ok(None)
+        };
+        c"prune": |call: Cold<'_>, [handle]: [Value; 1]| {
+            call.scope.number(rule(&call, handle)?.rule.prune()? as f64).map(Some)
+        };
+        c"size": |call: Cold<'_>, [handle]: [Value; 1]| {
+            call.scope.number(rule(&call, handle)?.rule.len()? as f64).map(Some)
+        };
+        c"metrics": |call: Cold<'_>, [handle]: [Value; 1]| {
+            let metrics = rule(&call, handle)?.rule.metrics()?;
+            call.scope.text(&json::metrics(&metrics).to_string()).map(Some)
+        };
+        c"events": |call: Cold<'_>, [handle, since]: [Value; 2]| {
+            let since = count(call.scope, since, "since")?.unwrap_or(0);
+            let events = rule(&call, handle)?.rule.events(since)?;
+            call.scope.text(&json::events(&events).to_string()).map(Some)
+        };
+        c"setOverride": |call: Cold<'_>, [handle, key, matches, limits]: [Value; 4]| {
+            let rule = rule(&call, handle)?;
+            let limits = patches(rule, &json_of(call.scope, limits)?)?;
+            rule.rule.set_override(target(call.scope, key, matches)?, limits)?;
+            Ok(None)
+        };
+        c"clearOverride": |call: Cold<'_>, [handle, key, matches]: [Value; 3]| {
+            let target = target(call.scope, key, matches)?;
+            call.scope.boolean(rule(&call, handle)?.rule.clear_override(target)?).map(Some)
+        };
+        c"overrides": |call: Cold<'_>, [handle]: [Value; 1]| {
+            let overrides = rule(&call, handle)?.rule.overrides()?;
+            call.scope.text(&json::overrides(&overrides).to_string()).map(Some)
+        };
+        c"setDefault": |call: Cold<'_>, [handle, limits]: [Value; 2]| {
+            let rule = rule(&call, handle)?;
+            rule.rule.set_default(patches(rule, &json_of(call.scope, limits)?)?)?;
+            Ok(None)
+        };
+        c"addExempt": |call: Cold<'_>, [handle, matches]: [Value; 2]| {
+            let matches = Match::from_value(&json_of(call.scope, matches)?)?;
+            rule(&call, handle)?.rule.add_exempt(matches)?;
+            Ok(None)
+        };
+        c"removeExempt": |call: Cold<'_>, [handle, matches]: [Value; 2]| {
+            let matches = Match::from_value(&json_of(call.scope, matches)?)?;
+            call.scope.boolean(rule(&call, handle)?.rule.remove_exempt(&matches)?).map(Some)
+        };
+        c"setExempts": |call: Cold<'_>, [handle, matches]: [Value; 2]| {
+            let Json::Array(all) = json_of(call.scope, matches)? else {
+                return Err(Failure::argument("exemptions are an array of matches"));
+            };
+            let all = all.iter().map(Match::from_value).collect::<std::result::Result<_, _>>()?;
+            rule(&call, handle)?.rule.set_exempts(all)?;
+            Ok(None)
+        };
+        c"exempts": |call: Cold<'_>, [handle]: [Value; 1]| {
+            let exempts = rule(&call, handle)?.rule.exempts()?;
+            call.scope.text(&json::exempts(&exempts).to_string()).map(Some)
+        };
+        // The number of who waits, or 0 if the decision is there at once.
+        c"join": |call: Cold<'_>, [handle, key, cost, max, attributes, timeout]: [Value; 6]| {
+            let cost = cost_of(call.scope, cost)?;
+            let timeout = count(call.scope, timeout, "timeoutMs")?.map(Duration::from_millis);
+            let one = Owned::read(call.scope, [key, max, attributes])?;
+            let rule = rule(&call, handle)?;
+            let mut line = line(&call, handle)?.borrow_mut();
+            let number = match line.join(rule.rule.clone(), one, cost, timeout)? {
+                Ok(decision) => {
+                    rule.write(call.scope, call.surface, &decision)?;
+                    0
+                }
+                Err(number) => number,
+            };
+            call.scope.number(f64::from(number)).map(Some)
+        };
+        // Tells of the next who has an answer by calling back `(number)`, or throws its error.
+        c"next": |call: Cold<'_>, [handle]: [Value; 1]| {
+            let next = line(&call, handle)?.borrow_mut().next();
+            let Some((number, result)) = next else { return call.scope.number(0.0).map(Some) };
+            call.surface.write(crate::surface::BOARD - 1, &[f64::from(number)]);
+            rule(&call, handle)?.write(call.scope, call.surface, &result?)?;
+            call.scope.number(f64::from(number)).map(Some)
+        };
+        // Milliseconds until somebody's time comes; -1 if nobody's does.
+        c"rest": |call: Cold<'_>, [handle]: [Value; 1]| {
+            let rest = line(&call, handle)?.borrow().rest();
+            call.scope.number(rest.map_or(-1.0, |rest| ms(rest) + 1.0)).map(Some)
+        };
+        c"leave": |call: Cold<'_>, [handle, number]: [Value; 2]| {
+            let number = count(call.scope, number, "number")?.unwrap_or(0);
+            line(&call, handle)?.borrow_mut().leave(u32::try_from(number).unwrap_or(0));
+            Ok(None)
+        };
+        c"wakeAll": |call: Cold<'_>, [handle]: [Value; 1]| {
+            line(&call, handle)?.borrow_mut().wake_all();
+            Ok(None)
+        };
+    }
+    Ok(())
+}

@@ -1,0 +1,191 @@
+//! What one environment (the main thread, or a worker) shares between its calls, and how calls come in.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::ffi::CStr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr;
+use std::rc::Rc;
+
+use napi_sys as sys;
+
+use crate::failure::Failure;
+use crate::js::{Kept, Result, Scope, Value};
+
+/// Numbers on the board: the head of a decision, and five for each limit.
+pub(crate) const BOARD: usize = 64;
+
+/// What an environment's calls share. There is one for each time that the package is loaded.
+pub(crate) struct Surface {
+    error: Kept,
+    /// A Float64Array on which native code writes what JavaScript reads next.
+    _board: Kept,
+    numbers: *mut f64,
+    /// Texts that are told by their number; JavaScript has the same list.
+    texts: Kept,
+    known: RefCell<Known>,
+}
+
+/// The same, by number and by text. It grows with the names and attachments of policies, and no further.
+#[derive(Default)]
+struct Known {
+    texts: Vec<Rc<str>>,
+    numbers: HashMap<Rc<str>, u32>,
+}
+
+impl Surface {
+    pub(crate) fn error_class(&self, scope: Scope<'_>) -> Result<Value> {
+        scope.kept(&self.error)
+    }
+
+    fn board(&self) -> &[Cell<f64>; BOARD] {
+        // SAFETY: the array is kept, has so many numbers, and is the package's own. Only the environment's
+        // thread looks at it.
+        unsafe { &*self.numbers.cast() }
+    }
+
+    /// Writes numbers for JavaScript to read, from place `at` on.
+    #[inline]
+    pub(crate) fn write(&self, at: usize, numbers: &[f64]) {
+        let places = self.board().iter().skip(at);
+        places.zip(numbers).for_each(|(place, number)| place.set(*number));
+    }
+
+    /// What JavaScript has written.
+    pub(crate) fn read(&self) -> [f64; BOARD] {
+        self.board().each_ref().map(Cell::get)
+    }
+
+    /// The number of a text.
+    pub(crate) fn text(&self, scope: Scope<'_>, text: &str) -> Result<u32> {
+        if let Some(number) = self.known.borrow().numbers.get(text) {
+            return Ok(*number);
+        }
+        let number = self.known.borrow().texts.len() as u32;
+        scope.set_element(scope.kept(&self.texts)?, number, scope.text(text)?)?;
+        let (text, mut known): (Rc<str>, _) = (text.into(), self.known.borrow_mut());
+        known.texts.push(text.clone());
+        known.numbers.insert(text, number);
+        Ok(number)
+    }
+
+    /// The text of a number; none for one that is none.
+    pub(crate) fn text_of(&self, number: f64) -> Option<Rc<str>> {
+        self.known.borrow().texts.get(number as usize).filter(|_| number >= 0.0).cloned()
+    }
+}
+
+/// A call: its environment, and what its function is about.
+pub(crate) struct Call<'c, T> {
+    pub(crate) scope: Scope<'c>,
+    pub(crate) surface: &'c Rc<Surface>,
+    pub(crate) it: &'c T,
+}
+
+/// What a function has as its data.
+struct Bound<T> {
+    surface: Rc<Surface>,
+    it: T,
+}
+
+/// What a function hands back; nothing is `undefined`.
+pub(crate) type Answer = Result<Option<Value>>;
+
+/// Runs a function's body. What it fails for is thrown, and no panic goes further.
+unsafe extern "C" fn enter<T, F, const N: usize>(
+    env: sys::napi_env,
+    info: sys::napi_callback_info,
+) -> Value
+where
+    F: Fn(Call<'_, T>, [Value; N]) -> Answer,
+{
+    // SAFETY: this is the call.
+    let scope = unsafe { Scope::new(env) };
+    // SAFETY: as before.
+    let Some((arguments, data)) = (unsafe { scope.arguments::<N>(info) }) else {
+        return ptr::null_mut();
+    };
+    // SAFETY: `bind` made the function with such data, which lives as long as the function.
+    let bound = unsafe { &*data.cast::<Bound<T>>() };
+    // SAFETY: of no size, which `bind` has checked: every address is one of it.
+    let body = unsafe { ptr::NonNull::<F>::dangling().as_ref() };
+    let call = Call { scope, surface: &bound.surface, it: &bound.it };
+    let failure = match catch_unwind(AssertUnwindSafe(|| body(call, arguments))) {
+        Ok(Ok(answer)) => return answer.unwrap_or(ptr::null_mut()),
+        Ok(Err(failure)) => failure,
+        Err(panic) => Failure::panicked(panic),
+    };
+    // If not even that can be done, Node has told why, or is about to end.
+    let _ = failure.throw(scope, &bound.surface);
+    ptr::null_mut()
+}
+
+/// A JavaScript function that runs `body` on `it`.
+pub(crate) fn bind<T: 'static, F, const N: usize>(
+    scope: Scope<'_>,
+    surface: &Rc<Surface>,
+    it: T,
+    _body: F,
+) -> Result<Value>
+where
+    F: Fn(Call<'_, T>, [Value; N]) -> Answer + 'static,
+{
+    const { assert!(size_of::<F>() == 0, "a function's body captures nothing") };
+    let data = Box::new(Bound { surface: surface.clone(), it });
+    // SAFETY: the callback for such data.
+    unsafe { scope.function(enter::<T, F, N>, data) }
+}
+
+/// Makes the functions of an environment, given the class of its errors: `setup(TidegateError)`.
+unsafe extern "C" fn setup(env: sys::napi_env, info: sys::napi_callback_info) -> Value {
+    // SAFETY: this is the call.
+    let scope = unsafe { Scope::new(env) };
+    // SAFETY: as before.
+    let Some(([error], _)) = (unsafe { scope.arguments::<1>(info) }) else {
+        return ptr::null_mut();
+    };
+    let made = catch_unwind(AssertUnwindSafe(|| make(scope, error)));
+    made.ok().and_then(Result::ok).unwrap_or(ptr::null_mut())
+}
+
+fn make(scope: Scope<'_>, error: Value) -> Result<Value> {
+    let (board, numbers) = scope.doubles(BOARD)?;
+    let texts = scope.array_of_texts([].into_iter())?;
+    let surface = Rc::new(Surface {
+        error: scope.keep(error)?,
+        _board: scope.keep(board)?,
+        numbers,
+        texts: scope.keep(texts)?,
+        known: RefCell::default(),
+    });
+    let exports = scope.object()?;
+    scope.set(exports, c"board", board)?;
+    scope.set(exports, c"texts", texts)?;
+    crate::functions(&mut |name, function| scope.set(exports, name, function), scope, &surface)?;
+    Ok(exports)
+}
+
+/// What Node calls when the module is loaded, in each environment anew.
+///
+/// # Safety
+/// Node's to call.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn napi_register_module_v1(env: sys::napi_env, exports: Value) -> Value {
+    // SAFETY: Node's word.
+    let scope = unsafe { Scope::new(env) };
+    // SAFETY: `setup` looks at no data.
+    let function = unsafe { scope.function(setup, Box::new(())) };
+    if let Ok(function) = function {
+        let _ = scope.set(exports, c"setup", function);
+    }
+    exports
+}
+
+/// The version of Node-API that is used, which all of Node 20 has.
+#[unsafe(no_mangle)]
+pub extern "C" fn node_api_module_get_api_version_v1() -> i32 {
+    8
+}
+
+/// Where a function goes: by its name.
+pub(crate) type Add<'a> = &'a mut dyn FnMut(&CStr, Value) -> Result<()>;

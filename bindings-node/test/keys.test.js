@@ -1,0 +1,109 @@
+'use strict';
+// What is a key, what is not, and that no two keys meet.
+
+const assert = require('node:assert/strict');
+const { test } = require('node:test');
+const { Limiter, ManualClock } = require('tidegate');
+
+const fresh = (options) => new Limiter('1000000/h', { capacity: 1000, clock: new ManualClock(), ...options });
+/** Which of these keys share a count with the first. */
+function same(first, others, options) {
+  const limiter = fresh(options);
+  limiter.hit(first);
+  return others.filter((key) => limiter.peek(key, 0).remaining < 1000000);
+}
+
+test('text, bytes, numbers and lists of one part that are written alike are one key', () => {
+  const alike = ['42', Buffer.from('42'), new Uint8Array([52, 50]), 42, ['42']];
+  for (const key of alike) assert.deepEqual(same(key, alike), alike);
+  assert.deepEqual(same('é', [Buffer.from('é'), Buffer.from('é', 'latin1')]), [Buffer.from('é')]);
+  assert.deepEqual(same(-0, [0, '0', '-0']), [0, '0']);
+  assert.deepEqual(same(Buffer.from('xabcx').subarray(1, 4), ['abc', 'xabcx']), ['abc']);
+});
+
+test('parts are kept apart', () => {
+  const key = ['one', 'two'];
+  assert.deepEqual(same(['a:b', 'c'], [['a', 'b:c'], ['a:b', 'c'], ['', 'a:bc']], { key }), [['a:b', 'c']]);
+  const limiter = fresh({ key });
+  for (const wrong of ['a', [], ['a'], ['a', 'b', 'c'], Array(9).fill('a'), Array(1000).fill('a')]) {
+    assert.throws(() => limiter.hit(wrong), { name: 'TidegateError', code: 'key' });
+  }
+  const eight = fresh({ key: ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'] });
+  assert.equal(eight.allow(Array(8).fill('x')), true);
+  assert.throws(() => eight.hit(Array(9).fill('x')), { code: 'key' });
+  return assert.rejects(eight.acquire(Array(9).fill('x')), { code: 'key' });
+});
+
+test('NUL, the empty text and every length about the buffer are whole keys', () => {
+  assert.deepEqual(same('a', ['a\0', '\0a', 'a\0b', '']), []);
+  assert.deepEqual(same('a\0b', ['a\0b', 'a\0c', Buffer.from('a\0b')]), ['a\0b', Buffer.from('a\0b')]);
+  assert.deepEqual(same('', ['', Buffer.alloc(0), ['']]), ['', Buffer.alloc(0), ['']]);
+  // A text that does not fit the stack's buffer may be cut in the middle of a character.
+  for (const letter of ['x', 'é', '語', '😀']) {
+    for (let bytes = 240; bytes < 264; bytes++) {
+      for (const pad of ['', 'p', 'pp', 'ppp']) {
+        const key = pad + letter.repeat(Math.ceil((bytes - pad.length) / Buffer.byteLength(letter)));
+        const limiter = fresh();
+        limiter.hit(`${key}1`);
+        assert.equal(limiter.peek(Buffer.from(`${key}1`), 0).remaining, 999_999, key);
+        assert.equal(limiter.peek(`${key}2`, 0).remaining, 1_000_000, key);
+        assert.equal(limiter.allow(`${key}1`) && limiter.allow(`${key}1`), true);
+        assert.equal(limiter.peek(Buffer.from(`${key}1`), 0).remaining, 999_997, key);
+      }
+    }
+  }
+});
+
+test('a key of a mebibyte is a key', () => {
+  for (const letter of ['a', '語']) {
+    const long = letter.repeat(1 << 20);
+    assert.deepEqual(same(long, [`${long}b`, long, Buffer.from(long)]).length, 2);
+    assert.equal(fresh().allow(long), true);
+  }
+});
+
+test('half of a surrogate pair is refused, and a replacement character is not', () => {
+  const limiter = fresh({ key: ['one', 'two'] });
+  const plain = fresh();
+  for (const half of ['\ud800', 'a\udfffb', '\ud83d', 'x'.repeat(300) + '\ude00', '\ufffd\ud800']) {
+    const refused = { name: 'TypeError', code: 'argument', message: /surrogate/ };
+    assert.throws(() => plain.allow(half), refused);
+    assert.throws(() => plain.hit(half), refused);
+    assert.throws(() => limiter.hit(['a', half]), refused);
+    assert.throws(() => plain.allowMany([half]), refused);
+    assert.throws(() => plain.hit('a', { role: half }), refused);
+  }
+  assert.equal(plain.size, 0);
+  assert.deepEqual(same('\ufffd', ['\ufffd', Buffer.from('\ufffd'), '\ufffc']), ['\ufffd', Buffer.from('\ufffd')]);
+  assert.equal(plain.allow('😀') && plain.allow('\ud83d\ude00'), true);
+  assert.equal(plain.peek('😀', 0).remaining, 999_998);
+});
+
+test('what is no key is told so, and counts for nothing', () => {
+  const limiter = fresh();
+  const refused = { name: 'TypeError', code: 'argument' };
+  const wrong = [undefined, null, true, 12n, Symbol('a'), {}, () => 'a', new Date(0), new Map(), new Float64Array(1)];
+  for (const key of [...wrong, new ArrayBuffer(1), new DataView(new ArrayBuffer(1)), [1], [null], [['a']]]) {
+    for (const operation of ['allow', 'hit', 'check', 'peek', 'record', 'refund', 'stats', 'reset', 'isLimited']) {
+      assert.throws(() => limiter[operation](key), refused, `${operation} ${String(key)}`);
+    }
+    assert.throws(() => limiter.reserve(key, 1), refused);
+    assert.throws(() => limiter.allowMany([key]), refused);
+  }
+  assert.throws(() => limiter.hit(), refused);
+  assert.throws(() => limiter.allow(), refused);
+  for (const key of [1.5, NaN, Infinity, 2 ** 53]) {
+    assert.throws(() => limiter.allow(key), { name: 'RangeError', code: 'range' });
+  }
+  assert.equal(limiter.allow(Number.MIN_SAFE_INTEGER), true);
+  assert.equal(limiter.size, 1);
+  assert.throws(() => limiter.hit({ toString: () => 'a' }), refused);
+  const trap = Object.defineProperty([], 0, { get: () => { throw new Error('trapped'); } });
+  assert.throws(() => limiter.hit(trap), /trapped/);
+});
+
+test('shared memory is a key as it is when it is read', () => {
+  const shared = new Uint8Array(new SharedArrayBuffer(3));
+  shared.set(Buffer.from('abc'));
+  assert.deepEqual(same(shared, ['abc', 'abd']), ['abc']);
+});

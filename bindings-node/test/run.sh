@@ -1,0 +1,13 @@
+#!/bin/bash
+# Installs the package from source as its users do, and tests it: from JavaScript and TypeScript, packed, beside
+# processes in C (and in Python, if that package is there), and as README has it.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. test/node.sh
+echo "node: $(node --version), built from source"
+npm ci --no-audit --no-fund --silent
+(cd "$root" && cargo build --quiet --release -p tidegate-c --locked)
+echo "node: types"
+node_modules/.bin/tsc -p test/tsconfig.json
+TIDEGATE_PEERS=2 node --test --test-reporter=${TEST_REPORTER:-dot} test/*.test.js
+echo
