@@ -57,11 +57,13 @@ pub(crate) fn raise(error: Error) -> PyErr {
 /// which pyo3's own is not; a limiter has no state that it could leave half done.
 #[inline]
 pub(crate) fn guard<R>(body: impl FnOnce() -> Result<R, Error>) -> PyResult<R> {
-    match catch_unwind(AssertUnwindSafe(body)) {
-        Ok(Ok(result)) => Ok(result),
-        Ok(Err(error)) => Err(raise(error)),
-        Err(panic) => Err(broken(panic)),
-    }
+    contained(|| body().map_err(raise))
+}
+
+/// As [`guard`], for what makes Python objects too.
+#[inline]
+pub(crate) fn contained<R>(body: impl FnOnce() -> PyResult<R>) -> PyResult<R> {
+    catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|panic| Err(broken(panic)))
 }
 
 #[cold]

@@ -9,6 +9,7 @@
 mod clock;
 mod decision;
 mod errors;
+mod fast;
 mod held;
 mod key;
 mod limiter;
@@ -45,6 +46,8 @@ mod _tidegate {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        crate::fast::install::<Limiter>(module.py())?;
+        crate::fast::install::<Rule>(module.py())?;
         module.add("IETF_DRAFT", policy::IETF_DRAFT)?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }

@@ -2,10 +2,11 @@
 
 use policy::{Match, Target};
 use pyo3::prelude::*;
-use pyo3::types::{PyMapping, PyTuple};
+use pyo3::exceptions::PyTypeError;
+use pyo3::types::{PyBytes, PyMapping, PyString, PyTuple};
 
-use crate::key::{OwnedCall, part, parts};
-use crate::value::{kind, to_json, to_tuple};
+use crate::key::{OwnedCall, parts};
+use crate::value::{kind, to_json, to_tuple, utf8};
 
 /// Whom an override is for: a mapping is a match, all else a key.
 pub(crate) fn target(object: &Bound<'_, PyAny>) -> PyResult<Target> {
@@ -19,30 +20,30 @@ pub(crate) fn matching(object: &Bound<'_, PyAny>) -> PyResult<Match> {
     Match::from_value(&to_json(object)?).map_err(crate::errors::raise)
 }
 
-/// The keys of a batch, and whether each is of one part.
-pub(crate) struct Batch<'py> {
-    pub(crate) keys: Bound<'py, PyTuple>,
-    pub(crate) single: bool,
+/// The keys of a batch: any iterable, but not a text, which is one of its letters.
+pub(crate) fn batch<'py>(keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyTuple>> {
+    match keys.cast::<PyString>().is_ok() || keys.cast::<PyBytes>().is_ok() {
+        true => Err(PyTypeError::new_err(format!("a batch is an iterable of keys, not {}", kind(keys)))),
+        false => to_tuple(keys),
+    }
 }
 
-impl<'py> Batch<'py> {
-    pub(crate) fn new(keys: &Bound<'py, PyAny>) -> PyResult<Batch<'py>> {
-        // A text is an iterable too, of its letters.
-        if part(keys.as_borrowed()).is_ok() {
-            let message = format!("a batch is an iterable of keys, not {}", kind(keys));
-            return Err(pyo3::exceptions::PyTypeError::new_err(message));
+/// The keys as they lie in memory; none unless all are texts or bytes.
+pub(crate) fn plain_keys<'a>(keys: &'a Bound<'_, PyTuple>) -> PyResult<Option<Vec<&'a [u8]>>> {
+    let mut plain = Vec::with_capacity(keys.len());
+    for key in keys.iter_borrowed() {
+        match key.cast::<PyString>() {
+            Ok(text) => plain.push(utf8(text, "a key")?.as_bytes()),
+            Err(_) if key.cast::<PyBytes>().is_ok() => plain.push(key.extract()?),
+            Err(_) => return Ok(None),
         }
-        let keys = to_tuple(keys)?;
-        let several = |key: &Bound<'_, PyAny>| {
-            key.cast::<PyTuple>().is_ok() || key.cast::<pyo3::types::PyList>().is_ok()
-        };
-        let single = !keys.iter_borrowed().any(|key| several(&key));
-        Ok(Batch { keys, single })
     }
+    Ok(Some(plain))
+}
 
-    pub(crate) fn calls(&self) -> PyResult<Vec<OwnedCall>> {
-        self.keys.iter_borrowed().map(|key| OwnedCall::new(&key, None, None)).collect()
-    }
+/// The keys of any kind.
+pub(crate) fn owned_keys(keys: &Bound<'_, PyTuple>) -> PyResult<Vec<OwnedCall>> {
+    keys.iter().map(|key| OwnedCall::new(&key, None, None)).collect()
 }
 
 /// The methods of a class whose `inner` is a rule, or a limiter with one.
@@ -107,21 +108,19 @@ macro_rules! operations {
 
             /// A batch of ``allow``: bytes with a 1 or a 0 for each key. Far cheaper for each on large tables.
             fn allow_many<'py>(&self, py: Python<'py>, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
-                let batch = Batch::new(keys)?;
-                let mask = if batch.single {
-                    let keys: Vec<Cow<'_, [u8]>> = batch.keys.iter_borrowed().map(|key| part(key)).collect::<PyResult<_>>()?;
-                    guard(|| self.inner.allow_many(&keys))?
-                } else {
-                    let calls = batch.calls()?;
-                    let decisions = guard(|| self.inner.hit_many(calls.iter().map(OwnedCall::key)))?;
-                    decisions.iter().map(|decision| u8::from(decision.allowed)).collect()
-                };
+                let keys = batch(keys)?;
+                if let Some(plain) = plain_keys(&keys)? {
+                    return Ok(PyBytes::new(py, &guard(|| self.inner.allow_many(&plain))?));
+                }
+                let calls = owned_keys(&keys)?;
+                let hits = guard(|| self.inner.hit_many(calls.iter().map(OwnedCall::key)))?;
+                let mask: Vec<u8> = hits.iter().map(|hit| hit.allowed.into()).collect();
                 Ok(PyBytes::new(py, &mask))
             }
 
             /// A batch of ``hit`` with a cost of 1.
             fn hit_many(&self, keys: &Bound<'_, PyAny>) -> PyResult<Vec<Decision>> {
-                let calls = Batch::new(keys)?.calls()?;
+                let calls = owned_keys(&batch(keys)?)?;
                 let decisions = guard(|| self.inner.hit_many(calls.iter().map(OwnedCall::key)))?;
                 Ok(decisions.into_iter().map(Decision::from).collect())
             }
@@ -247,6 +246,23 @@ macro_rules! operations {
             }
         }
 
+        impl Fast for $class {
+            const REPLACED: &'static Replaced = {
+                static REPLACED: Replaced = Replaced::new();
+                &REPLACED
+            };
+
+            #[inline]
+            fn allow_text(&self, key: &str) -> Result<bool, policy::Error> {
+                self.inner.allow(key)
+            }
+
+            #[inline]
+            fn hit_text(&self, key: &str, cost: u64) -> Result<policy::Decision, policy::Error> {
+                self.inner.hit(key, cost)
+            }
+        }
+
         impl $class {
             fn patches(&self, limits: &Bound<'_, PyAny>) -> PyResult<LimitPatches> {
                 let limits = to_json(limits)?;
@@ -259,17 +275,16 @@ pub(crate) use operations;
 
 /// What a file that has the macro imports.
 pub(crate) mod prelude {
-    pub(crate) use std::borrow::Cow;
-
     pub(crate) use policy::{LimitPatches, limit_patches_in};
     pub(crate) use pyo3::prelude::*;
     pub(crate) use pyo3::types::{PyBytes, PyDict};
 
-    pub(crate) use super::{Batch, matching, operations};
+    pub(crate) use super::{batch, matching, operations, owned_keys, plain_keys};
     pub(crate) use crate::decision::Decision;
     pub(crate) use crate::errors::guard;
+    pub(crate) use crate::fast::{Fast, Replaced};
     pub(crate) use crate::held::{Permit, Reservation};
-    pub(crate) use crate::key::{OwnedCall, part, with_call};
+    pub(crate) use crate::key::{OwnedCall, with_call};
     pub(crate) use crate::value::{Count, Seconds, UNIT, to_json, to_tuple};
     pub(crate) use crate::waiting::{Waiting, acquired};
     pub(crate) use crate::{operations, results};
