@@ -21,7 +21,7 @@ use crate::value::{Store, Text};
 /// True
 ///
 /// ``store`` is where state lives: ``memory``, ``memory:NAME``, ``file:PATH`` (or a path: a folder that all processes of
-/// the host share) or ``redis://…``. ``capacity`` is how many keys a rule may hold, ``on_full`` (``overflow``, ``deny`` or
+/// the host share). ``capacity`` is how many keys a rule may hold, ``on_full`` (``overflow``, ``deny`` or
 /// ``allow``) what becomes of new keys then, ``clock`` a ManualClock. ``recreate=True`` makes tables of a file store that
 /// don't fit the policy anew. Times are texts (``"60s"``), seconds, or timedeltas.
 ///

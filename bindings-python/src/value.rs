@@ -149,11 +149,8 @@ fn nested(object: &Bound<'_, PyAny>, depth: usize) -> PyResult<Value> {
     if object.cast::<PyInt>().is_ok() {
         return whole(object);
     }
-    if object.cast::<PyFloat>().is_ok() {
-        return Ok(object.extract::<f64>()?.into());
-    }
-    if object.cast::<PyDelta>().is_ok() {
-        return Ok(object.extract::<Seconds>()?.0.into());
+    if object.cast::<PyFloat>().is_ok() || object.cast::<PyDelta>().is_ok() {
+        return finite(object.extract::<Seconds>()?.0);
     }
     if let Ok(map) = object.cast::<PyMapping>() {
         return map_value(map, depth);
@@ -167,10 +164,18 @@ fn nested(object: &Bound<'_, PyAny>, depth: usize) -> PyResult<Value> {
     Err(PyTypeError::new_err(format!("{} has no place in a policy", kind(object))))
 }
 
+/// A number that JSON has. It would take another for nothing, and nothing is no mistake.
+fn finite(number: f64) -> PyResult<Value> {
+    match number.is_finite() {
+        true => Ok(number.into()),
+        false => Err(raised("PolicyError", &format!("{number} has no place in a policy"))),
+    }
+}
+
 fn whole(number: &Bound<'_, PyAny>) -> PyResult<Value> {
     let signed = number.extract::<i64>().map(Value::from);
     let any = signed.or_else(|_| number.extract::<u64>().map(Value::from));
-    any.or_else(|_| number.extract::<f64>().map(Value::from))
+    any.or_else(|_| finite(number.extract::<f64>()?))
 }
 
 fn map_value(map: &Bound<'_, PyMapping>, depth: usize) -> PyResult<Value> {

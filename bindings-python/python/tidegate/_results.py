@@ -48,7 +48,7 @@ class KeyCount(NamedTuple):
     """A key by its parts, and how often it was seen."""
 
     key: tuple[str, ...]
-    count: int
+    count: int  # type: ignore[assignment]  # In place of the tuple's method, as all surfaces call it.
 
 
 class Metrics(NamedTuple):
