@@ -4,14 +4,14 @@
 SHELL := /bin/bash -eu -o pipefail
 LOOM := RUSTFLAGS="--cfg loom -C debug-assertions" cargo test --release -p tidegate-core --lib --target-dir target/loom
 
-.PHONY: demo test toolchain lint engine loom policy files vectors c header install benches bench mutants
+.PHONY: demo test toolchain lint engine loom policy files vectors c python header install benches bench mutants
 
 demo: toolchain
 	@cargo run --quiet --release -p tidegate --example openclaw
 	@cargo run --quiet --release -p tidegate --example processes
 
-test: toolchain lint engine loom policy files vectors c benches
-	@echo "test: the engine's laws held in every model, property and race; the rules gave every decision due; files outlived every kill; C and C++ agree; all builds clean"
+test: toolchain lint engine loom policy files vectors c python benches
+	@echo "test: the engine's laws held in every model, property and race; the rules gave every decision due; files outlived every kill; C, C++ and Python agree; all builds clean"
 
 # Rust comes from rustup or the distribution; nothing else is needed to build.
 toolchain:
@@ -21,7 +21,7 @@ toolchain:
 
 lint:
 	cargo fmt --all --check
-	cargo clippy --workspace --all-targets --locked -- -D warnings
+	PYO3_NO_PYTHON=1 cargo clippy --workspace --all-targets --locked -- -D warnings
 	cargo clippy -p tidegate --all-targets --all-features --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps -p tidegate-core -p tidegate --all-features --locked
 
@@ -49,6 +49,10 @@ vectors:
 c: toolchain
 	cargo test -p tidegate-c --locked
 	ffi-c/tests/run.sh
+
+# The wheel, as its users have it, on every Python that is here.
+python: toolchain
+	bindings-python/tests/run.sh
 
 # Writes include/tidegate.h anew.
 header: toolchain
