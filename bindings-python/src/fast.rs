@@ -2,22 +2,23 @@
 //!
 //! For a method with `**attributes` pyo3 takes the slow one, in which the interpreter makes a tuple for each call;
 //! that alone is twice the price of a hit. So the two that are called for every message are put in the place of
-//! pyo3's own. They take the plain call, a text and perhaps a cost, and hand any other on to what they replaced,
+//! pyo3's own. They take the plain call, a key and perhaps a cost, and hand any other on to what they replaced,
 //! which so remains the only place that knows the whole signature.
 
 use std::ffi::CString;
 use std::ptr::null_mut;
 
+use policy::Call;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::pyclass::boolean_struct::True;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyString, PyTuple, PyType};
+use pyo3::types::{PyBool, PyDict, PyTuple, PyType};
 use pyo3::{PyClass, PyTypeInfo};
 
 use crate::decision::Decision;
-use crate::errors::{contained, guard, raise};
-use crate::value::utf8;
+use crate::errors::raise;
+use crate::key::{in_call, with_call};
 
 /// What the two replaced.
 pub(crate) struct Replaced {
@@ -34,8 +35,8 @@ impl Replaced {
 /// A class with the two.
 pub(crate) trait Fast: PyClass<Frozen = True> + PyTypeInfo + Sync {
     const REPLACED: &'static Replaced;
-    fn allow_text(&self, key: &str) -> Result<bool, policy::Error>;
-    fn hit_text(&self, key: &str, cost: u64) -> Result<policy::Decision, policy::Error>;
+    fn allow_call(&self, call: Call<'_>) -> Result<bool, policy::Error>;
+    fn hit_call(&self, call: Call<'_>, cost: u64) -> Result<policy::Decision, policy::Error>;
 }
 
 /// What the interpreter hands a method by this convention.
@@ -69,16 +70,18 @@ impl<'a, 'py> Handed<'a, 'py> {
     #[inline]
     fn argument(&self, index: usize) -> Borrowed<'a, 'py, PyAny> {
         // SAFETY: callers ask for those that `by_position` and `names` count.
-        let object = unsafe { *self.all.add(index) };
+        let place = unsafe { self.all.add(index) };
+        // SAFETY: so it is one of the interpreter's.
+        let object = unsafe { *place };
         // SAFETY: the interpreter keeps arguments alive during the call.
         unsafe { Borrowed::from_ptr(self.slf.py(), object) }
     }
 
-    /// The key, if it is a text and all there is, but for `more` arguments by position.
+    /// The key, if it is all there is but for `more` arguments by position.
     #[inline]
-    fn text(&self, more: usize) -> Option<Borrowed<'a, 'py, PyString>> {
+    fn key(&self, more: usize) -> Option<Borrowed<'a, 'py, PyAny>> {
         let plain = self.by_position == 1 + more && self.names.is_none();
-        plain.then(|| self.argument(0).cast::<PyString>().ok()).flatten()
+        plain.then(|| self.argument(0))
     }
 
     #[inline]
@@ -94,14 +97,17 @@ impl<'a, 'py> Handed<'a, 'py> {
     fn hand_on(&self, to: &PyOnceLock<Py<PyAny>>) -> PyResult<Bound<'py, PyAny>> {
         let py = self.slf.py();
         let by_position = (0..self.by_position).map(|index| self.argument(index));
-        let arguments = PyTuple::new(py, [self.slf].into_iter().chain(by_position).collect::<Vec<_>>())?;
+        let arguments =
+            PyTuple::new(py, [self.slf].into_iter().chain(by_position).collect::<Vec<_>>())?;
         let named = PyDict::new(py);
         if let Some(names) = self.names {
             for (index, name) in names.cast::<PyTuple>()?.iter().enumerate() {
                 named.set_item(name, self.argument(self.by_position + index))?;
             }
         }
-        let replaced = to.get(py).ok_or_else(|| pyo3::exceptions::PySystemError::new_err("nothing was replaced"))?;
+        let replaced = to
+            .get(py)
+            .ok_or_else(|| pyo3::exceptions::PySystemError::new_err("nothing was replaced"))?;
         replaced.bind(py).call(arguments, Some(&named))
     }
 }
@@ -129,11 +135,11 @@ unsafe extern "C" fn allow<C: Fast>(
     let py = unsafe { Python::assume_attached() };
     // SAFETY: handed on as they are.
     let handed = unsafe { Handed::new(py, slf, arguments, count, names) };
-    let Some(text) = handed.text(0) else {
+    let Some(key) = handed.key(0) else {
         return answer(py, handed.hand_on(&C::REPLACED.allow));
     };
-    let allowed = utf8(text, "a key").and_then(|key| guard(|| handed.of::<C>().allow_text(key)));
-    answer(py, allowed.map(|allowed| pyo3::types::PyBool::new(py, allowed).to_owned().into_any()))
+    let allowed = with_call(&key, None, None, |call| handed.of::<C>().allow_call(call));
+    answer(py, allowed.map(|allowed| PyBool::new(py, allowed).to_owned().into_any()))
 }
 
 /// # Safety
@@ -149,15 +155,15 @@ unsafe extern "C" fn hit<C: Fast>(
     // SAFETY: handed on as they are.
     let handed = unsafe { Handed::new(py, slf, arguments, count, names) };
     let cost = if count == 2 { handed.argument(1).extract::<u64>() } else { Ok(1) };
-    let (Some(text), Ok(cost)) = (handed.text((count == 2).into()), cost) else {
+    let (Some(key), Ok(cost)) = (handed.key((count == 2).into()), cost) else {
         return answer(py, handed.hand_on(&C::REPLACED.hit));
     };
-    // Made where it is to be: a decision is large to hand on.
-    let hit = |key| {
-        let decision = Decision::from(handed.of::<C>().hit_text(key, cost).map_err(raise)?);
+    let hit = in_call(&key, None, None, |call| {
+        // Made where it is to be: a decision is large to hand on.
+        let decision = Decision::from(handed.of::<C>().hit_call(call, cost).map_err(raise)?);
         Ok(Bound::new(py, decision)?.into_any())
-    };
-    answer(py, utf8(text, "a key").and_then(|key| contained(|| hit(key))))
+    });
+    answer(py, hit)
 }
 
 /// Puts the two in the place of pyo3's own, with their signatures and documentation.

@@ -7,8 +7,8 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyInt, PyList, PyString, PyTuple};
 
-use crate::errors::{Attributes, guard};
-use crate::value::{kind, to_tuple, utf8};
+use crate::errors::{Attributes, contained, raise};
+use crate::value::{Count, kind, to_tuple, utf8};
 
 const FORMS: &str = "a key is a str, bytes, an int, or a tuple or list of them";
 
@@ -54,7 +54,7 @@ pub(crate) fn parts<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'p
 }
 
 /// What is known about a call besides its key. Values are texts or whole numbers.
-fn texts<'a>(attributes: &'a Bound<'_, PyDict>) -> PyResult<Vec<(String, String)>> {
+fn texts(attributes: &Bound<'_, PyDict>) -> PyResult<Vec<(String, String)>> {
     let read = |(name, value): (Bound<'_, PyAny>, Bound<'_, PyAny>)| {
         let name = utf8(name.cast::<PyString>()?.as_borrowed(), "an attribute's name")?.to_string();
         if let Ok(text) = value.cast::<PyString>() {
@@ -75,20 +75,31 @@ fn texts<'a>(attributes: &'a Bound<'_, PyDict>) -> PyResult<Vec<(String, String)
 #[inline]
 pub(crate) fn with_call<R>(
     key: &Bound<'_, PyAny>,
-    max: Option<u64>,
+    max: Option<Count>,
     attributes: Attributes<'_, '_>,
     body: impl FnOnce(Call<'_>) -> Result<R, policy::Error>,
+) -> PyResult<R> {
+    in_call(key, max, attributes, |call| body(call).map_err(raise))
+}
+
+/// As [`with_call`], for what makes Python objects too.
+#[inline]
+pub(crate) fn in_call<R>(
+    key: &Bound<'_, PyAny>,
+    max: Option<Count>,
+    attributes: Attributes<'_, '_>,
+    body: impl FnOnce(Call<'_>) -> PyResult<R>,
 ) -> PyResult<R> {
     if let Ok(text) = key.cast::<PyString>()
         && max.is_none()
         && attributes.is_none()
     {
         let text = utf8(text.as_borrowed(), "a key")?;
-        return guard(|| body(Call::from(text)));
+        return contained(|| body(Call::from(text)));
     }
     let owned = OwnedCall::new(key, max, attributes)?;
     let attributes = owned.attributes();
-    guard(|| body(owned.call(&attributes)))
+    contained(|| body(owned.call(&attributes)))
 }
 
 /// A call that borrows from no Python object, for those who wait.
@@ -101,7 +112,7 @@ pub(crate) struct OwnedCall {
 impl OwnedCall {
     pub(crate) fn new(
         key: &Bound<'_, PyAny>,
-        max: Option<u64>,
+        max: Option<Count>,
         attributes: Attributes<'_, '_>,
     ) -> PyResult<OwnedCall> {
         let parts = match parts(key)? {
@@ -111,7 +122,11 @@ impl OwnedCall {
                 .collect::<PyResult<_>>()?,
             None => vec![part(key.as_borrowed())?.into_owned()],
         };
-        Ok(OwnedCall { parts, attributes: attributes.map_or(Ok(Vec::new()), texts)?, max })
+        Ok(OwnedCall {
+            parts,
+            attributes: attributes.map_or(Ok(Vec::new()), texts)?,
+            max: max.map(|max| max.0),
+        })
     }
 
     pub(crate) fn key(&self) -> Key<'_> {

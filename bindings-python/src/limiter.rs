@@ -1,5 +1,8 @@
 //! A policy at work.
 
+// Options are keyword arguments in Python.
+#![allow(clippy::too_many_arguments)]
+
 use std::path::PathBuf;
 
 use policy::{OnFull, Options, Policy, RuleConfig};
@@ -75,7 +78,8 @@ operations! { Limiter {
         rule_options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Limiter> {
         let options = options(store, capacity, on_full, clock, recreate)?;
-        let mut rule = rule_options.map_or(Ok(Value::Object(Default::default())), |options| to_json(options))?;
+        let mut rule = rule_options
+            .map_or(Ok(Value::Object(Default::default())), |options| to_json(options))?;
         rule["limits"] = to_json(limits)?;
         let made = || policy::Limiter::with_rule(RuleConfig::from_value_in(&rule, UNIT)?, options);
         py.detach(|| guard(made)).map(|inner| Limiter { inner })
@@ -96,7 +100,8 @@ operations! { Limiter {
     ) -> PyResult<Limiter> {
         let options = options(store, capacity, on_full, clock, recreate)?;
         let policy = to_json(mapping)?;
-        let made = || policy::Limiter::from_config_with(Policy::from_value_in(&policy, UNIT)?, options);
+        let made =
+            || policy::Limiter::from_config_with(Policy::from_value_in(&policy, UNIT)?, options);
         py.detach(|| guard(made)).map(|inner| Limiter { inner })
     }
 
@@ -152,13 +157,19 @@ operations! { Limiter {
 
     /// What happened so far, by rule.
     fn metrics<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
-        guard(|| self.inner.metrics())?.iter().map(|metrics| results::metrics(py, metrics)).collect()
+        guard(|| self.inner.metrics())?
+            .iter()
+            .map(|metrics| results::metrics(py, metrics))
+            .collect()
     }
 
     /// The last denials and alerts; of each rule those with a number above ``since``.
     #[pyo3(signature = (since=Count(0)), text_signature = "($self, since=0)")]
     fn events<'py>(&self, py: Python<'py>, since: Count) -> PyResult<Vec<Bound<'py, PyAny>>> {
-        guard(|| self.inner.events(since.0))?.iter().map(|event| results::event(py, event)).collect()
+        guard(|| self.inner.events(since.0))?
+            .iter()
+            .map(|event| results::event(py, event))
+            .collect()
     }
 
     /// Writes a file store's tables to its disk now. Nothing must call this: the system does it by and by.

@@ -26,7 +26,10 @@ operations! { Rule {
     /// The last denials and alerts with a number above ``since``.
     #[pyo3(signature = (since=Count(0)), text_signature = "($self, since=0)")]
     fn events<'py>(&self, py: Python<'py>, since: Count) -> PyResult<Vec<Bound<'py, PyAny>>> {
-        guard(|| self.inner.events(since.0))?.iter().map(|event| results::event(py, event)).collect()
+        guard(|| self.inner.events(since.0))?
+            .iter()
+            .map(|event| results::event(py, event))
+            .collect()
     }
 
     fn __repr__(&self) -> String {

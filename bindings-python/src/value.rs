@@ -37,6 +37,7 @@ fn surrogates(what: &str) -> PyErr {
 }
 
 /// A whole number from 0 on.
+#[derive(Clone, Copy)]
 pub(crate) struct Count(pub(crate) u64);
 
 impl FromPyObject<'_, '_> for Count {

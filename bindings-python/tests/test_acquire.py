@@ -183,7 +183,9 @@ def test_closing_ends_all_waiting():
 
 def test_a_wait_can_be_interrupted():
     code = (
-        "import tidegate\n"
+        "import signal, tidegate\n"
+        # A shell that runs the tests in the background has it ignored.
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "limiter = tidegate.Limiter('1/h'); limiter.allow('a')\n"
         "print('waiting', flush=True)\n"
         "try: limiter.wait('a')\n"
