@@ -13,12 +13,13 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::pyclass::boolean_struct::True;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBool, PyDict, PyTuple, PyType};
+use pyo3::types::{PyBool, PyDict, PyString, PyTuple, PyType};
 use pyo3::{PyClass, PyTypeInfo};
 
 use crate::decision::Decision;
-use crate::errors::raise;
+use crate::errors::{contained, guard, raise};
 use crate::key::{in_call, with_call};
+use crate::value::utf8;
 
 /// What the two replaced.
 pub(crate) struct Replaced {
@@ -35,8 +36,12 @@ impl Replaced {
 /// A class with the two.
 pub(crate) trait Fast: PyClass<Frozen = True> + PyTypeInfo + Sync {
     const REPLACED: &'static Replaced;
-    fn allow_call(&self, call: Call<'_>) -> Result<bool, policy::Error>;
-    fn hit_call(&self, call: Call<'_>, cost: u64) -> Result<policy::Decision, policy::Error>;
+    fn allow_by<'a>(&self, call: impl Into<Call<'a>>) -> Result<bool, policy::Error>;
+    fn hit_by<'a>(
+        &self,
+        call: impl Into<Call<'a>>,
+        cost: u64,
+    ) -> Result<policy::Decision, policy::Error>;
 }
 
 /// What the interpreter hands a method by this convention.
@@ -138,7 +143,12 @@ unsafe extern "C" fn allow<C: Fast>(
     let Some(key) = handed.key(0) else {
         return answer(py, handed.hand_on(&C::REPLACED.allow));
     };
-    let allowed = with_call(&key, None, None, |call| handed.of::<C>().allow_call(call));
+    let on = handed.of::<C>();
+    // A text is not made a call first, which is large to hand on; nor below.
+    let allowed = match key.cast::<PyString>() {
+        Ok(text) => utf8(text, "a key").and_then(|key| guard(|| on.allow_by(key))),
+        Err(_) => with_call(&key, None, None, |call| on.allow_by(call)),
+    };
     answer(py, allowed.map(|allowed| PyBool::new(py, allowed).to_owned().into_any()))
 }
 
@@ -158,11 +168,14 @@ unsafe extern "C" fn hit<C: Fast>(
     let (Some(key), Ok(cost)) = (handed.key((count == 2).into()), cost) else {
         return answer(py, handed.hand_on(&C::REPLACED.hit));
     };
-    let hit = in_call(&key, None, None, |call| {
-        // Made where it is to be: a decision is large to hand on.
-        let decision = Decision::from(handed.of::<C>().hit_call(call, cost).map_err(raise)?);
-        Ok(Bound::new(py, decision)?.into_any())
-    });
+    let on = handed.of::<C>();
+    let made = |hit: Result<policy::Decision, policy::Error>| {
+        Ok(Bound::new(py, Decision::from(hit.map_err(raise)?))?.into_any())
+    };
+    let hit = match key.cast::<PyString>() {
+        Ok(text) => utf8(text, "a key").and_then(|key| contained(|| made(on.hit_by(key, cost)))),
+        Err(_) => in_call(&key, None, None, |call| made(on.hit_by(call, cost))),
+    };
     answer(py, hit)
 }
 

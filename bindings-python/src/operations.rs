@@ -368,14 +368,14 @@ macro_rules! operations {
             };
 
             #[inline]
-            fn allow_call(&self, call: Call<'_>) -> Result<bool, policy::Error> {
+            fn allow_by<'a>(&self, call: impl Into<Call<'a>>) -> Result<bool, policy::Error> {
                 self.inner.allow(call)
             }
 
             #[inline]
-            fn hit_call(
+            fn hit_by<'a>(
                 &self,
-                call: Call<'_>,
+                call: impl Into<Call<'a>>,
                 cost: u64,
             ) -> Result<policy::Decision, policy::Error> {
                 self.inner.hit(call, cost)
