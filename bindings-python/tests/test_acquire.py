@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
 
 import pytest
 import tidegate
@@ -132,6 +133,22 @@ def test_one_that_is_dropped_leaves_its_place():
         assert await asyncio.wait_for(other, 20)
 
     asyncio.run(main())
+
+
+def test_a_task_that_nobody_runs_any_more_is_collected():
+    limiter = Limiter("1/h", clock=ManualClock())
+    assert limiter.allow("a")
+    loop = asyncio.new_event_loop()
+    task = loop.create_task(limiter.acquire("a"))
+    loop.run_until_complete(asyncio.sleep(0.01))
+    left = weakref.ref(task)
+    task._log_destroy_pending = False
+    loop.close()
+    del loop, task
+    gc.collect()
+    assert left() is None
+    limiter.refund("a")
+    assert limiter.wait("a", timeout=5)
 
 
 def test_a_turn_is_passed_on_between_threads_and_loops():

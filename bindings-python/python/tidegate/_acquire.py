@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import weakref
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -35,11 +37,14 @@ def _resolve(turn: asyncio.Future[None]) -> None:
 async def _on_asyncio(waiting: Waiting, loop: asyncio.AbstractEventLoop) -> Decision:
     while True:
         turn = loop.create_future()
+        # Weakly, so that a task which nobody runs any more is not kept by the line that it stands in.
+        sleeper = weakref.ref(turn)
 
-        def wake(turn: asyncio.Future[None] = turn) -> None:
-            # The loop may have ended since; then nobody waits in it.
-            if not loop.is_closed():
-                loop.call_soon_threadsafe(_resolve, turn)
+        def wake(sleeper: weakref.ref[asyncio.Future[None]] = sleeper) -> None:
+            turn = sleeper()
+            if turn is not None:
+                with contextlib.suppress(RuntimeError):  # A loop that ended has nobody to wake.
+                    loop.call_soon_threadsafe(_resolve, turn)
 
         step = waiting.poll(wake)
         if not isinstance(step, float):
@@ -59,10 +64,8 @@ async def _on_trio(waiting: Waiting) -> Decision:
         turn = trio.Event()
 
         def wake(turn: trio.Event = turn) -> None:
-            try:
+            with contextlib.suppress(trio.RunFinishedError):
                 token.run_sync_soon(turn.set)
-            except trio.RunFinishedError:
-                pass
 
         step = waiting.poll(wake)
         if not isinstance(step, float):

@@ -13,7 +13,10 @@ class PolicyError(TidegateError, ValueError):
     """A limit, rule or policy that can't be had. ``problems`` has each mistake: where, and what."""
 
     code = "policy"
-    problems: list[tuple[str, str]] = []
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*args)
+        self.problems: list[tuple[str, str]] = []
 
     def __reduce__(self) -> tuple[object, ...]:
         return (type(self), self.args, {"problems": self.problems})
