@@ -4,15 +4,15 @@
 SHELL := /bin/bash -eu -o pipefail
 LOOM := RUSTFLAGS="--cfg loom -C debug-assertions" cargo test --release -p tidegate-core --lib --target-dir target/loom
 
-.PHONY: demo test toolchain lint engine loom policy files vectors c header install node benches bench mutants
+.PHONY: demo test toolchain lint engine loom policy files vectors c header install python node benches bench mutants
 
 demo: toolchain
 	@cargo run --quiet --release -p tidegate --example openclaw
 	@cargo run --quiet --release -p tidegate --example processes
 	@examples/node/run.sh demo
 
-test: toolchain lint engine loom policy files vectors c node benches
-	@echo "test: the engine's laws held in every model, property and race; the rules gave every decision due; files outlived every kill; C, C++ and Node agree; all builds clean"
+test: toolchain lint engine loom policy files vectors c python node benches
+	@echo "test: the engine's laws held in every model, property and race; the rules gave every decision due; files outlived every kill; C, C++, Python and Node agree; all builds clean"
 
 # Rust comes from rustup or the distribution; nothing else is needed to build.
 toolchain:
@@ -22,7 +22,7 @@ toolchain:
 
 lint:
 	cargo fmt --all --check
-	cargo clippy --workspace --all-targets --locked -- -D warnings
+	PYO3_NO_PYTHON=1 PYO3_BUILD_EXTENSION_MODULE=1 cargo clippy --workspace --all-targets --locked -- -D warnings
 	cargo clippy -p tidegate --all-targets --all-features --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps -p tidegate-core -p tidegate --all-features --locked
 
@@ -50,6 +50,10 @@ vectors:
 c: toolchain
 	cargo test -p tidegate-c --locked
 	ffi-c/tests/run.sh
+
+# The wheel, as its users have it, on every Python that is here.
+python: toolchain
+	bindings-python/tests/run.sh
 
 # Writes include/tidegate.h anew.
 header: toolchain

@@ -113,6 +113,22 @@ impl Policy {
     pub fn from_value(value: &Value) -> Result<Policy, Error> {
         Reader::default().policy(value)
     }
+
+    /// As [`Policy::from_value`], where a period may be a number too: so many of `unit`.
+    ///
+    /// ```
+    /// use serde_json::json;
+    /// use std::time::Duration;
+    /// let map = json!({"version": 1, "rules": {"a": {"limits": "2/min", "cooldown": 1.5}}});
+    /// let policy = tidegate::Policy::from_value_in(&map, Duration::from_secs(1)).unwrap();
+    /// assert_eq!(policy.rules[0].1.cooldown, Some(Duration::from_millis(1500)));
+    /// ```
+    ///
+    /// # Errors
+    /// With all its problems.
+    pub fn from_value_in(value: &Value, unit: Duration) -> Result<Policy, Error> {
+        Reader::counting_in(unit).policy(value)
+    }
 }
 
 /// Reads what changes of a rule's limits, from a map by names or, for a rule with one limit, a text.
@@ -126,7 +142,33 @@ impl Policy {
 /// # Errors
 /// With all problems.
 pub fn limit_patches<S: AsRef<str>>(value: &Value, names: &[S]) -> Result<LimitPatches, Error> {
-    let mut reader = Reader::default();
+    patches(Reader::default(), value, names)
+}
+
+/// As [`limit_patches`], where a period may be a number too: so many of `unit`.
+///
+/// ```
+/// use std::time::Duration;
+/// let map = serde_json::json!({"a": {"per": 90}});
+/// let patches = tidegate::limit_patches_in(&map, &["a"], Duration::from_secs(1)).unwrap();
+/// assert_eq!(patches[0].1.per, Some(Duration::from_secs(90)));
+/// ```
+///
+/// # Errors
+/// With all problems.
+pub fn limit_patches_in<S: AsRef<str>>(
+    value: &Value,
+    names: &[S],
+    unit: Duration,
+) -> Result<LimitPatches, Error> {
+    patches(Reader::counting_in(unit), value, names)
+}
+
+fn patches<S: AsRef<str>>(
+    mut reader: Reader,
+    value: &Value,
+    names: &[S],
+) -> Result<LimitPatches, Error> {
     let names: Vec<Known> = names.iter().map(|name| (name.as_ref().to_string(), None)).collect();
     let patches = reader.patches("limits", value, &names);
     reader.finish(patches)
@@ -155,7 +197,25 @@ impl RuleConfig {
     /// # Errors
     /// With all problems; their paths begin at the rule.
     pub fn from_value(value: &Value) -> Result<RuleConfig, Error> {
-        let mut reader = Reader::default();
+        RuleConfig::read(Reader::default(), value)
+    }
+
+    /// As [`RuleConfig::from_value`], where a period may be a number too: so many of `unit`.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// let map = serde_json::json!({"limits": "2/min", "cooldown": 1500});
+    /// let rule = tidegate::RuleConfig::from_value_in(&map, Duration::from_millis(1)).unwrap();
+    /// assert_eq!(rule.cooldown, Some(Duration::from_millis(1500)));
+    /// ```
+    ///
+    /// # Errors
+    /// As [`RuleConfig::from_value`].
+    pub fn from_value_in(value: &Value, unit: Duration) -> Result<RuleConfig, Error> {
+        RuleConfig::read(Reader::counting_in(unit), value)
+    }
+
+    fn read(mut reader: Reader, value: &Value) -> Result<RuleConfig, Error> {
         let rule = reader.rule("", value);
         reader.finish(rule)
     }
@@ -228,6 +288,12 @@ fn seen(value: &Value) -> String {
     }
 }
 
+/// So many of a unit, to the microsecond; none if that is no time.
+fn counted(count: f64, unit: Duration) -> Option<Duration> {
+    let micros = (count * unit.as_micros() as f64).round();
+    (0.0..=(1_u64 << 60) as f64).contains(&micros).then(|| Duration::from_micros(micros as u64))
+}
+
 /// A map's field, unless it is blank.
 fn field<'v>(map: &'v Map<String, Value>, name: &str) -> Option<&'v Value> {
     map.get(name).filter(|value| !value.is_null())
@@ -242,9 +308,15 @@ struct Reader {
     problems: Vec<Problem>,
     /// Where a variable could not be had.
     unset: Vec<String>,
+    /// What a period that is a number counts; without it, such a period is a mistake.
+    unit: Option<Duration>,
 }
 
 impl Reader {
+    fn counting_in(unit: Duration) -> Reader {
+        Reader { unit: Some(unit), ..Reader::default() }
+    }
+
     fn wrong(&mut self, path: &str, message: impl Into<String>) {
         // Who is told that a variable is not set need not hear that `${NAME}` is no number.
         if self.unset.iter().any(|unset| unset == path) {
@@ -381,7 +453,13 @@ impl Reader {
                 Ok(period) => return Some(period),
                 Err(message) => message,
             },
-            Value::Number(number) => format!("{number} has no unit; write {number}s, say"),
+            Value::Number(number) => match (self.unit, number.as_f64()) {
+                (None, _) => format!("{number} has no unit; write {number}s, say"),
+                (Some(unit), count) => match count.and_then(|count| counted(count, unit)) {
+                    Some(period) => return Some(period),
+                    None => format!("{number} is no period"),
+                },
+            },
             other => format!("this should be a period such as 10s, not {}", kind(other)),
         };
         self.wrong(path, message);

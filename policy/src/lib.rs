@@ -62,7 +62,7 @@ pub use config::{
 };
 pub use decision::Decision;
 pub use error::{Code, Error, Problem};
-pub use file::limit_patches;
+pub use file::{limit_patches, limit_patches_in};
 pub use headers::{Facts, IETF_DRAFT, LimitLeft, Style};
 pub use held::{Permit, Reservation};
 #[cfg(target_os = "linux")]

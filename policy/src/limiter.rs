@@ -582,6 +582,8 @@ of_the_main_rule! {
     fn len(&self) -> usize;
     /// See [`Rule::is_empty`].
     fn is_empty(&self) -> bool;
+    /// See [`Rule::limit_names`].
+    fn limit_names(&self) -> Vec<String>;
     /// See [`Rule::set_override`].
     fn set_override(&self, target: impl Into<Target>, limits: LimitPatches) -> ();
     /// See [`Rule::clear_override`].

@@ -731,6 +731,19 @@ impl Rule {
         Ok(self.len()? == 0)
     }
 
+    /// The names of its limits, in declared order.
+    ///
+    /// ```
+    /// let limiter = tidegate::Limiter::new("5/10s window, 20/min").unwrap();
+    /// assert_eq!(limiter.limit_names().unwrap(), ["5/10s", "20/min"]);
+    /// ```
+    ///
+    /// # Errors
+    /// If the limiter is closed.
+    pub fn limit_names(&self) -> Result<Vec<String>, Error> {
+        Ok(self.snapshot()?.face.limits.clone())
+    }
+
     /// Judges a key, or the calls that match, by other limits from the next hit on. What was set for the
     /// same target before is replaced.
     ///

@@ -1,0 +1,67 @@
+"""Rate limits for chat bots, agent hubs and gateways: exact, fast, shared by all processes of a host.
+
+>>> import tidegate
+>>> limiter = tidegate.Limiter("2/min")
+>>> [limiter.allow("alice") for _ in range(3)]
+[True, True, False]
+"""
+
+from ._errors import (
+    AddressError,
+    ClosedError,
+    InternalError,
+    InvalidKeyError,
+    MemoryLimitError,
+    OperationError,
+    PolicyError,
+    PolicyFileError,
+    RangeError,
+    StoreError,
+    TidegateError,
+    UnknownRuleError,
+)
+from ._results import Budget, Event, Finding, Inspected, KeyCount, LimitUse, Metrics, Recorded, Stats
+from ._tidegate import (
+    IETF_DRAFT,
+    Decision,
+    Limiter,
+    ManualClock,
+    Permit,
+    Reservation,
+    Rule,
+    __version__,
+    ip_key,
+)
+
+__all__ = [
+    "IETF_DRAFT",
+    "AddressError",
+    "Budget",
+    "ClosedError",
+    "Decision",
+    "Event",
+    "Finding",
+    "Inspected",
+    "InternalError",
+    "InvalidKeyError",
+    "KeyCount",
+    "LimitUse",
+    "Limiter",
+    "ManualClock",
+    "MemoryLimitError",
+    "Metrics",
+    "OperationError",
+    "Permit",
+    "PolicyError",
+    "PolicyFileError",
+    "RangeError",
+    "Recorded",
+    "Reservation",
+    "Rule",
+    "Stats",
+    "StoreError",
+    "TidegateError",
+    "UnknownRuleError",
+    "__version__",
+    "ip_key",
+]

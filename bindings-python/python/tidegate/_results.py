@@ -1,0 +1,112 @@
+"""Answers that are plain records. Times are seconds."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+
+class Recorded(NamedTuple):
+    """What was used after a ``record``: of the limit with the least left."""
+
+    used: int
+    limit: int
+    remaining: int
+    reset_after: float
+
+
+class Budget(NamedTuple):
+    """How a key stands with its budget."""
+
+    spent: int
+    remaining: int
+    over: bool
+    over_per_hit: bool
+    reset_after: float
+
+
+class LimitUse(NamedTuple):
+    """What one limit holds of a key."""
+
+    name: str
+    used: int
+    max: int
+    remaining: int
+    reset_after: float
+
+
+class Stats(NamedTuple):
+    """What is known of a key. ``last_allowed``: seconds since its last allowed hit, where the rule keeps that."""
+
+    limits: dict[str, LimitUse]
+    cooldown_left: float
+    violations: int
+    last_allowed: float | None
+    budget: Budget | None
+
+
+class KeyCount(NamedTuple):
+    """A key by its parts, and how often it was seen."""
+
+    key: tuple[str, ...]
+    count: int  # type: ignore[assignment]  # In place of the tuple's method, as all surfaces call it.
+
+
+class Metrics(NamedTuple):
+    """What happened so far under a rule. ``denied`` is by reason."""
+
+    rule: str
+    allowed: int
+    warned: int
+    denied: dict[str, int]
+    shadowed: int
+    exempt: int
+    off: int
+    alerts: int
+    evictions: int
+    full: int
+    overflow: int
+    classify_defaults: int
+    capacity: int
+    keys: int
+    bytes: int
+    top_offenders: list[KeyCount]
+    heaviest: list[KeyCount]
+
+
+class Event(NamedTuple):
+    """A denial or alert. ``at`` is Unix time."""
+
+    number: int
+    rule: str
+    key: tuple[str, ...]
+    reason: str
+    alert: bool
+    at: float
+
+
+class Finding(NamedTuple):
+    """Something about a policy that may not be meant. ``severity`` is ``info`` or ``warn``."""
+
+    id: str
+    severity: str
+    path: str
+    message: str
+
+
+class Inspected(NamedTuple):
+    """What a table file of a rule holds."""
+
+    rule: str
+    format: int
+    limits: list[dict[str, Any]]
+    capacity: int
+    keys: int
+    penalised: int
+    spending: int
+    overrides: int
+    bytes: int
+    top_offenders: list[KeyCount]
+
+
+def _metrics(fields: dict[str, Any]) -> Metrics:
+    return Metrics(**fields)

@@ -1,0 +1,19 @@
+"""What calls take, for those who write functions around them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Any, TypeAlias
+
+Key: TypeAlias = str | bytes | int | Sequence[str | bytes | int]
+"""Who is limited. A sequence is a tuple or list of parts."""
+
+Match: TypeAlias = Mapping[str, str | int | bool | Sequence[str | int | bool]]
+"""Values of parts or attributes that a call must have."""
+
+Time: TypeAlias = float | timedelta
+"""Seconds, or a timedelta."""
+
+Limits: TypeAlias = str | Sequence[str | Mapping[str, Any]] | Mapping[str, Any]
+"""One limit or several: text, maps, or maps by name."""

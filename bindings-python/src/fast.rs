@@ -1,0 +1,210 @@
+//! `allow` and `hit` by Python's fast calling convention.
+//!
+//! For a method with `**attributes` pyo3 takes the slow one, in which the interpreter makes a tuple for each call;
+//! that alone is twice the price of a hit. So the two that are called for every message are put in the place of
+//! pyo3's own. They take the plain call, a key and perhaps a cost, and hand any other on to what they replaced,
+//! which so remains the only place that knows the whole signature.
+
+use std::ffi::CString;
+use std::ptr::null_mut;
+
+use policy::Call;
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::pyclass::boolean_struct::True;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBool, PyDict, PyString, PyTuple, PyType};
+use pyo3::{PyClass, PyTypeInfo};
+
+use crate::decision::Decision;
+use crate::errors::{contained, guard, raise};
+use crate::key::{in_call, with_call};
+use crate::value::utf8;
+
+/// What the two replaced.
+pub(crate) struct Replaced {
+    allow: PyOnceLock<Py<PyAny>>,
+    hit: PyOnceLock<Py<PyAny>>,
+}
+
+impl Replaced {
+    pub(crate) const fn new() -> Replaced {
+        Replaced { allow: PyOnceLock::new(), hit: PyOnceLock::new() }
+    }
+}
+
+/// A class with the two.
+pub(crate) trait Fast: PyClass<Frozen = True> + PyTypeInfo + Sync {
+    const REPLACED: &'static Replaced;
+    fn allow_by<'a>(&self, call: impl Into<Call<'a>>) -> Result<bool, policy::Error>;
+    fn hit_by<'a>(
+        &self,
+        call: impl Into<Call<'a>>,
+        cost: u64,
+    ) -> Result<policy::Decision, policy::Error>;
+}
+
+/// What the interpreter hands a method by this convention.
+#[derive(Clone, Copy)]
+struct Handed<'a, 'py> {
+    slf: Borrowed<'a, 'py, PyAny>,
+    /// Those by position, and after them those by name.
+    all: *const *mut ffi::PyObject,
+    by_position: usize,
+    names: Option<Borrowed<'a, 'py, PyAny>>,
+}
+
+impl<'a, 'py> Handed<'a, 'py> {
+    /// # Safety
+    /// They are what the interpreter handed, and the call is not over in `'a`.
+    #[inline]
+    unsafe fn new(
+        py: Python<'py>,
+        slf: *mut ffi::PyObject,
+        all: *const *mut ffi::PyObject,
+        by_position: ffi::Py_ssize_t,
+        names: *mut ffi::PyObject,
+    ) -> Handed<'a, 'py> {
+        // SAFETY: the caller's word; the interpreter keeps it alive during the call.
+        let slf = unsafe { Borrowed::from_ptr(py, slf) };
+        // SAFETY: as before; it is null if there are none.
+        let names = unsafe { Borrowed::from_ptr_or_opt(py, names) };
+        Handed { slf, all, by_position: by_position as usize, names }
+    }
+
+    #[inline]
+    fn argument(&self, index: usize) -> Borrowed<'a, 'py, PyAny> {
+        // SAFETY: callers ask for those that `by_position` and `names` count.
+        let place = unsafe { self.all.add(index) };
+        // SAFETY: so it is one of the interpreter's.
+        let object = unsafe { *place };
+        // SAFETY: the interpreter keeps arguments alive during the call.
+        unsafe { Borrowed::from_ptr(self.slf.py(), object) }
+    }
+
+    /// The key, if it is all there is but for `more` arguments by position.
+    #[inline]
+    fn key(&self, more: usize) -> Option<Borrowed<'a, 'py, PyAny>> {
+        let plain = self.by_position == 1 + more && self.names.is_none();
+        plain.then(|| self.argument(0))
+    }
+
+    #[inline]
+    fn of<C: Fast>(&self) -> &'a C {
+        // SAFETY: the descriptor has checked that it is of its class.
+        let slf: Borrowed<'a, 'py, C> = unsafe { self.slf.cast_unchecked() };
+        let slf: *const C = slf.get();
+        // SAFETY: a frozen object lives where it is for as long as it is borrowed, which is `'a`.
+        unsafe { &*slf }
+    }
+
+    #[cold]
+    fn hand_on(&self, to: &PyOnceLock<Py<PyAny>>) -> PyResult<Bound<'py, PyAny>> {
+        let py = self.slf.py();
+        let by_position = (0..self.by_position).map(|index| self.argument(index));
+        let arguments =
+            PyTuple::new(py, [self.slf].into_iter().chain(by_position).collect::<Vec<_>>())?;
+        let named = PyDict::new(py);
+        if let Some(names) = self.names {
+            for (index, name) in names.cast::<PyTuple>()?.iter().enumerate() {
+                named.set_item(name, self.argument(self.by_position + index))?;
+            }
+        }
+        let replaced = to
+            .get(py)
+            .ok_or_else(|| pyo3::exceptions::PySystemError::new_err("nothing was replaced"))?;
+        replaced.bind(py).call(arguments, Some(&named))
+    }
+}
+
+#[inline]
+fn answer(py: Python<'_>, result: PyResult<Bound<'_, PyAny>>) -> *mut ffi::PyObject {
+    match result {
+        Ok(object) => object.into_ptr(),
+        Err(error) => {
+            error.restore(py);
+            null_mut()
+        }
+    }
+}
+
+/// # Safety
+/// Called by the interpreter, as a method of `C`.
+unsafe extern "C" fn allow<C: Fast>(
+    slf: *mut ffi::PyObject,
+    arguments: *const *mut ffi::PyObject,
+    count: ffi::Py_ssize_t,
+    names: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
+    // SAFETY: the interpreter calls, so that this thread is attached to it.
+    let py = unsafe { Python::assume_attached() };
+    // SAFETY: handed on as they are.
+    let handed = unsafe { Handed::new(py, slf, arguments, count, names) };
+    let Some(key) = handed.key(0) else {
+        return answer(py, handed.hand_on(&C::REPLACED.allow));
+    };
+    let on = handed.of::<C>();
+    // A text is not made a call first, which is large to hand on; nor below.
+    let allowed = match key.cast::<PyString>() {
+        Ok(text) => utf8(text, "a key").and_then(|key| guard(|| on.allow_by(key))),
+        Err(_) => with_call(&key, None, None, |call| on.allow_by(call)),
+    };
+    answer(py, allowed.map(|allowed| PyBool::new(py, allowed).to_owned().into_any()))
+}
+
+/// # Safety
+/// As `allow`.
+unsafe extern "C" fn hit<C: Fast>(
+    slf: *mut ffi::PyObject,
+    arguments: *const *mut ffi::PyObject,
+    count: ffi::Py_ssize_t,
+    names: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
+    // SAFETY: the interpreter calls, so that this thread is attached to it.
+    let py = unsafe { Python::assume_attached() };
+    // SAFETY: handed on as they are.
+    let handed = unsafe { Handed::new(py, slf, arguments, count, names) };
+    let cost = if count == 2 { handed.argument(1).extract::<u64>() } else { Ok(1) };
+    let (Some(key), Ok(cost)) = (handed.key((count == 2).into()), cost) else {
+        return answer(py, handed.hand_on(&C::REPLACED.hit));
+    };
+    let on = handed.of::<C>();
+    let made = |hit: Result<policy::Decision, policy::Error>| {
+        Ok(Bound::new(py, Decision::from(hit.map_err(raise)?))?.into_any())
+    };
+    let hit = match key.cast::<PyString>() {
+        Ok(text) => utf8(text, "a key").and_then(|key| contained(|| made(on.hit_by(key, cost)))),
+        Err(_) => in_call(&key, None, None, |call| made(on.hit_by(call, cost))),
+    };
+    answer(py, hit)
+}
+
+/// Puts the two in the place of pyo3's own, with their signatures and documentation.
+pub(crate) fn install<C: Fast>(py: Python<'_>) -> PyResult<()> {
+    let class = py.get_type::<C>();
+    replace(&class, "allow", &C::REPLACED.allow, allow::<C>)?;
+    replace(&class, "hit", &C::REPLACED.hit, hit::<C>)
+}
+
+fn replace(
+    class: &Bound<'_, PyType>,
+    name: &str,
+    replaced: &PyOnceLock<Py<PyAny>>,
+    by: ffi::PyCFunctionFastWithKeywords,
+) -> PyResult<()> {
+    let old = class.getattr(name)?;
+    let (signature, text) = (old.getattr("__text_signature__")?, old.getattr("__doc__")?);
+    let method = Box::new(ffi::PyMethodDef {
+        ml_name: CString::new(name)?.into_raw(),
+        ml_meth: ffi::PyMethodDefPointer { PyCFunctionFastWithKeywords: by },
+        ml_flags: ffi::METH_FASTCALL | ffi::METH_KEYWORDS,
+        ml_doc: CString::new(format!("{name}{signature}\n--\n\n{text}"))?.into_raw(),
+    });
+    // SAFETY: the class is alive, and the method, which its descriptor points to from now on, is never freed.
+    let descriptor = unsafe { ffi::PyDescr_NewMethod(class.as_type_ptr(), Box::leak(method)) };
+    // SAFETY: it is a new reference, or null with an exception set.
+    let descriptor = unsafe { Bound::from_owned_ptr_or_err(class.py(), descriptor) }?;
+    class.setattr(name, descriptor)?;
+    let _ = replaced.set(class.py(), old.unbind());
+    Ok(())
+}

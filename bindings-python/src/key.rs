@@ -1,0 +1,144 @@
+//! Who is limited, as Python says it.
+
+use std::borrow::Cow;
+
+use policy::{Call, Key};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyBytes, PyDict, PyInt, PyList, PyString, PyTuple};
+
+use crate::errors::{Attributes, contained, raise};
+use crate::value::{Count, kind, to_tuple, utf8};
+
+const FORMS: &str = "a key is a str, bytes, an int, or a tuple or list of them";
+
+/// A key of one part, or a part of one: text, bytes, or a whole number, which is its decimal digits.
+#[inline]
+pub(crate) fn part<'a>(object: Borrowed<'a, '_, PyAny>) -> PyResult<Cow<'a, [u8]>> {
+    match object.cast::<PyString>() {
+        Ok(text) => Ok(Cow::Borrowed(utf8(text, "a key")?.as_bytes())),
+        Err(_) => other_part(object),
+    }
+}
+
+fn other_part<'a>(object: Borrowed<'a, '_, PyAny>) -> PyResult<Cow<'a, [u8]>> {
+    if object.cast::<PyBytes>().is_ok() {
+        return Ok(Cow::Borrowed(object.extract::<&[u8]>()?));
+    }
+    match digits(&object)? {
+        Some(digits) => Ok(Cow::Owned(digits.into_bytes())),
+        None => Err(PyTypeError::new_err(format!("{FORMS}, not {}", kind(&object)))),
+    }
+}
+
+/// A whole number in decimal; none for something else, truth values too.
+fn digits(object: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
+    if object.cast::<PyInt>().is_err() || object.cast::<PyBool>().is_ok() {
+        return Ok(None);
+    }
+    match object.extract::<i64>() {
+        Ok(number) => Ok(Some(number.to_string())),
+        // A subclass may print as something else.
+        Err(_) => Ok(Some(
+            object.py().get_type::<PyInt>().call_method1("__repr__", (object,))?.extract()?,
+        )),
+    }
+}
+
+/// The parts of a key that is a tuple or list; none for other keys.
+pub(crate) fn parts<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyTuple>>> {
+    match object.cast::<PyTuple>().is_ok() || object.cast::<PyList>().is_ok() {
+        true => to_tuple(object).map(Some),
+        false => Ok(None),
+    }
+}
+
+/// What is known about a call besides its key. Values are texts or whole numbers.
+fn texts(attributes: &Bound<'_, PyDict>) -> PyResult<Vec<(String, String)>> {
+    let read = |(name, value): (Bound<'_, PyAny>, Bound<'_, PyAny>)| {
+        let name = utf8(name.cast::<PyString>()?.as_borrowed(), "an attribute's name")?.to_string();
+        if let Ok(text) = value.cast::<PyString>() {
+            return Ok((name, utf8(text.as_borrowed(), "an attribute")?.to_string()));
+        }
+        match digits(&value)? {
+            Some(digits) => Ok((name, digits)),
+            None => Err(PyTypeError::new_err(format!(
+                "attribute {name:?} should be a str or an int, not {}",
+                kind(&value)
+            ))),
+        }
+    };
+    attributes.iter().map(read).collect()
+}
+
+/// Does something with a call.
+#[inline]
+pub(crate) fn with_call<R>(
+    key: &Bound<'_, PyAny>,
+    max: Option<Count>,
+    attributes: Attributes<'_, '_>,
+    body: impl FnOnce(Call<'_>) -> Result<R, policy::Error>,
+) -> PyResult<R> {
+    in_call(key, max, attributes, |call| body(call).map_err(raise))
+}
+
+/// As [`with_call`], for what makes Python objects too.
+#[inline]
+pub(crate) fn in_call<R>(
+    key: &Bound<'_, PyAny>,
+    max: Option<Count>,
+    attributes: Attributes<'_, '_>,
+    body: impl FnOnce(Call<'_>) -> PyResult<R>,
+) -> PyResult<R> {
+    if let Ok(text) = key.cast::<PyString>()
+        && max.is_none()
+        && attributes.is_none()
+    {
+        let text = utf8(text.as_borrowed(), "a key")?;
+        return contained(|| body(Call::from(text)));
+    }
+    let owned = OwnedCall::new(key, max, attributes)?;
+    let attributes = owned.attributes();
+    contained(|| body(owned.call(&attributes)))
+}
+
+/// A call that borrows from no Python object, for those who wait.
+pub(crate) struct OwnedCall {
+    parts: Vec<Vec<u8>>,
+    attributes: Vec<(String, String)>,
+    max: Option<u64>,
+}
+
+impl OwnedCall {
+    pub(crate) fn new(
+        key: &Bound<'_, PyAny>,
+        max: Option<Count>,
+        attributes: Attributes<'_, '_>,
+    ) -> PyResult<OwnedCall> {
+        let parts = match parts(key)? {
+            Some(all) => all
+                .iter_borrowed()
+                .map(|one| Ok(part(one)?.into_owned()))
+                .collect::<PyResult<_>>()?,
+            None => vec![part(key.as_borrowed())?.into_owned()],
+        };
+        Ok(OwnedCall {
+            parts,
+            attributes: attributes.map_or(Ok(Vec::new()), texts)?,
+            max: max.map(|max| max.0),
+        })
+    }
+
+    pub(crate) fn key(&self) -> Key<'_> {
+        Key::parts(self.parts.iter().map(Vec::as_slice))
+    }
+
+    pub(crate) fn attributes(&self) -> Vec<(&str, &str)> {
+        self.attributes.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect()
+    }
+
+    pub(crate) fn call<'a>(&'a self, attributes: &'a [(&'a str, &'a str)]) -> Call<'a> {
+        let call = Call::of(self.key()).with(attributes);
+        self.max.map_or(call, |max| call.max(max))
+    }
+}

@@ -1,0 +1,201 @@
+//! A policy at work.
+
+// Options are keyword arguments in Python.
+#![allow(clippy::too_many_arguments)]
+
+use std::path::PathBuf;
+
+use policy::{OnFull, Options, Policy, RuleConfig};
+use pyo3::types::PyType;
+use serde_json::Value;
+
+use crate::clock::ManualClock;
+use crate::errors::raised;
+use crate::operations::prelude::*;
+use crate::rule::Rule;
+use crate::value::{Store, Text};
+
+/// A policy at work: rules, and where their state lives. Safe to use from any thread.
+///
+/// ``Limiter("20/min")`` has one rule, ``default``, of these limits; options of a rule go by keyword:
+///
+/// >>> limiter = Limiter(["5/10s window", "20/min window"], cooldown="60s")
+/// >>> limiter.allow("alice")
+/// True
+///
+/// ``store`` is where state lives: ``memory``, ``memory:NAME``, ``file:PATH`` (or a path: a folder that all processes of
+/// the host share). ``capacity`` is how many keys a rule may hold, ``on_full`` (``overflow``, ``deny`` or
+/// ``allow``) what becomes of new keys then, ``clock`` a ManualClock. ``recreate=True`` makes tables of a file store that
+/// don't fit the policy anew. Times are texts (``"60s"``), seconds, or timedeltas.
+///
+/// A limiter with one rule has its operations itself. It is a context manager that closes itself, and always true.
+#[pyclass(frozen, module = "tidegate")]
+pub(crate) struct Limiter {
+    inner: policy::Limiter,
+}
+
+fn on_full(text: Option<Text>) -> PyResult<Option<OnFull>> {
+    let Some(Text(text)) = text else { return Ok(None) };
+    match text.as_str() {
+        "overflow" => Ok(Some(OnFull::Overflow)),
+        "deny" => Ok(Some(OnFull::Deny)),
+        "allow" => Ok(Some(OnFull::Allow)),
+        _ => Err(raised(
+            "PolicyError",
+            &format!("on_full: this should be one of overflow, deny, allow, not {text:?}"),
+        )),
+    }
+}
+
+fn options(
+    store: Option<Store>,
+    capacity: Option<Count>,
+    full: Option<Text>,
+    clock: Option<&Bound<'_, ManualClock>>,
+    recreate: bool,
+) -> PyResult<Options> {
+    Ok(Options {
+        store: store.map(|store| store.0),
+        capacity: capacity.map(|capacity| usize::try_from(capacity.0).unwrap_or(usize::MAX)),
+        on_full: on_full(full)?,
+        clock: clock.map(|clock| clock.get().clock.clock()).unwrap_or_default(),
+        recreate,
+    })
+}
+
+operations! { Limiter {
+    #[new]
+    #[pyo3(signature = (limits, *, store=None, capacity=None, on_full=None, clock=None, recreate=false, **rule_options),
+           text_signature = "(limits, *, store=\"memory\", capacity=65536, on_full=\"overflow\", clock=None, recreate=False, **rule_options)")]
+    fn new(
+        py: Python<'_>,
+        limits: &Bound<'_, PyAny>,
+        store: Option<Store>,
+        capacity: Option<Count>,
+        on_full: Option<Text>,
+        clock: Option<&Bound<'_, ManualClock>>,
+        recreate: bool,
+        rule_options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Limiter> {
+        let options = options(store, capacity, on_full, clock, recreate)?;
+        let mut rule = rule_options
+            .map_or(Ok(Value::Object(Default::default())), |options| to_json(options))?;
+        rule["limits"] = to_json(limits)?;
+        let made = || policy::Limiter::with_rule(RuleConfig::from_value_in(&rule, UNIT)?, options);
+        py.detach(|| guard(made)).map(|inner| Limiter { inner })
+    }
+
+    /// A limiter of a policy as a mapping, as a policy file has it. Keyword arguments win over the policy's own.
+    #[classmethod]
+    #[pyo3(signature = (mapping, *, store=None, capacity=None, on_full=None, clock=None, recreate=false))]
+    fn from_policy(
+        _class: &Bound<'_, PyType>,
+        py: Python<'_>,
+        mapping: &Bound<'_, PyAny>,
+        store: Option<Store>,
+        capacity: Option<Count>,
+        on_full: Option<Text>,
+        clock: Option<&Bound<'_, ManualClock>>,
+        recreate: bool,
+    ) -> PyResult<Limiter> {
+        let options = options(store, capacity, on_full, clock, recreate)?;
+        let policy = to_json(mapping)?;
+        let made =
+            || policy::Limiter::from_config_with(Policy::from_value_in(&policy, UNIT)?, options);
+        py.detach(|| guard(made)).map(|inner| Limiter { inner })
+    }
+
+    /// A limiter of a policy file, YAML or JSON, which ``reload`` reads again.
+    #[classmethod]
+    #[pyo3(signature = (path, *, store=None, capacity=None, on_full=None, clock=None, recreate=false))]
+    fn from_file(
+        _class: &Bound<'_, PyType>,
+        py: Python<'_>,
+        path: PathBuf,
+        store: Option<Store>,
+        capacity: Option<Count>,
+        on_full: Option<Text>,
+        clock: Option<&Bound<'_, ManualClock>>,
+        recreate: bool,
+    ) -> PyResult<Limiter> {
+        let options = options(store, capacity, on_full, clock, recreate)?;
+        let made = || policy::Limiter::from_file_with(path, options);
+        py.detach(|| guard(made)).map(|inner| Limiter { inner })
+    }
+
+    /// Looks at the tables of a file store's folder from outside, while others may be using them.
+    #[cfg(target_os = "linux")]
+    #[staticmethod]
+    fn inspect<'py>(py: Python<'py>, path: PathBuf) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let seen = py.detach(|| guard(|| policy::Limiter::inspect(path)))?;
+        seen.iter().map(|one| results::inspected(py, one)).collect()
+    }
+
+    /// A rule by its name, or the policy's ``fallback``. Also ``limiter[name]``.
+    fn rule(&self, name: Text) -> PyResult<Rule> {
+        guard(|| self.inner.rule(&name.0)).map(|inner| Rule { inner })
+    }
+
+    fn __getitem__(&self, name: Text) -> PyResult<Rule> {
+        self.rule(name)
+    }
+
+    /// The names of all rules, in declared order.
+    fn rules(&self) -> Vec<String> {
+        self.inner.rules()
+    }
+
+    /// Reads the policy file again: all or nothing. Rules that were gotten go by the new policy.
+    fn reload(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| guard(|| self.inner.reload()))
+    }
+
+    /// Findings on the policy: what is allowed, but may not be meant.
+    fn audit<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        guard(|| self.inner.audit())?.iter().map(|finding| results::finding(py, finding)).collect()
+    }
+
+    /// What happened so far, by rule.
+    fn metrics<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        guard(|| self.inner.metrics())?
+            .iter()
+            .map(|metrics| results::metrics(py, metrics))
+            .collect()
+    }
+
+    /// The last denials and alerts; of each rule those with a number above ``since``.
+    #[pyo3(signature = (since=Count(0)), text_signature = "($self, since=0)")]
+    fn events<'py>(&self, py: Python<'py>, since: Count) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        guard(|| self.inner.events(since.0))?
+            .iter()
+            .map(|event| results::event(py, event))
+            .collect()
+    }
+
+    /// Writes a file store's tables to its disk now. Nothing must call this: the system does it by and by.
+    #[cfg(target_os = "linux")]
+    fn sync(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| guard(|| self.inner.sync()))
+    }
+
+    /// Lets go: every operation from now on is a ``ClosedError``.
+    fn close(&self) -> PyResult<()> {
+        guard(|| {
+            self.inner.close();
+            Ok(())
+        })
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    #[pyo3(signature = (*_exception))]
+    fn __exit__(&self, _exception: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.close()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<Limiter {:?}>", self.inner.rules())
+    }
+} }

@@ -1,0 +1,410 @@
+//! Everything that can be done with a rule and a key; a limiter with one rule has it too.
+
+use policy::{Match, Target};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyMapping, PyString, PyTuple};
+
+use crate::key::{OwnedCall, parts};
+use crate::value::{kind, to_json, to_tuple, utf8};
+
+/// Whom an override is for: a mapping is a match, all else a key.
+pub(crate) fn target(object: &Bound<'_, PyAny>) -> PyResult<Target> {
+    match object.cast::<PyMapping>().is_ok() && parts(object)?.is_none() {
+        true => Ok(Target::Match(matching(object)?)),
+        false => Ok(Target::key(OwnedCall::new(object, None, None)?.key())),
+    }
+}
+
+pub(crate) fn matching(object: &Bound<'_, PyAny>) -> PyResult<Match> {
+    Match::from_value(&to_json(object)?).map_err(crate::errors::raise)
+}
+
+/// The keys of a batch: any iterable, but not a text, which is one of its letters.
+pub(crate) fn batch<'py>(keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyTuple>> {
+    match keys.cast::<PyString>().is_ok() || keys.cast::<PyBytes>().is_ok() {
+        true => {
+            Err(PyTypeError::new_err(format!("a batch is an iterable of keys, not {}", kind(keys))))
+        }
+        false => to_tuple(keys),
+    }
+}
+
+/// The keys as they lie in memory; none unless all are texts or bytes.
+pub(crate) fn plain_keys<'a>(keys: &'a Bound<'_, PyTuple>) -> PyResult<Option<Vec<&'a [u8]>>> {
+    let mut plain = Vec::with_capacity(keys.len());
+    for key in keys.iter_borrowed() {
+        match key.cast::<PyString>() {
+            Ok(text) => plain.push(utf8(text, "a key")?.as_bytes()),
+            Err(_) if key.cast::<PyBytes>().is_ok() => plain.push(key.extract()?),
+            Err(_) => return Ok(None),
+        }
+    }
+    Ok(Some(plain))
+}
+
+/// The keys of any kind.
+pub(crate) fn owned_keys(keys: &Bound<'_, PyTuple>) -> PyResult<Vec<OwnedCall>> {
+    keys.iter().map(|key| OwnedCall::new(&key, None, None)).collect()
+}
+
+/// The methods of a class whose `inner` is a rule, or a limiter with one.
+macro_rules! operations {
+    ($class:ident { $($own:tt)* }) => {
+        #[pymethods]
+        impl $class {
+            $($own)*
+
+            /// Whether a hit of 1 passes, and spends it: the fastest path.
+            #[pyo3(signature = (key, **attributes))]
+            fn allow(
+                &self,
+                key: &Bound<'_, PyAny>,
+                attributes: Option<&Bound<'_, PyDict>>,
+            ) -> PyResult<bool> {
+                with_call(key, None, attributes, |call| self.inner.allow(call))
+            }
+
+            /// Spends ``cost`` if the rule allows it, and says how it went.
+            ///
+            /// ``max`` takes the place of the limit's own for this call, in rules with one limit.
+            #[pyo3(signature = (key, cost=Count(1), *, max=None, **attributes), text_signature = "($self, key, cost=1, *, max=None, **attributes)")]
+            fn hit(
+                &self,
+                key: &Bound<'_, PyAny>,
+                cost: Count,
+                max: Option<Count>,
+                attributes: Option<&Bound<'_, PyDict>>,
+            ) -> PyResult<Decision> {
+                with_call(key, max, attributes, |call| self.inner.hit(call, cost.0))
+                    .map(Decision::from)
+            }
+
+            /// As ``hit``, but an allowed one spends nothing: for "check, do the work, then ``record``". A denial counts
+            /// like a hit's.
+            #[pyo3(signature = (key, cost=Count(1), *, max=None, **attributes), text_signature = "($self, key, cost=1, *, max=None, **attributes)")]
+            fn check(
+                &self,
+                key: &Bound<'_, PyAny>,
+                cost: Count,
+                max: Option<Count>,
+                attributes: Option<&Bound<'_, PyDict>>,
+            ) -> PyResult<Decision> {
+                with_call(key, max, attributes, |call| self.inner.check(call, cost.0))
+                    .map(Decision::from)
+            }
+
+            /// What a hit would get, changing nothing. With a cost of 0, what is left now.
+            #[pyo3(signature = (key, cost=Count(1), *, max=None, **attributes), text_signature = "($self, key, cost=1, *, max=None, **attributes)")]
+            fn peek(
+                &self,
+                key: &Bound<'_, PyAny>,
+                cost: Count,
+                max: Option<Count>,
+                attributes: Option<&Bound<'_, PyDict>>,
+            ) -> PyResult<Decision> {
+                with_call(key, max, attributes, |call| self.inner.peek(call, cost.0))
+                    .map(Decision::from)
+            }
+
+            /// Spends without asking, also in a cooldown, and says what is used then.
+            #[pyo3(signature = (key, cost=Count(1), *, max=None, **attributes), text_signature = "($self, key, cost=1, *, max=None, **attributes)")]
+            fn record<'py>(
+                &self,
+                py: Python<'py>,
+                key: &Bound<'py, PyAny>,
+                cost: Count,
+                max: Option<Count>,
+                attributes: Option<&Bound<'py, PyDict>>,
+            ) -> PyResult<Bound<'py, PyAny>> {
+                let recorded =
+                    with_call(key, max, attributes, |call| self.inner.record(call, cost.0))?;
+                results::recorded(py, &recorded)
+            }
+
+            /// Gives back, never above full; a window's newest first.
+            #[pyo3(signature = (key, cost=Count(1), *, max=None, **attributes), text_signature = "($self, key, cost=1, *, max=None, **attributes)")]
+            fn refund(
+                &self,
+                key: &Bound<'_, PyAny>,
+                cost: Count,
+                max: Option<Count>,
+                attributes: Option<&Bound<'_, PyDict>>,
+            ) -> PyResult<()> {
+                with_call(key, max, attributes, |call| self.inner.refund(call, cost.0))
+            }
+
+            /// A hit whose true cost is known later: spends the estimate, to be settled. Falsy if denied.
+            #[pyo3(signature = (key, estimate, *, max=None, **attributes))]
+            fn reserve(
+                &self,
+                py: Python<'_>,
+                key: &Bound<'_, PyAny>,
+                estimate: Count,
+                max: Option<Count>,
+                attributes: Option<&Bound<'_, PyDict>>,
+            ) -> PyResult<Reservation> {
+                let reserved =
+                    with_call(key, max, attributes, |call| self.inner.reserve(call, estimate.0))?;
+                Reservation::new(py, reserved)
+            }
+
+            /// Takes all limits of a rule with a ``concurrent`` one, and holds a slot until it is released. Falsy if denied.
+            #[pyo3(signature = (key, **attributes))]
+            fn permit(
+                &self,
+                py: Python<'_>,
+                key: &Bound<'_, PyAny>,
+                attributes: Option<&Bound<'_, PyDict>>,
+            ) -> PyResult<Permit> {
+                Permit::new(py, with_call(key, None, attributes, |call| self.inner.permit(call))?)
+            }
+
+            /// A batch of ``allow``: bytes with a 1 or a 0 for each key. Far cheaper for each on large tables.
+            fn allow_many<'py>(
+                &self,
+                py: Python<'py>,
+                keys: &Bound<'py, PyAny>,
+            ) -> PyResult<Bound<'py, PyBytes>> {
+                let keys = batch(keys)?;
+                if let Some(plain) = plain_keys(&keys)? {
+                    return Ok(PyBytes::new(py, &guard(|| self.inner.allow_many(&plain))?));
+                }
+                let calls = owned_keys(&keys)?;
+                let hits = guard(|| self.inner.hit_many(calls.iter().map(OwnedCall::key)))?;
+                let mask: Vec<u8> = hits.iter().map(|hit| hit.allowed.into()).collect();
+                Ok(PyBytes::new(py, &mask))
+            }
+
+            /// A batch of ``hit`` with a cost of 1.
+            fn hit_many(&self, keys: &Bound<'_, PyAny>) -> PyResult<Vec<Decision>> {
+                let calls = owned_keys(&batch(keys)?)?;
+                let decisions = guard(|| self.inner.hit_many(calls.iter().map(OwnedCall::key)))?;
+                Ok(decisions.into_iter().map(Decision::from).collect())
+            }
+
+            /// Blocks until a hit is allowed, and spends it; other threads run meanwhile. A denial at once if it can't be
+            /// in time.
+            #[pyo3(signature = (key, cost=Count(1), *, timeout=None, max=None, **attributes), text_signature = "($self, key, cost=1, *, timeout=None, max=None, **attributes)")]
+            fn wait(
+                &self,
+                py: Python<'_>,
+                key: &Bound<'_, PyAny>,
+                cost: Count,
+                timeout: Option<Seconds>,
+                max: Option<Count>,
+                attributes: Option<&Bound<'_, PyDict>>,
+            ) -> PyResult<Decision> {
+                let timeout = timeout.map_or(Ok(None), Seconds::timeout)?;
+                let call = OwnedCall::new(key, max, attributes)?;
+                Waiting::new(&self.inner, call, cost.0, timeout).block(py)
+            }
+
+            /// ``await`` it: resolves when a hit is allowed, which is spent then, or with a denial at once if it can't be in
+            /// time. Cancelling spends nothing. On asyncio and trio.
+            #[pyo3(signature = (key, cost=Count(1), *, timeout=None, max=None, **attributes), text_signature = "($self, key, cost=1, *, timeout=None, max=None, **attributes)")]
+            fn acquire<'py>(
+                &self,
+                py: Python<'py>,
+                key: &Bound<'py, PyAny>,
+                cost: Count,
+                timeout: Option<Seconds>,
+                max: Option<Count>,
+                attributes: Option<&Bound<'py, PyDict>>,
+            ) -> PyResult<Bound<'py, PyAny>> {
+                let timeout = timeout.map_or(Ok(None), Seconds::timeout)?;
+                let call = OwnedCall::new(key, max, attributes)?;
+                let waiting = Waiting::new(&self.inner, call, cost.0, timeout);
+                acquired(py)?.call1((waiting,))
+            }
+
+            /// Records what was spent of the day's budget, always.
+            #[pyo3(signature = (key, amount, **attributes))]
+            fn spend<'py>(
+                &self,
+                py: Python<'py>,
+                key: &Bound<'py, PyAny>,
+                amount: Count,
+                attributes: Option<&Bound<'py, PyDict>>,
+            ) -> PyResult<Bound<'py, PyAny>> {
+                results::budget(
+                    py,
+                    &with_call(key, None, attributes, |call| self.inner.spend(call, amount.0))?,
+                )
+            }
+
+            /// How the key stands with its budget.
+            #[pyo3(signature = (key, **attributes))]
+            fn budget<'py>(
+                &self,
+                py: Python<'py>,
+                key: &Bound<'py, PyAny>,
+                attributes: Option<&Bound<'py, PyDict>>,
+            ) -> PyResult<Bound<'py, PyAny>> {
+                results::budget(
+                    py,
+                    &with_call(key, None, attributes, |call| self.inner.budget(call))?,
+                )
+            }
+
+            /// Whether the key should be left alone: with backoff, if it was denied less than ``quiet`` ago; without, if a
+            /// hit of 1 would be denied now.
+            #[pyo3(signature = (key, **attributes))]
+            fn is_limited(
+                &self,
+                key: &Bound<'_, PyAny>,
+                attributes: Option<&Bound<'_, PyDict>>,
+            ) -> PyResult<bool> {
+                with_call(key, None, attributes, |call| self.inner.is_limited(call))
+            }
+
+            /// What is known of a key; None exactly when its state is that of a new one.
+            #[pyo3(signature = (key, **attributes))]
+            fn stats<'py>(
+                &self,
+                py: Python<'py>,
+                key: &Bound<'py, PyAny>,
+                attributes: Option<&Bound<'py, PyDict>>,
+            ) -> PyResult<Option<Bound<'py, PyAny>>> {
+                let stats = with_call(key, None, attributes, |call| self.inner.stats(call))?;
+                stats.map(|stats| results::stats(py, &stats)).transpose()
+            }
+
+            /// Forgets the key's limits, penalties and budget, but never those of a wider scope.
+            #[pyo3(signature = (key, **attributes))]
+            fn reset(
+                &self,
+                key: &Bound<'_, PyAny>,
+                attributes: Option<&Bound<'_, PyDict>>,
+            ) -> PyResult<()> {
+                with_call(key, None, attributes, |call| self.inner.reset(call))
+            }
+
+            /// Forgets every key.
+            fn reset_all(&self) -> PyResult<()> {
+                guard(|| self.inner.reset_all())
+            }
+
+            /// Drops idle keys now, and says how many. Nothing must call this: they give way by themselves.
+            fn prune(&self) -> PyResult<usize> {
+                guard(|| self.inner.prune())
+            }
+
+            /// Judges a key, or the calls that match a mapping, by other limits from the next hit on.
+            ///
+            /// ``limits`` is a mapping (``{"per-minute": {"max": 60}}``) or, for a rule with one limit, a text (``"60/min"``).
+            fn set_override(
+                &self,
+                target: &Bound<'_, PyAny>,
+                limits: &Bound<'_, PyAny>,
+            ) -> PyResult<()> {
+                let (target, limits) = (operations::target(target)?, self.patches(limits)?);
+                guard(|| self.inner.set_override(target, limits))
+            }
+
+            /// Takes an override back. False if there was none.
+            fn clear_override(&self, target: &Bound<'_, PyAny>) -> PyResult<bool> {
+                let target = operations::target(target)?;
+                guard(|| self.inner.clear_override(target))
+            }
+
+            /// The overrides in force: a key (a tuple of its parts) or match, and what it changes.
+            fn overrides<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+                guard(|| self.inner.overrides())?
+                    .iter()
+                    .map(|one| results::overriding(py, one))
+                    .collect()
+            }
+
+            /// Changes the rule's own limits from the next hit on; an empty mapping takes that back.
+            fn set_default(&self, limits: &Bound<'_, PyAny>) -> PyResult<()> {
+                let limits = self.patches(limits)?;
+                guard(|| self.inner.set_default(limits))
+            }
+
+            /// Allows the calls that match from the next hit on, uncounted.
+            #[pyo3(signature = (r#match))]
+            fn add_exempt(&self, r#match: &Bound<'_, PyAny>) -> PyResult<()> {
+                let matches = matching(r#match)?;
+                guard(|| self.inner.add_exempt(matches))
+            }
+
+            /// Takes an exemption back, the policy's own too. False if it was not in force.
+            #[pyo3(signature = (r#match))]
+            fn remove_exempt(&self, r#match: &Bound<'_, PyAny>) -> PyResult<bool> {
+                let matches = matching(r#match)?;
+                guard(|| self.inner.remove_exempt(&matches))
+            }
+
+            /// Puts these exemptions in place of all others.
+            fn set_exempts(&self, matches: &Bound<'_, PyAny>) -> PyResult<()> {
+                let matches =
+                    to_tuple(matches)?.iter().map(|one| matching(&one)).collect::<PyResult<_>>()?;
+                guard(|| self.inner.set_exempts(matches))
+            }
+
+            /// The exemptions in force.
+            fn exempts<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+                guard(|| self.inner.exempts())?
+                    .iter()
+                    .map(|one| results::matching(py, one))
+                    .collect()
+            }
+
+            /// Rows in use, idle ones until they are pruned or taken over.
+            fn __len__(&self) -> PyResult<usize> {
+                guard(|| self.inner.len())
+            }
+
+            fn __bool__(&self) -> bool {
+                true
+            }
+        }
+
+        impl Fast for $class {
+            const REPLACED: &'static Replaced = {
+                static REPLACED: Replaced = Replaced::new();
+                &REPLACED
+            };
+
+            #[inline]
+            fn allow_by<'a>(&self, call: impl Into<Call<'a>>) -> Result<bool, policy::Error> {
+                self.inner.allow(call)
+            }
+
+            #[inline]
+            fn hit_by<'a>(
+                &self,
+                call: impl Into<Call<'a>>,
+                cost: u64,
+            ) -> Result<policy::Decision, policy::Error> {
+                self.inner.hit(call, cost)
+            }
+        }
+
+        impl $class {
+            fn patches(&self, limits: &Bound<'_, PyAny>) -> PyResult<LimitPatches> {
+                let limits = to_json(limits)?;
+                guard(|| limit_patches_in(&limits, &self.inner.limit_names()?, UNIT))
+            }
+        }
+    };
+}
+pub(crate) use operations;
+
+/// What a file that has the macro imports.
+pub(crate) mod prelude {
+    pub(crate) use policy::{Call, LimitPatches, limit_patches_in};
+    pub(crate) use pyo3::prelude::*;
+    pub(crate) use pyo3::types::{PyBytes, PyDict};
+
+    pub(crate) use super::{batch, matching, operations, owned_keys, plain_keys};
+    pub(crate) use crate::decision::Decision;
+    pub(crate) use crate::errors::guard;
+    pub(crate) use crate::fast::{Fast, Replaced};
+    pub(crate) use crate::held::{Permit, Reservation};
+    pub(crate) use crate::key::{OwnedCall, with_call};
+    pub(crate) use crate::value::{Count, Seconds, UNIT, to_json, to_tuple};
+    pub(crate) use crate::waiting::{Waiting, acquired};
+    pub(crate) use crate::{operations, results};
+}

@@ -1,0 +1,38 @@
+//! A rule of a limiter.
+
+use crate::operations::prelude::*;
+
+/// A rule of a limiter: limits that are taken together, all or nothing. It keeps its limiter alive.
+///
+/// Keys are a ``str``, ``bytes``, an ``int``, or a tuple or list of parts. Further keyword arguments are attributes of
+/// the call (``role="admin"``), which the rule may look at.
+#[pyclass(frozen, module = "tidegate")]
+pub(crate) struct Rule {
+    pub(crate) inner: policy::Rule,
+}
+
+operations! { Rule {
+    /// The rule's name.
+    #[getter]
+    fn name(&self) -> String {
+        self.inner.name()
+    }
+
+    /// What happened so far.
+    fn metrics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        results::metrics(py, &guard(|| self.inner.metrics())?)
+    }
+
+    /// The last denials and alerts with a number above ``since``.
+    #[pyo3(signature = (since=Count(0)), text_signature = "($self, since=0)")]
+    fn events<'py>(&self, py: Python<'py>, since: Count) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        guard(|| self.inner.events(since.0))?
+            .iter()
+            .map(|event| results::event(py, event))
+            .collect()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<Rule {:?}>", self.inner.name())
+    }
+} }

@@ -1,0 +1,122 @@
+"""Plays steps of the shared vectors (tests/vectors/README.md) on the Python surface."""
+
+import json
+import pathlib
+import sys
+
+import tidegate
+
+VECTORS = pathlib.Path(__file__).resolve().parents[2] / "tests" / "vectors"
+sys.path.insert(0, str(VECTORS))
+
+
+def ms(seconds):
+    return None if seconds is None else round(seconds * 1000)
+
+
+def key_of(step):
+    key = step.get("key", "")
+    return bytes.fromhex(key["hex"]) if isinstance(key, dict) else key
+
+
+def decided(decision, style):
+    fields = ("allowed", "reason", "limit", "remaining", "warning", "alert", "notify", "would_deny", "attach")
+    return {name: getattr(decision, name) for name in fields} | {
+        "retry_after_ms": ms(decision.retry_after),
+        "reset_after_ms": ms(decision.reset_after),
+        "headers": decision.headers(style),
+    }
+
+
+def in_ms(record):
+    """A named tuple as the vectors have it."""
+    if record is None:
+        return None
+    fields = record._asdict()
+    for name in ("reset_after", "cooldown_left", "last_allowed"):
+        if name in fields:
+            fields[name + "_ms"] = ms(fields.pop(name))
+    if "limits" in fields:
+        fields["limits"] = {name: in_ms(use) for name, use in fields["limits"].items()}
+        fields["budget"] = in_ms(fields["budget"])
+    return fields
+
+
+class Player:
+    def __init__(self, policy, start_ms=0, wall_ms=0):
+        self.clock = tidegate.ManualClock(start_ms / 1000, wall=wall_ms / 1000)
+        self.limiter = tidegate.Limiter.from_policy(policy, clock=self.clock)
+        self.held = {}
+
+    def play(self, step):
+        if "at_ms" in step:
+            self.clock.set(step["at_ms"] / 1000)
+        return getattr(self, "do_" + step["op"], self.keyed)(step)
+
+    def keyed(self, step):
+        """Operations that take a key, and perhaps a cost."""
+        op, options = step["op"], dict(step.get("attributes", {}))
+        rule = self.limiter.rule(step.get("rule", "default"))
+        costs = [step.get("cost", 1)] if op not in ("allow", "is_limited", "stats", "reset", "permit", "budget") else []
+        if op == "allow" and "max" in step:
+            op, costs = "hit", [1]
+        if "max" in step:
+            options["max"] = step["max"]
+        answer = getattr(rule, op)(key_of(step), *costs, **options)
+        if "id" in step:
+            self.held[step["id"]] = answer
+            assert bool(answer) is answer.decision.allowed
+            answer = answer.decision
+        if step["op"] in ("allow", "is_limited"):
+            return bool(answer)
+        if isinstance(answer, tidegate.Decision):
+            return decided(answer, step.get("style") or "both")
+        return in_ms(answer)
+
+    def do_spend(self, step):
+        rule = self.limiter.rule(step.get("rule", "default"))
+        return in_ms(rule.spend(key_of(step), step["amount"], **step.get("attributes", {})))
+
+    def do_reset_all(self, step):
+        self.limiter.rule(step.get("rule", "default")).reset_all()
+
+    def do_settle(self, step):
+        self.held[step["id"]].settle(step["actual"])
+
+    def do_cancel(self, step):
+        self.held[step["id"]].cancel()
+
+    def do_release(self, step):
+        return {"released": self.held[step["id"]].release()}
+
+    def do_renew(self, step):
+        return {"renewed": self.held[step["id"]].renew()}
+
+    def changed(self, step):
+        """Run-time changes."""
+        rule = self.limiter.rule(step.get("rule", "default"))
+        target = step["match"] if "match" in step else key_of(step)
+        getattr(rule, step["op"])(target, *([step["limits"]] if "limits" in step else []))
+
+    do_set_override = do_clear_override = do_add_exempt = do_remove_exempt = changed
+
+    def do_set_default(self, step):
+        self.limiter.rule(step.get("rule", "default")).set_default(step["limits"])
+
+    def do_set_wall(self, step):
+        self.clock.set_wall(step["wall_ms"] / 1000)
+
+
+def holds(expected, got, whole=False):
+    """Whether all that is expected is there; `...` is left open."""
+    if expected is ...:
+        return True
+    if isinstance(expected, dict) and isinstance(got, dict) and not whole:
+        return all(holds(value, got.get(name), name in ("headers", "attach")) for name, value in expected.items())
+    return expected == got
+
+
+def cases():
+    for path in sorted(VECTORS.glob("*.json")):
+        for case in json.loads(path.read_text(encoding="utf-8"))["cases"]:
+            yield path.stem, case

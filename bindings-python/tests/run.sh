@@ -1,0 +1,65 @@
+#!/bin/bash
+# Builds the wheel once and tests it as its users have it: the whole surface on the first python3, its types by mypy,
+# pyright and stubtest, and the same wheel on every other Python from 3.10 on that is here.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+out=$PWD/${CARGO_TARGET_DIR:-target}/python
+tests=bindings-python/tests
+need() { (apt-get update && apt-get install -y "$@") >/dev/null 2>&1; }
+python3 -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "python: 3.10 or later is needed"; exit 1; }
+python3 -c 'import venv, ensurepip' 2>/dev/null || need python3-venv
+mkdir -p "$out"
+[ -x "$out/venv/bin/pip" ] || python3 -m venv "$out/venv"
+export PIP_DISABLE_PIP_VERSION_CHECK=1 PYTHONDONTWRITEBYTECODE=1
+pip() { "$out/venv/bin/pip" "$@" --quiet; }
+bin=$out/venv/bin
+
+# pyright runs on node: the machine's, or one from PyPI.
+extra=$(command -v npm >/dev/null || echo "pyright[nodejs]")
+pip install -r $tests/requirements.txt $extra
+
+build() { # where to, features
+  rm -rf "${out:?}/$1"
+  (cd bindings-python && "$bin/maturin" build --quiet --release --locked --interpreter "$bin/python" --out "$out/$1" ${2:+--features "$2"}) \
+    >"$out/$1.log" 2>&1 || { cat "$out/$1.log"; exit 1; }
+}
+only() { ls "$out/$1"/*.whl; }
+installed() { pip install --force-reinstall --no-deps "$(only "$1")"; }
+
+echo "python: a panic inside is an exception"
+build hooks test-hooks
+installed hooks
+"$bin/python" -m pytest -q -p no:cacheprovider $tests/test_errors.py -k panic
+
+echo "python: the wheel, $("$bin/python" --version)"
+build wheel
+case $(only wheel) in *-cp310-abi3-*) ;; *) echo "$(only wheel) is not for every Python from 3.10 on"; exit 1 ;; esac
+installed wheel
+"$bin/python" -m pytest -q -p no:cacheprovider $tests
+
+echo "python: types"
+"$bin/mypy" --strict --cache-dir "$out/mypy" $tests/typed_calls.py
+(cd "$out" && "$bin/stubtest" tidegate._tidegate)
+"$bin/pyright" --pythonpath "$bin/python" $tests/typed_calls.py
+
+echo "python: what the sdist holds"
+rm -rf "$out/sdist"
+"$bin/maturin" sdist --manifest-path bindings-python/Cargo.toml --out "$out/sdist" >"$out/sdist.log" 2>&1
+held=$(tar tzf "$out"/sdist/*.tar.gz)
+for file in Cargo.lock core/src/lib.rs policy/src/lib.rs bindings-python/src/lib.rs python/tidegate/py.typed python/tidegate/_tidegate.pyi; do
+  grep -q "/$file$" <<<"$held" || { echo "$file is not in the sdist"; exit 1; }
+done
+
+# The same wheel elsewhere, with pytest alone.
+rm -rf "$out/light"
+pip install --target "$out/light" -r $tests/requirements-light.txt "$(only wheel)"
+core=$(printf "$tests/test_%s.py " surface errors vectors acquire threads processes package)
+tried=" $("$bin/python" -c 'import sys; print("%d.%d" % sys.version_info[:2])') "
+for python in $(compgen -c python3. | grep -E '^python3\.[0-9]+$' | sort -uV) "$HOME"/.pyenv/versions/3.*/bin/python3; do
+  version=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null) || continue
+  case "$tried" in *" $version "*) continue ;; esac
+  [ "${version#3.}" -ge 10 ] || continue
+  tried+="$version "
+  echo "python: the same wheel, Python $version"
+  PYTHONPATH=$out/light "$python" -m pytest -q -p no:cacheprovider $core -k "not million"
+done

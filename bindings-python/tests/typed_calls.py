@@ -1,0 +1,88 @@
+"""Real calls, for type checkers: what they should accept, with the types that they should see. Never run."""
+
+import datetime
+import pathlib
+from collections.abc import Coroutine
+from typing import Any
+
+from typing_extensions import assert_type
+
+import tidegate
+from tidegate import Decision, Limiter, ManualClock, Permit, Reservation, Rule
+
+
+def construction(path: pathlib.Path) -> None:
+    clock = ManualClock(0.0, wall=datetime.timedelta(days=1))
+    clock.advance(1)
+    Limiter("20/min")
+    Limiter(["5/10s window", {"max": 20, "per": 60}], cooldown="60s", clock=clock)
+    Limiter({"burst": {"max": 5, "per": "10s"}}, store=path, capacity=10, on_full="deny", recreate=True)
+    assert_type(Limiter.from_policy({"version": 1, "rules": {}}, store="memory", clock=None), Limiter)
+    assert_type(Limiter.from_file(path), Limiter)
+    Limiter("1/s", on_full="burn")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+
+def operations(limiter: Limiter) -> None:
+    rule = limiter["messages"]
+    assert_type(rule, Rule)
+    for on in (limiter, limiter.rule("messages")):
+        assert_type(on.allow("a"), bool)
+        assert_type(on.hit(b"a", 2, max=5, role="admin", level=3), Decision)
+        assert_type([on.check(42), on.peek(["a", "b"], 0)], list[Decision])
+        on.refund(("a", "b"))
+        assert_type(on.record("a"), tidegate.Recorded)
+        assert_type(on.allow_many(["a", 5, ("b",)]), bytes)
+        assert_type(on.hit_many(key for key in "abc"), list[Decision])
+        assert_type(on.spend("a", 5).spent, int)
+        assert_type(on.budget("a").reset_after, float)
+        assert_type(on.stats("a"), tidegate.Stats | None)
+        assert_type(on.wait("a", timeout=datetime.timedelta(seconds=1)), Decision)
+        coroutine: Coroutine[Any, Any, Decision] = on.acquire("a", timeout=1.5)
+        coroutine.close()
+        on.set_override("a", "60/min")
+        on.set_override({"role": ["a", "b"]}, {"minute": {"max": 5}})
+        on.add_exempt({"ip": "10.0.0.0/8"})
+        on.set_exempts([{"role": "admin"}])
+        for target, limits in on.overrides():
+            on.set_override(target, limits)
+        assert_type(len(on) + on.prune(), int)
+        on.reset("a")
+        on.reset_all()
+    rule.allow(1.5)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+
+def decisions(decision: Decision) -> None:
+    assert_type(decision.retry_after, float | None)
+    assert_type(decision.headers("ietf"), dict[str, str])
+    if not decision and decision.reason == "cooldown":
+        raise tidegate.TidegateError(decision.rule)
+    decision.headers("nope")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+
+async def waiting(limiter: Limiter) -> Decision:
+    return await limiter.acquire("a")
+
+
+def held(rule: Rule) -> None:
+    with rule.permit("job") as permit:
+        assert_type(permit, Permit)
+        permit.renew()
+    reserved = rule.reserve("a", 5)
+    assert_type(reserved, Reservation)
+    if reserved:
+        reserved.settle(3)
+
+
+def limiters(limiter: Limiter) -> None:
+    with limiter as same:
+        assert_type(same, Limiter)
+    assert_type(limiter.metrics()[0].denied, dict[str, int])
+    assert_type(limiter.events(since=3)[0].key, tuple[str, ...])
+    assert_type([finding.id for finding in limiter.audit()], list[str])
+    assert_type(tidegate.ip_key("::1", v6_prefix=64), str)
+    try:
+        limiter["nope"]
+    except KeyError as error:
+        assert isinstance(error, tidegate.UnknownRuleError)
+    except tidegate.PolicyError as error:
+        assert_type(error.problems, list[tuple[str, str]])
