@@ -108,7 +108,7 @@ fn keyed<R>(
 
 /// What changes of a rule's limits.
 fn patches(rule: &RuleAt, limits: &Json) -> Result<LimitPatches> {
-    Ok(limit_patches(limits, &rule.rule.limit_names())?)
+    Ok(limit_patches(limits, &rule.rule.limit_names()?)?)
 }
 
 /// Whom an override is for: a key, or a match as JSON.

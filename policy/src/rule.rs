@@ -162,16 +162,6 @@ impl Rule {
         self.state.live.load().face.rule.clone()
     }
 
-    /// The names of its limits, in the order stated.
-    ///
-    /// ```
-    /// let limiter = tidegate::Limiter::new("3/min, 9/h").unwrap();
-    /// assert_eq!(limiter.rule("default").unwrap().limit_names(), ["3/min", "9/h"]);
-    /// ```
-    pub fn limit_names(&self) -> Vec<String> {
-        self.state.live.load().face.limits.clone()
-    }
-
     /// Whether the two are one rule at work, and not only of one name: a rule that a reload took away
     /// and another one brought back is a new one.
     pub fn is_same(&self, other: &Rule) -> bool {
