@@ -31,8 +31,8 @@ toolchain:
 
 lint:
 	cargo fmt --all --check
-	PYO3_NO_PYTHON=1 PYO3_BUILD_EXTENSION_MODULE=1 cargo clippy --workspace --all-targets --locked -- -D warnings
-	cargo clippy -p tidegate --all-targets --all-features --locked -- -D warnings
+	PYO3_NO_PYTHON=1 PYO3_BUILD_EXTENSION_MODULE=1 cargo clippy --workspace --all-targets \
+		--features tidegate/tokio,tidegate/tower,tidegate/schema --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps -p tidegate-core -p tidegate --all-features --locked
 
 # Unit tests, properties, boundaries, drift, threads, floods, doctests; overflow checks on.

@@ -544,8 +544,28 @@ impl Part<'_> {
             Some((answer, view, shared)) => {
                 Outcome { answer, views: Views::one(view), permit: None, shared }
             }
-            None => hit_together(&[*self], cost, time).only(),
+            None => self.hit_cell(cost, time).unwrap_or_else(|| {
+                // What is refused is looked at with more care.
+                hit_together(&[*self], cost, time).only()
+            }),
         }
+    }
+
+    /// As [`Part::hit`] for limits in one cell, such as windows with one log, if they allow it: a cell
+    /// refuses before it writes, so it need not be looked at first.
+    fn hit_cell(&self, cost: u64, time: &mut Time<'_>) -> Option<Outcome> {
+        if self.limits.placed.len() != 1 || !(1..=self.limits.smallest()).contains(&cost) {
+            return None;
+        }
+        let row = self.engine.row(self.hash, time.now()).ok()?;
+        let taken = self.limits.take(&row, cost, time).ok()??;
+        let views = self.look_after(&row, time.now());
+        Some(Outcome {
+            answer: Answer::Allowed,
+            views,
+            permit: taken.permit,
+            shared: row.is_shared(),
+        })
     }
 
     /// As [`Part::hit`] for limits that are one bucket, with less to hand back: the only view, and

@@ -20,6 +20,7 @@ mod audit;
 mod budget;
 mod build;
 mod call;
+mod changes;
 mod config;
 mod decision;
 mod error;
@@ -46,6 +47,7 @@ mod runtime;
 #[cfg(feature = "schema")]
 mod schema;
 mod snapshot;
+mod stats;
 mod tables;
 #[cfg(feature = "tower")]
 pub mod tower;
@@ -71,10 +73,11 @@ pub use ip::{V6_PREFIX, ip_key};
 pub use limit::{IntoLimits, Limit, LimitPatch, LimitPatches, parse_period};
 pub use limiter::{Limiter, ManualClock, Options};
 pub use metrics::{Event, Metrics, NamedCount};
-pub use rule::{LimitUse, Recorded, Rule, Stats};
+pub use rule::{Recorded, Rule};
 pub use runtime::Target;
 #[cfg(feature = "schema")]
 pub use schema::schema;
+pub use stats::{LimitUse, Stats};
 pub use tidegate_core::{Algorithm, Clock, OnFull};
 
 /// The README's example, as pasted.

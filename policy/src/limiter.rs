@@ -15,9 +15,10 @@ use crate::error::{Code, Error};
 use crate::limit::{IntoLimits, LimitPatches};
 use crate::lock::lock;
 use crate::metrics::{Event, Metrics};
-use crate::rule::{Recorded, Rule, RuleState, Stats};
+use crate::rule::{Recorded, Rule, RuleState};
 use crate::runtime::Target;
 use crate::snapshot::Snapshot;
+use crate::stats::Stats;
 use crate::tables::Store;
 use crate::{Budget, Call, Decision, Permit, Reservation};
 

@@ -4,24 +4,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::{ArcSwap, Guard};
-use tidegate_core::{Spent, Time, View};
+use tidegate_core::{Time, View};
 
-use crate::budget::{Budget, Day};
+use crate::budget::Day;
 use crate::call::Call;
-use crate::config::{BudgetConfig, Match};
 use crate::decision::{Decision, Ground, whole_millis};
-use crate::error::{Code, Error, Problem};
+use crate::error::{Code, Error};
 use crate::held::{Held, Permit, Reservation};
 use crate::judge::{Judged, Op, Plain, hit_plainly, judge, part_of};
-use crate::limit::LimitPatches;
 use crate::limiter::Shared;
-use crate::matching::Matcher;
 use crate::metrics::Meter;
-use crate::penalty::Record;
 use crate::plan::MOST_LIMITS;
-use crate::runtime::Target;
 use crate::snapshot::{Hashes, Resolved, Snapshot};
-use crate::tables::is_unspent;
 use crate::variant::Variant;
 use crate::waiters::Waiters;
 
@@ -66,51 +60,6 @@ impl RuleState {
     }
 }
 
-/// What one limit holds of a key.
-///
-/// ```
-/// let limiter = tidegate::Limiter::new("3/min").unwrap();
-/// assert!(limiter.allow("alice").unwrap());
-/// let used = limiter.stats("alice").unwrap().unwrap().limits.remove(0);
-/// assert_eq!((used.name.as_str(), used.used, used.remaining), ("3/min", 1, 2));
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LimitUse {
-    /// The limit's name.
-    pub name: String,
-    /// Whole units that are gone.
-    pub used: u64,
-    /// A bucket's size, else `max`.
-    pub max: u64,
-    /// Whole units that are left.
-    pub remaining: u64,
-    /// Until the whole quota is there again.
-    pub reset_after: Duration,
-}
-
-/// What is known of a key.
-///
-/// ```
-/// let limiter = tidegate::Limiter::new("3/min").unwrap();
-/// assert_eq!(limiter.stats("alice").unwrap(), None);
-/// assert!(limiter.allow("alice").unwrap());
-/// let stats = limiter.stats("alice").unwrap().unwrap();
-/// assert_eq!((stats.limits[0].used, stats.violations), (1, 0));
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stats {
-    /// Each limit, in declared order.
-    pub limits: Vec<LimitUse>,
-    /// What its cooldown has to run.
-    pub cooldown_left: Duration,
-    /// Denials in the span of the rule's alert, or in the run of its backoff.
-    pub violations: u64,
-    /// Since its last allowed hit, where the rule keeps that: one with a window does.
-    pub last_allowed: Option<Duration>,
-    /// Its budget, if the rule has one.
-    pub budget: Option<Budget>,
-}
-
 /// What was used after a [`record`](Rule::record): of the limit with the least left.
 ///
 /// ```
@@ -148,7 +97,7 @@ pub struct Rule {
 
 impl Rule {
     #[inline]
-    fn snapshot(&self) -> Result<Guard<Arc<Snapshot>>, Error> {
+    pub(crate) fn snapshot(&self) -> Result<Guard<Arc<Snapshot>>, Error> {
         self.state.snapshot()
     }
 
@@ -200,7 +149,7 @@ impl Rule {
     }
 
     /// Judges a call, and counts what came of it.
-    fn judged(
+    pub(crate) fn judged(
         &self,
         snapshot: &Snapshot,
         call: &Call<'_>,
@@ -328,7 +277,7 @@ impl Rule {
     }
 
     /// Where a call is counted; `None` if it is not.
-    fn counted<'s>(
+    pub(crate) fn counted<'s>(
         &self,
         snapshot: &'s Snapshot,
         call: &'s Call<'_>,
@@ -503,127 +452,6 @@ impl Rule {
         calls.into_iter().map(|call| hit(call.into())).collect()
     }
 
-    fn budget_config<'s>(&self, snapshot: &'s Snapshot) -> Result<&'s BudgetConfig, Error> {
-        snapshot.config.budget.as_ref().ok_or_else(|| {
-            let message =
-                format!("rule {:?} has no budget; state one in its policy", snapshot.face.rule);
-            Error::new(Code::Operation, message)
-        })
-    }
-
-    /// Records what was spent of the day's budget, always.
-    ///
-    /// ```
-    /// let budget = tidegate::BudgetConfig { daily: 5, per_hit: None, reset_hour_utc: 0, unit: None };
-    /// let mut rule = tidegate::RuleConfig::new("3/min").unwrap();
-    /// rule.budget = Some(budget);
-    /// let limiter = tidegate::Limiter::with_rule(rule, tidegate::Options::default()).unwrap();
-    /// assert!(limiter.spend("alice", 6).unwrap().over);
-    /// ```
-    ///
-    /// # Errors
-    /// If the rule has no budget; and as [`Rule::allow`].
-    pub fn spend<'a>(&self, call: impl Into<Call<'a>>, amount: u64) -> Result<Budget, Error> {
-        let (snapshot, call) = (self.snapshot()?, call.into());
-        let budget = self.budget_config(&snapshot)?;
-        let (resolved, hashes) = self.counted(&snapshot, &call)?;
-        let day = Day::today(snapshot.tables.clock(), budget.reset_hour_utc);
-        let over_per_hit = budget.per_hit.is_some_and(|most| amount > most);
-        let ledger = snapshot.tables.budgets().filter(|_| hashes.is_some());
-        let spent = ledger.and_then(|ledger| {
-            let hash = snapshot.whole_hash(&resolved.subject);
-            ledger.update(hash, 0, &|notes| is_unspent(notes, day.number), |note| {
-                let spent = Spent::from_note(note).plus(amount, day.number);
-                (spent.note(), spent.on(day.number))
-            })
-        });
-        Ok(Budget::new(budget.daily, spent.unwrap_or(0), over_per_hit, &day))
-    }
-
-    /// How the key stands with its budget.
-    ///
-    /// ```
-    /// let budget = tidegate::BudgetConfig { daily: 5, per_hit: None, reset_hour_utc: 0, unit: None };
-    /// let mut rule = tidegate::RuleConfig::new("3/min").unwrap();
-    /// rule.budget = Some(budget);
-    /// let limiter = tidegate::Limiter::with_rule(rule, tidegate::Options::default()).unwrap();
-    /// assert_eq!(limiter.budget("alice").unwrap().remaining, 5);
-    /// ```
-    ///
-    /// # Errors
-    /// As [`Rule::spend`].
-    pub fn budget<'a>(&self, call: impl Into<Call<'a>>) -> Result<Budget, Error> {
-        let (snapshot, call) = (self.snapshot()?, call.into());
-        let budget = self.budget_config(&snapshot)?;
-        let resolved = snapshot.resolve(&call)?;
-        Ok(budget_of(&snapshot, &resolved, budget))
-    }
-
-    /// Whether the key should be left alone: with backoff, if it was denied less than `quiet` ago;
-    /// without, if a hit of 1 would be denied now.
-    ///
-    /// ```
-    /// let limiter = tidegate::Limiter::new("1/h").unwrap();
-    /// assert!(!limiter.is_limited("alice").unwrap());
-    /// assert!(limiter.allow("alice").unwrap());
-    /// assert!(limiter.is_limited("alice").unwrap());
-    /// ```
-    ///
-    /// # Errors
-    /// As [`Rule::allow`].
-    pub fn is_limited<'a>(&self, call: impl Into<Call<'a>>) -> Result<bool, Error> {
-        let (snapshot, call) = (self.snapshot()?, call.into());
-        let resolved = snapshot.resolve(&call)?;
-        if resolved.variant.backoff.is_none() {
-            return Ok(!self.judged(&snapshot, &call, 1, Op::Peek)?.decision.allowed);
-        }
-        let counted = snapshot.uncounted(&resolved).is_none();
-        Ok(counted && record_of(&snapshot, &resolved).is_some_and(|r| r.is_recent))
-    }
-
-    /// What is known of a key; `None` exactly when its state is that of a new one.
-    ///
-    /// ```
-    /// let limiter = tidegate::Limiter::new("3/min").unwrap();
-    /// limiter.hit("alice", 2).unwrap().allowed.then_some(()).unwrap();
-    /// assert_eq!(limiter.stats("alice").unwrap().unwrap().limits[0].used, 2);
-    /// ```
-    ///
-    /// # Errors
-    /// As [`Rule::allow`].
-    pub fn stats<'a>(&self, call: impl Into<Call<'a>>) -> Result<Option<Stats>, Error> {
-        let (snapshot, call) = (self.snapshot()?, call.into());
-        let resolved = snapshot.resolve(&call)?;
-        let variant = &resolved.variant;
-        let hashes = snapshot.hashes(&resolved.subject);
-        let now = snapshot.tables.clock().now();
-        let views = each_view(&snapshot, variant, Some(&hashes), |part| part.look(0, now));
-        let views = &views[..variant.numbers.len()];
-        let record = record_of(&snapshot, &resolved);
-        let budget = snapshot.config.budget.as_ref().map(|b| budget_of(&snapshot, &resolved, b));
-        let is_new = views.iter().all(|view| view.used == 0 && view.reset == 0)
-            && record.as_ref().is_none_or(|record| record.is_new)
-            && budget.is_none_or(|budget| budget.spent == 0);
-        if is_new {
-            return Ok(None);
-        }
-        let limit = |(index, view): (usize, &View)| LimitUse {
-            name: snapshot.face.limits[index].clone(),
-            used: view.used,
-            max: variant.numbers[index].size,
-            remaining: view.remaining,
-            reset_after: whole_millis(view.reset).unwrap_or_default(),
-        };
-        let left = record.as_ref().map_or(0, |record| record.cooldown_left);
-        Ok(Some(Stats {
-            limits: views.iter().enumerate().map(limit).collect(),
-            cooldown_left: whole_millis(left).unwrap_or_default(),
-            violations: record.map_or(0, |record| record.violations),
-            last_allowed: last_allowed(&snapshot, variant, views),
-            budget,
-        }))
-    }
-
     /// Forgets the key's limits, penalties and budget, but never those of a wider scope.
     ///
     /// ```
@@ -733,218 +561,11 @@ impl Rule {
     pub fn limit_names(&self) -> Result<Vec<String>, Error> {
         Ok(self.snapshot()?.face.limits.clone())
     }
-
-    /// Judges a key, or the calls that match, by other limits from the next hit on. What was set for the
-    /// same target before is replaced.
-    ///
-    /// ```
-    /// use tidegate::{LimitPatch, Target};
-    /// let limiter = tidegate::Limiter::new("3/min").unwrap();
-    /// limiter.set_override(Target::key("alice"), vec![("3/min".into(), LimitPatch::max(9))]).unwrap();
-    /// assert_eq!(limiter.hit("alice", 1).unwrap().limit, Some(9));
-    /// ```
-    ///
-    /// # Errors
-    /// For limits that the rule does not have, numbers that can't be had, and a `max` above the
-    /// rule's `ceiling`.
-    pub fn set_override(
-        &self,
-        target: impl Into<Target>,
-        limits: LimitPatches,
-    ) -> Result<(), Error> {
-        let (snapshot, target) = (self.snapshot()?, target.into());
-        self.check_target(&snapshot, &target)?;
-        check_patches(&snapshot, &limits)?;
-        let tables = &snapshot.tables;
-        self.change(
-            &snapshot,
-            |runtime| {
-                runtime.set_override(target.clone(), limits);
-                Ok(())
-            },
-            |next| {
-                if next.check_override(&target)? {
-                    tables.make_penalties().map_err(|e| vec![Problem::new("", e.to_string())])?;
-                }
-                Ok(())
-            },
-        )
-    }
-
-    fn check_target(&self, snapshot: &Snapshot, target: &Target) -> Result<(), Error> {
-        match target {
-            Target::Match(matches) => self.check_match(snapshot, matches),
-            Target::Key(parts) if parts.len() != snapshot.plan().parts => {
-                let names = snapshot.config.key.join(", ");
-                let message = format!(
-                    "an override is for all parts of a key [{names}], not for {}",
-                    parts.len()
-                );
-                Err(Error::new(Code::Key, message))
-            }
-            Target::Key(_) => Ok(()),
-        }
-    }
-
-    fn check_match(&self, snapshot: &Snapshot, matches: &Match) -> Result<(), Error> {
-        Matcher::new(matches, &snapshot.config.key).map(drop).map_err(|wrong| {
-            Error::policy(
-                wrong.into_iter().map(|(field, message)| Problem::new(&field, message)).collect(),
-            )
-        })
-    }
-
-    /// Changes something at run time if the rule as it would then be can be had.
-    fn change<R>(
-        &self,
-        snapshot: &Snapshot,
-        change: impl FnOnce(&mut crate::runtime::Runtime) -> Result<R, Error>,
-        check: impl FnOnce(&Snapshot) -> Result<(), Vec<Problem>>,
-    ) -> Result<R, Error> {
-        snapshot.tables.change(|runtime| {
-            let result = change(runtime)?;
-            let next = snapshot.with_runtime(runtime)?;
-            check(&next).map_err(Error::policy)?;
-            Ok(result)
-        })
-    }
-
-    /// Takes an override back. False if there was none.
-    ///
-    /// ```
-    /// let limiter = tidegate::Limiter::new("3/min").unwrap();
-    /// assert!(!limiter.clear_override(tidegate::Target::key("alice")).unwrap());
-    /// ```
-    ///
-    /// # Errors
-    /// If the limiter is closed.
-    pub fn clear_override(&self, target: impl Into<Target>) -> Result<bool, Error> {
-        let target = target.into();
-        self.snapshot()?.tables.change(|runtime| Ok(runtime.clear_override(&target)))
-    }
-
-    /// The overrides in force.
-    ///
-    /// ```
-    /// let limiter = tidegate::Limiter::new("3/min").unwrap();
-    /// assert!(limiter.overrides().unwrap().is_empty());
-    /// ```
-    ///
-    /// # Errors
-    /// If the limiter is closed.
-    pub fn overrides(&self) -> Result<Vec<(Target, LimitPatches)>, Error> {
-        Ok(self.snapshot()?.tables.runtime().0.overrides.clone())
-    }
-
-    /// Changes the rule's own limits from the next hit on; an empty list takes that back.
-    ///
-    /// ```
-    /// let limiter = tidegate::Limiter::new("3/min").unwrap();
-    /// limiter.set_default(vec![("3/min".into(), tidegate::LimitPatch::max(1))]).unwrap();
-    /// assert_eq!(limiter.hit("alice", 1).unwrap().limit, Some(1));
-    /// ```
-    ///
-    /// # Errors
-    /// As [`Rule::set_override`].
-    pub fn set_default(&self, limits: LimitPatches) -> Result<(), Error> {
-        let snapshot = self.snapshot()?;
-        check_patches(&snapshot, &limits)?;
-        let tables = &snapshot.tables;
-        self.change(
-            &snapshot,
-            |runtime| {
-                runtime.default = limits;
-                Ok(())
-            },
-            |next| {
-                if next.base().has_penalties() {
-                    tables.make_penalties().map_err(|e| vec![Problem::new("", e.to_string())])?;
-                }
-                Ok(())
-            },
-        )
-    }
-
-    /// Allows the calls that match from the next hit on, uncounted.
-    ///
-    /// ```
-    /// use tidegate::{Call, Match};
-    /// let limiter = tidegate::Limiter::new("3/min").unwrap();
-    /// limiter.add_exempt(Match::new([("role", "admin")])).unwrap();
-    /// let admin = Call::of("alice").with(&[("role", "admin")]);
-    /// assert_eq!(limiter.hit(admin, 1).unwrap().reason(), Some("exempt"));
-    /// ```
-    ///
-    /// # Errors
-    /// For values of `ip` that are no addresses.
-    pub fn add_exempt(&self, matches: Match) -> Result<(), Error> {
-        let snapshot = self.snapshot()?;
-        self.check_match(&snapshot, &matches)?;
-        snapshot.tables.change(|runtime| {
-            runtime.add_exempt(matches, &snapshot.config.exempt);
-            Ok(())
-        })
-    }
-
-    /// Takes an exemption back, the policy's own too. False if it was not in force.
-    ///
-    /// ```
-    /// let limiter = tidegate::Limiter::new("3/min").unwrap();
-    /// assert!(!limiter.remove_exempt(&tidegate::Match::new([("role", "admin")])).unwrap());
-    /// ```
-    ///
-    /// # Errors
-    /// If the limiter is closed.
-    pub fn remove_exempt(&self, matches: &Match) -> Result<bool, Error> {
-        let snapshot = self.snapshot()?;
-        snapshot
-            .tables
-            .change(|runtime| Ok(runtime.remove_exempt(matches, &snapshot.config.exempt)))
-    }
-
-    /// Puts these exemptions in place of all others.
-    ///
-    /// ```
-    /// let limiter = tidegate::Limiter::new("3/min").unwrap();
-    /// limiter.set_exempts(vec![tidegate::Match::new([("key", "alice")])]).unwrap();
-    /// assert_eq!(limiter.hit("alice", 99).unwrap().reason(), Some("exempt"));
-    /// ```
-    ///
-    /// # Errors
-    /// As [`Rule::add_exempt`].
-    pub fn set_exempts(&self, matches: Vec<Match>) -> Result<(), Error> {
-        let snapshot = self.snapshot()?;
-        matches.iter().try_for_each(|one| self.check_match(&snapshot, one))?;
-        snapshot.tables.change(|runtime| {
-            runtime.set_exempts(matches);
-            Ok(())
-        })
-    }
-
-    /// The exemptions in force.
-    ///
-    /// ```
-    /// let limiter = tidegate::Limiter::new("3/min").unwrap();
-    /// assert!(limiter.exempts().unwrap().is_empty());
-    /// ```
-    ///
-    /// # Errors
-    /// If the limiter is closed.
-    pub fn exempts(&self) -> Result<Vec<Match>, Error> {
-        let snapshot = self.snapshot()?;
-        Ok(snapshot.tables.runtime().0.exempts(&snapshot.config.exempt))
-    }
-}
-
-/// Names that the rule does not have are mistakes.
-fn check_patches(snapshot: &Snapshot, limits: &LimitPatches) -> Result<(), Error> {
-    let problems = crate::build::check_patches("limits", limits, snapshot.plan());
-    if problems.is_empty() { Ok(()) } else { Err(Error::policy(problems)) }
 }
 
 /// Does something to the key's row in each group, and gives all views in declared order. A call that is
 /// not counted is seen as a new key.
-fn each_view(
+pub(crate) fn each_view(
     snapshot: &Snapshot,
     variant: &Variant,
     hashes: Option<&Hashes>,
@@ -964,26 +585,4 @@ fn each_view(
         }
     }
     views
-}
-
-fn budget_of(snapshot: &Snapshot, resolved: &Resolved<'_>, budget: &BudgetConfig) -> Budget {
-    let day = Day::today(snapshot.tables.clock(), budget.reset_hour_utc);
-    let spent = snapshot.spent(&resolved.subject);
-    Budget::new(budget.daily, spent.on(day.number), false, &day)
-}
-
-fn record_of(snapshot: &Snapshot, resolved: &Resolved<'_>) -> Option<Record> {
-    let notes = snapshot.tables.penalties()?.read(snapshot.penalty_hash(&resolved.subject))?;
-    Some(Record::read(notes, &resolved.variant, snapshot.tables.clock().now()))
-}
-
-/// Since the newest entry of a window: what is left until it is empty tells.
-fn last_allowed(snapshot: &Snapshot, variant: &Variant, views: &[View]) -> Option<Duration> {
-    let windows = snapshot.plan().algorithms.iter().zip(&variant.effective.limits).zip(views);
-    let ages = windows
-        .filter(|((algorithm, _), view)| {
-            **algorithm == tidegate_core::Algorithm::Window && view.reset > 0
-        })
-        .map(|((_, limit), view)| limit.per.saturating_sub(Duration::from_nanos(view.reset)));
-    ages.min()
 }

@@ -1,0 +1,218 @@
+//! What is changed of a rule at run time: overrides, exemptions, defaults.
+
+use crate::config::Match;
+use crate::error::{Code, Error, Problem};
+use crate::limit::LimitPatches;
+use crate::matching::Matcher;
+use crate::rule::Rule;
+use crate::runtime::Target;
+use crate::snapshot::Snapshot;
+
+impl Rule {
+    /// Judges a key, or the calls that match, by other limits from the next hit on. What was set for the
+    /// same target before is replaced.
+    ///
+    /// ```
+    /// use tidegate::{LimitPatch, Target};
+    /// let limiter = tidegate::Limiter::new("3/min").unwrap();
+    /// limiter.set_override(Target::key("alice"), vec![("3/min".into(), LimitPatch::max(9))]).unwrap();
+    /// assert_eq!(limiter.hit("alice", 1).unwrap().limit, Some(9));
+    /// ```
+    ///
+    /// # Errors
+    /// For limits that the rule does not have, numbers that can't be had, and a `max` above the
+    /// rule's `ceiling`.
+    pub fn set_override(
+        &self,
+        target: impl Into<Target>,
+        limits: LimitPatches,
+    ) -> Result<(), Error> {
+        let (snapshot, target) = (self.snapshot()?, target.into());
+        self.check_target(&snapshot, &target)?;
+        check_patches(&snapshot, &limits)?;
+        let tables = &snapshot.tables;
+        self.change(
+            &snapshot,
+            |runtime| {
+                runtime.set_override(target.clone(), limits);
+                Ok(())
+            },
+            |next| {
+                if next.check_override(&target)? {
+                    tables.make_penalties().map_err(|e| vec![Problem::new("", e.to_string())])?;
+                }
+                Ok(())
+            },
+        )
+    }
+
+    fn check_target(&self, snapshot: &Snapshot, target: &Target) -> Result<(), Error> {
+        match target {
+            Target::Match(matches) => self.check_match(snapshot, matches),
+            Target::Key(parts) if parts.len() != snapshot.plan().parts => {
+                let names = snapshot.config.key.join(", ");
+                let message = format!(
+                    "an override is for all parts of a key [{names}], not for {}",
+                    parts.len()
+                );
+                Err(Error::new(Code::Key, message))
+            }
+            Target::Key(_) => Ok(()),
+        }
+    }
+
+    fn check_match(&self, snapshot: &Snapshot, matches: &Match) -> Result<(), Error> {
+        Matcher::new(matches, &snapshot.config.key).map(drop).map_err(|wrong| {
+            Error::policy(
+                wrong.into_iter().map(|(field, message)| Problem::new(&field, message)).collect(),
+            )
+        })
+    }
+
+    /// Changes something at run time if the rule as it would then be can be had.
+    fn change<R>(
+        &self,
+        snapshot: &Snapshot,
+        change: impl FnOnce(&mut crate::runtime::Runtime) -> Result<R, Error>,
+        check: impl FnOnce(&Snapshot) -> Result<(), Vec<Problem>>,
+    ) -> Result<R, Error> {
+        snapshot.tables.change(|runtime| {
+            let result = change(runtime)?;
+            let next = snapshot.with_runtime(runtime)?;
+            check(&next).map_err(Error::policy)?;
+            Ok(result)
+        })
+    }
+
+    /// Takes an override back. False if there was none.
+    ///
+    /// ```
+    /// let limiter = tidegate::Limiter::new("3/min").unwrap();
+    /// assert!(!limiter.clear_override(tidegate::Target::key("alice")).unwrap());
+    /// ```
+    ///
+    /// # Errors
+    /// If the limiter is closed.
+    pub fn clear_override(&self, target: impl Into<Target>) -> Result<bool, Error> {
+        let target = target.into();
+        self.snapshot()?.tables.change(|runtime| Ok(runtime.clear_override(&target)))
+    }
+
+    /// The overrides in force.
+    ///
+    /// ```
+    /// let limiter = tidegate::Limiter::new("3/min").unwrap();
+    /// assert!(limiter.overrides().unwrap().is_empty());
+    /// ```
+    ///
+    /// # Errors
+    /// If the limiter is closed.
+    pub fn overrides(&self) -> Result<Vec<(Target, LimitPatches)>, Error> {
+        Ok(self.snapshot()?.tables.runtime().0.overrides.clone())
+    }
+
+    /// Changes the rule's own limits from the next hit on; an empty list takes that back.
+    ///
+    /// ```
+    /// let limiter = tidegate::Limiter::new("3/min").unwrap();
+    /// limiter.set_default(vec![("3/min".into(), tidegate::LimitPatch::max(1))]).unwrap();
+    /// assert_eq!(limiter.hit("alice", 1).unwrap().limit, Some(1));
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Rule::set_override`].
+    pub fn set_default(&self, limits: LimitPatches) -> Result<(), Error> {
+        let snapshot = self.snapshot()?;
+        check_patches(&snapshot, &limits)?;
+        let tables = &snapshot.tables;
+        self.change(
+            &snapshot,
+            |runtime| {
+                runtime.default = limits;
+                Ok(())
+            },
+            |next| {
+                if next.base().has_penalties() {
+                    tables.make_penalties().map_err(|e| vec![Problem::new("", e.to_string())])?;
+                }
+                Ok(())
+            },
+        )
+    }
+
+    /// Allows the calls that match from the next hit on, uncounted.
+    ///
+    /// ```
+    /// use tidegate::{Call, Match};
+    /// let limiter = tidegate::Limiter::new("3/min").unwrap();
+    /// limiter.add_exempt(Match::new([("role", "admin")])).unwrap();
+    /// let admin = Call::of("alice").with(&[("role", "admin")]);
+    /// assert_eq!(limiter.hit(admin, 1).unwrap().reason(), Some("exempt"));
+    /// ```
+    ///
+    /// # Errors
+    /// For values of `ip` that are no addresses.
+    pub fn add_exempt(&self, matches: Match) -> Result<(), Error> {
+        let snapshot = self.snapshot()?;
+        self.check_match(&snapshot, &matches)?;
+        snapshot.tables.change(|runtime| {
+            runtime.add_exempt(matches, &snapshot.config.exempt);
+            Ok(())
+        })
+    }
+
+    /// Takes an exemption back, the policy's own too. False if it was not in force.
+    ///
+    /// ```
+    /// let limiter = tidegate::Limiter::new("3/min").unwrap();
+    /// assert!(!limiter.remove_exempt(&tidegate::Match::new([("role", "admin")])).unwrap());
+    /// ```
+    ///
+    /// # Errors
+    /// If the limiter is closed.
+    pub fn remove_exempt(&self, matches: &Match) -> Result<bool, Error> {
+        let snapshot = self.snapshot()?;
+        snapshot
+            .tables
+            .change(|runtime| Ok(runtime.remove_exempt(matches, &snapshot.config.exempt)))
+    }
+
+    /// Puts these exemptions in place of all others.
+    ///
+    /// ```
+    /// let limiter = tidegate::Limiter::new("3/min").unwrap();
+    /// limiter.set_exempts(vec![tidegate::Match::new([("key", "alice")])]).unwrap();
+    /// assert_eq!(limiter.hit("alice", 99).unwrap().reason(), Some("exempt"));
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Rule::add_exempt`].
+    pub fn set_exempts(&self, matches: Vec<Match>) -> Result<(), Error> {
+        let snapshot = self.snapshot()?;
+        matches.iter().try_for_each(|one| self.check_match(&snapshot, one))?;
+        snapshot.tables.change(|runtime| {
+            runtime.set_exempts(matches);
+            Ok(())
+        })
+    }
+
+    /// The exemptions in force.
+    ///
+    /// ```
+    /// let limiter = tidegate::Limiter::new("3/min").unwrap();
+    /// assert!(limiter.exempts().unwrap().is_empty());
+    /// ```
+    ///
+    /// # Errors
+    /// If the limiter is closed.
+    pub fn exempts(&self) -> Result<Vec<Match>, Error> {
+        let snapshot = self.snapshot()?;
+        Ok(snapshot.tables.runtime().0.exempts(&snapshot.config.exempt))
+    }
+}
+
+/// Names that the rule does not have are mistakes.
+fn check_patches(snapshot: &Snapshot, limits: &LimitPatches) -> Result<(), Error> {
+    let problems = crate::build::check_patches("limits", limits, snapshot.plan());
+    if problems.is_empty() { Ok(()) } else { Err(Error::policy(problems)) }
+}
