@@ -27,6 +27,26 @@ pub(crate) fn with_key<R>(
     with_any_key(scope, value, act)
 }
 
+/// As [`with_key`], on the bytes of a key that has one part.
+pub(crate) fn with_plain_key(
+    scope: Scope<'_>,
+    value: Value,
+    act: impl FnOnce(&[u8]),
+) -> Result<()> {
+    let mut buffer: Short = [const { std::mem::MaybeUninit::uninit() }; _];
+    if let Some(text) = scope.short_text(value, &mut buffer)
+        && text.is_ascii()
+    {
+        act(text);
+        return Ok(());
+    }
+    match key_parts(scope, value)?.as_slice() {
+        [one] => act(one),
+        _ => return Err(Failure::argument("allowMany takes plain keys; use hitMany for parts")),
+    }
+    Ok(())
+}
+
 #[inline(never)]
 fn with_any_key<R>(
     scope: Scope<'_>,

@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::handle::{Handle, json_of};
 use crate::js::{Kind, Result, Scope, Value};
 use crate::json;
-use crate::key::{Owned, count, key_parts, text, with_call, with_key};
+use crate::key::{Owned, count, key_parts, text, with_call, with_key, with_plain_key};
 use crate::surface::{Add, Answer, Call, Surface, bind};
 use crate::wait::Line;
 
@@ -109,6 +109,32 @@ fn keyed<R>(
 /// What changes of a rule's limits.
 fn patches(rule: &RuleAt, limits: &Json) -> Result<LimitPatches> {
     Ok(limit_patches(limits, &rule.rule.limit_names()?)?)
+}
+
+/// Plain keys, one behind the other.
+struct Keys {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl Keys {
+    fn read(scope: Scope<'_>, list: Value) -> Result<Keys> {
+        let len = scope.array_len(list)?;
+        let len = len.ok_or_else(|| Failure::argument("keys is not an array"))?;
+        let mut keys = Keys { bytes: Vec::new(), ends: Vec::new() };
+        for index in 0..len {
+            with_plain_key(scope, scope.element(list, index)?, |key| {
+                keys.bytes.extend_from_slice(key);
+            })?;
+            keys.ends.push(keys.bytes.len());
+        }
+        Ok(keys)
+    }
+
+    fn slices(&self) -> Vec<&[u8]> {
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        starts.zip(&self.ends).map(|(start, &end)| &self.bytes[start..end]).collect()
+    }
 }
 
 /// Whom an override is for: a key, or a match as JSON.
@@ -215,17 +241,8 @@ pub(crate) fn functions(add: Add<'_>, scope: Scope<'_>, surface: &Rc<Surface>) -
             call.scope.boolean(rule(&call, handle)?.rule.has_permits()?).map(Some)
         };
         c"allowMany": |call: Cold<'_>, [handle, keys]: [Value; 2]| {
-            let len = call.scope.array_len(keys)?;
-            let len = len.ok_or_else(|| Failure::argument("keys is not an array"))?;
-            let one = |index| {
-                let mut parts = key_parts(call.scope, call.scope.element(keys, index)?)?;
-                match parts.len() {
-                    1 => Ok(parts.remove(0)),
-                    _ => Err(Failure::argument("allowMany takes plain keys; use hitMany for parts")),
-                }
-            };
-            let keys = (0..len).map(one).collect::<Result<Vec<Vec<u8>>>>()?;
-            call.scope.mask(&rule(&call, handle)?.rule.allow_many(&keys)?).map(Some)
+            let keys = Keys::read(call.scope, keys)?;
+            call.scope.mask(&rule(&call, handle)?.rule.allow_many(&keys.slices())?).map(Some)
         };
         c"resetAll": |call: Cold<'_>, [handle]: [Value; 1]| {
             rule(&call, handle)?.rule.reset_all()?;

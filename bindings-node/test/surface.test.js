@@ -357,6 +357,23 @@ describe('limiters', () => {
     assert.throws(() => Limiter.fromPolicy({ ...policy, capacity: 2 ** 40 }), coded(TidegateError, 'memory'));
   });
 
+  test('names of limits, matches and attachments are left as they are', () => {
+    const { limiter } = made(
+      { perMinute: { max: 1, per: 60_000 } },
+      {
+        exempt: [{ userRole: 'admin' }],
+        attach: { upgradeLink: 1 },
+        when: [{ match: { userTier: 'gold' }, limits: { perMinute: { max: 9, per: 1000 } }, warnAt: 0.5 }],
+        classify: { from: 'userAction', to: 'userTier', map: { goldRush: 'gold' }, default: 'lead' },
+      },
+    );
+    assert.equal(limiter.hit('a', { userRole: 'admin' }).reason, 'exempt');
+    assert.equal(limiter.hit('b', { userAction: 'goldRush' }).limit, 9);
+    limiter.hit('a');
+    const denied = limiter.hit('a');
+    assert.deepEqual([denied.reason, denied.attach], ['perMinute', { upgradeLink: 1 }]);
+  });
+
   test('options win over the policy', () => {
     const policy = { version: 1, store: 'memory', rules: { a: { limits: '1/h', capacity: 100 } } };
     const options = { store: 'memory:options', capacity: 7, onFull: 'deny' };
