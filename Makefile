@@ -72,6 +72,7 @@ bench:
 	cargo run --release -p tidegate-benches --bin peers
 	cargo run --release -p tidegate-benches --bin rules
 	cargo run --release -p tidegate-benches --features sqlite --bin host
+	bindings-python/benches/run.sh
 
 mutants:
 	python3 tests/mutants.py
