@@ -86,8 +86,11 @@ benches:
 bench:
 	cargo run --release -p tidegate-benches --bin peers
 	cargo run --release -p tidegate-benches --bin rules
+	cargo build --release -p tidegate-c
+	cargo run --release -p tidegate-benches --bin c
 	cargo run --release -p tidegate-benches --features sqlite --bin host
 	benches/node/run.sh
+	bindings-python/benches/run.sh
 
 mutants:
 	python3 tests/mutants.py

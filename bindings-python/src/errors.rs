@@ -57,7 +57,11 @@ pub(crate) fn raise(error: Error) -> PyErr {
 /// which pyo3's own is not; a limiter has no state that it could leave half done.
 #[inline]
 pub(crate) fn guard<R>(body: impl FnOnce() -> Result<R, Error>) -> PyResult<R> {
-    contained(|| body().map_err(raise))
+    // Not by `contained`: what comes out of a panic's reach is smaller before it is an exception.
+    match catch_unwind(AssertUnwindSafe(body)) {
+        Ok(result) => result.map_err(raise),
+        Err(panic) => Err(broken(panic)),
+    }
 }
 
 /// As [`guard`], for what makes Python objects too.

@@ -143,13 +143,17 @@ unsafe extern "C" fn allow<C: Fast>(
     let Some(key) = handed.key(0) else {
         return answer(py, handed.hand_on(&C::REPLACED.allow));
     };
-    let on = handed.of::<C>();
-    // A text is not made a call first, which is large to hand on; nor below.
     let allowed = match key.cast::<PyString>() {
-        Ok(text) => utf8(text, "a key").and_then(|key| guard(|| on.allow_by(key))),
-        Err(_) => with_call(&key, None, None, |call| on.allow_by(call)),
+        Ok(text) => utf8(text, "a key").and_then(|key| guard(|| handed.of::<C>().allow_by(key))),
+        Err(_) => allow_other(handed.of::<C>(), &key),
     };
     answer(py, allowed.map(|allowed| PyBool::new(py, allowed).to_owned().into_any()))
+}
+
+/// For keys that are no text. Apart, as are those of `hit`: they take a large frame, which texts would pay for.
+#[inline(never)]
+fn allow_other<C: Fast>(on: &C, key: &Bound<'_, PyAny>) -> PyResult<bool> {
+    with_call(key, None, None, |call| on.allow_by(call))
 }
 
 /// # Safety
@@ -168,15 +172,30 @@ unsafe extern "C" fn hit<C: Fast>(
     let (Some(key), Ok(cost)) = (handed.key((count == 2).into()), cost) else {
         return answer(py, handed.hand_on(&C::REPLACED.hit));
     };
-    let on = handed.of::<C>();
-    let made = |hit: Result<policy::Decision, policy::Error>| {
-        Ok(Bound::new(py, Decision::from(hit.map_err(raise)?))?.into_any())
-    };
     let hit = match key.cast::<PyString>() {
-        Ok(text) => utf8(text, "a key").and_then(|key| contained(|| made(on.hit_by(key, cost)))),
-        Err(_) => in_call(&key, None, None, |call| made(on.hit_by(call, cost))),
+        Ok(text) => utf8(text, "a key")
+            .and_then(|key| contained(|| made(py, handed.of::<C>().hit_by(key, cost)))),
+        Err(_) => hit_other(handed.of::<C>(), &key, cost),
     };
     answer(py, hit)
+}
+
+#[inline(never)]
+fn hit_other<'py, C: Fast>(
+    on: &C,
+    key: &Bound<'py, PyAny>,
+    cost: u64,
+) -> PyResult<Bound<'py, PyAny>> {
+    in_call(key, None, None, |call| made(key.py(), on.hit_by(call, cost)))
+}
+
+/// Made where it is to be: a decision is large to hand on.
+#[inline]
+fn made(
+    py: Python<'_>,
+    hit: Result<policy::Decision, policy::Error>,
+) -> PyResult<Bound<'_, PyAny>> {
+    Ok(Bound::new(py, Decision::from(hit.map_err(raise)?))?.into_any())
 }
 
 /// Puts the two in the place of pyo3's own, with their signatures and documentation.
