@@ -20,6 +20,7 @@ from ._errors import (
     TidegateError,
     UnknownRuleError,
 )
+from ._limited import RateLimited, limited
 from ._results import Budget, Event, Finding, Inspected, KeyCount, LimitUse, Metrics, Recorded, Stats
 from ._tidegate import (
     IETF_DRAFT,
@@ -55,6 +56,7 @@ __all__ = [
     "PolicyError",
     "PolicyFileError",
     "RangeError",
+    "RateLimited",
     "Recorded",
     "Reservation",
     "Rule",
@@ -64,4 +66,5 @@ __all__ = [
     "UnknownRuleError",
     "__version__",
     "ip_key",
+    "limited",
 ]

@@ -1,0 +1,127 @@
+"""A middleware for Starlette, FastAPI and any other ASGI application: one hit for each request.
+
+    from fastapi import FastAPI
+    from tidegate.asgi import RateLimitMiddleware
+
+    app = FastAPI()
+    app.add_middleware(RateLimitMiddleware, rule="100/min burst 20")
+
+A denied request is answered with 429, the fields of `Decision.headers` and a body of
+`application/problem+json`; an allowed one goes to the application, and its response gets the same fields.
+
+uvicorn has a way of its own to believe `X-Forwarded-For`, which is on for a proxy at 127.0.0.1 and replaces
+the peer's address before any application sees it. Use that or `trusted_hops`, `trusted_proxies`; for the
+latter start it with `--no-proxy-headers`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
+from typing import Any, TypeAlias
+
+from ._http import Answer, Gate, Key, RuleLike, Verdict, missing
+
+__all__ = ["RateLimitMiddleware"]
+
+Scope: TypeAlias = MutableMapping[str, Any]
+Message: TypeAlias = MutableMapping[str, Any]
+Receive: TypeAlias = Callable[[], Awaitable[Message]]
+Send: TypeAlias = Callable[[Message], Awaitable[None]]
+App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+# What a refused websocket is closed with where the server can't send a response: policy violation.
+_CLOSED = 1008
+
+
+class RateLimitMiddleware:
+    """Limits the requests of an ASGI application by a rule.
+
+    Who is limited is the client's address, by `tidegate.ip_key`, unless a `key` is given. That address is
+    the peer's; headers can be written by anybody, so they are read only where `trusted_hops` or
+    `trusted_proxies` says whose they are. A request that has no key is answered with 500 and never passes
+    unlimited.
+
+    A rule with a concurrent limit holds its slot until the response begins; for a websocket, as long as
+    that is open (give such a rule a lease that is long enough).
+
+    A websocket that is denied gets the same 429 where the server knows how to send one, else it is closed
+    with 1008 before it is accepted, which clients see as 403.
+
+    Args:
+        app: The application.
+        rule: A rule, a limiter with one rule, or limits as text.
+        key: Makes the key, all its parts, of a scope and of the key of the client's address, if that is
+            known. `None` for a request that has none.
+        attributes: Tells the rule more about a request: its role, its tier. The client's whole address is
+            always told, as `ip`, unless this tells another.
+        trusted_hops: Believe `X-Forwarded-For` for this many proxies, which nobody can get round: the client
+            is the address number `trusted_hops` from the right.
+        trusted_proxies: Believe it as far as proxies in these ranges wrote it: the client is the first
+            address from the right, the peer's before all, that is none of theirs.
+        fallback_key: The key that requests without one share, in place of being answered with 500.
+    """
+
+    def __init__(
+        self,
+        app: App,
+        rule: RuleLike,
+        *,
+        key: Callable[[Scope, str | None], Key | None] | None = None,
+        attributes: Callable[[Scope], Mapping[str, str]] | None = None,
+        trusted_hops: int = 0,
+        trusted_proxies: Iterable[str] = (),
+        fallback_key: Key | None = None,
+    ) -> None:
+        self.app = app
+        self._gate = Gate(
+            rule,
+            key=key,
+            attributes=attributes,
+            trusted_hops=trusted_hops,
+            trusted_proxies=trusted_proxies,
+            fallback_key=fallback_key,
+        )
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers one request, or lets the application do so."""
+        if scope["type"] not in ("http", "websocket"):
+            return await self.app(scope, receive, send)
+        lines = [value.decode("latin-1") for name, value in scope["headers"] if name == b"x-forwarded-for"]
+        client = scope.get("client")
+        verdict = self._gate.judge(scope, client[0] if client else None, lines)
+        if isinstance(verdict, Answer):
+            return await _refuse(verdict, scope, receive, send)
+        try:
+            await self.app(scope, receive, _with_fields(verdict, send))
+        finally:
+            verdict.release()
+
+
+def _with_fields(verdict: Verdict, send: Send) -> Send:
+    async def sending(message: Message) -> None:
+        if message["type"] in ("http.response.start", "websocket.accept"):
+            present = list(message.get("headers", ()))
+            fields = missing(verdict.decision, (name.decode("latin-1") for name, _ in present))
+            message["headers"] = present + _encoded(fields)
+        if message["type"] == "http.response.start":
+            # A slot is free again before the response is sent.
+            verdict.release()
+        await send(message)
+
+    return sending
+
+
+def _encoded(fields: Iterable[tuple[str, str]]) -> list[tuple[bytes, bytes]]:
+    return [(name.lower().encode(), value.encode("latin-1")) for name, value in fields]
+
+
+async def _refuse(answer: Answer, scope: Scope, receive: Receive, send: Send) -> None:
+    prefix = ""
+    if scope["type"] == "websocket":
+        await receive()
+        if "websocket.http.response" not in scope.get("extensions", {}):
+            return await send({"type": "websocket.close", "code": _CLOSED, "reason": answer.status.phrase})
+        prefix = "websocket."
+    start = {"status": int(answer.status), "headers": _encoded(answer.headers)}
+    await send({"type": f"{prefix}http.response.start", **start})
+    await send({"type": f"{prefix}http.response.body", "body": answer.body})
