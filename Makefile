@@ -3,12 +3,21 @@
 
 SHELL := /bin/bash -eu -o pipefail
 LOOM := RUSTFLAGS="--cfg loom -C debug-assertions" cargo test --release -p tidegate-core --lib --target-dir target/loom
+DEMO_PYTHON := target/demo-python
 
 .PHONY: demo test toolchain lint engine loom policy files vectors c python header install benches bench mutants
 
-demo: toolchain
+demo: toolchain $(DEMO_PYTHON)/ready
 	@cargo run --quiet --release -p tidegate --example openclaw
+	@$(DEMO_PYTHON)/bin/python examples/python/workers.py
 	@cargo run --quiet --release -p tidegate --example processes
+
+# The Python package and gunicorn in an environment of their own, made anew when a source is newer.
+$(DEMO_PYTHON)/ready: $(shell find bindings-python core/src policy/src -name '*.rs' -o -name '*.py' -o -name '*.toml')
+	@python3 -c 'import ensurepip' 2>/dev/null || { (apt-get update && apt-get install -y python3-venv) >/dev/null; }
+	@python3 -m venv $(DEMO_PYTHON)
+	@$(DEMO_PYTHON)/bin/pip install --quiet --disable-pip-version-check gunicorn==27.0.0 ./bindings-python
+	@touch $@
 
 test: toolchain lint engine loom policy files vectors c python benches
 	@echo "test: the engine's laws held in every model, property and race; the rules gave every decision due; files outlived every kill; C, C++ and Python agree; all builds clean"

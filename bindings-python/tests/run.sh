@@ -39,6 +39,7 @@ installed wheel
 
 echo "python: types"
 "$bin/mypy" --strict --cache-dir "$out/mypy" $tests/typed_calls.py
+"$bin/mypy" --strict --cache-dir "$out/mypy" bindings-python/python/tidegate/*.py
 (cd "$out" && "$bin/stubtest" tidegate._tidegate)
 "$bin/pyright" --pythonpath "$bin/python" $tests/typed_calls.py
 

@@ -19,7 +19,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
 from typing import Any, TypeAlias
 
-from ._http import Answer, Gate, Key, RuleLike, Verdict, missing
+from ._http import Answer, Gate, Verdict, missing
+from ._limited import Key, RuleLike
 
 __all__ = ["RateLimitMiddleware"]
 

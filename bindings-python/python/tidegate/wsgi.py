@@ -14,7 +14,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ._http import Answer, Gate, Key, RuleLike, Verdict, missing
+from ._http import Answer, Gate, Verdict, missing
+from ._limited import Key, RuleLike
 
 if TYPE_CHECKING:
     from _typeshed import OptExcInfo
