@@ -50,7 +50,7 @@ def run(tests: Path, file: bool) -> int:
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "in_place.py").write_text(f"FILE = {file}\n{PLUGIN}")
         ours = ["-c", f"import sys, pytest; sys.path.insert(0, {folder!r}); sys.exit(pytest.main())"]
-        chosen = ["-k", "in-memory and not huge_cost", tests / "test_storage.py", tests / "test_strategy.py"]
+        chosen = ["-k", "in-memory and not huge_cost", "tests/test_storage.py", "tests/test_strategy.py"]
         own = ["-q", "-p", "in_place", "--noconftest", "--disable-warnings", "-c", "/dev/null", f"--rootdir={tests.parent}"]
         return subprocess.run([sys.executable, *ours, *own, *chosen], cwd=tests.parent).returncode
 

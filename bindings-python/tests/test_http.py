@@ -87,14 +87,6 @@ def fastapi(**options: Any) -> Site:
     return Site(lambda path, peer, sent: TestClient(app, client=(peer, 4711)).get(path, headers=sent))
 
 
-class FlaskAnswer(NamedTuple):
-    response: Any
-    text = property(lambda self: self.response.text)
-    json = property(lambda self: self.response.json)
-    headers = property(lambda self: self.response.headers)
-    status_code = property(lambda self: self.response.status_code)
-
-
 def flask(**options: Any) -> Site:
     app = Flask(__name__)
     app.wsgi_app = tidegate.wsgi.RateLimitMiddleware(app.wsgi_app, **options)  # type: ignore[method-assign]

@@ -25,7 +25,7 @@ WORKERS, REQUESTS, LIMIT = 4, 2_000, 100
 
 
 def hello(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-    time.sleep(0.001)  # as long as some work takes, so that other workers get their share
+    time.sleep(0.005)  # as some work takes, so that each worker gets its share
     start_response("200 OK", [("Content-Type", "text/plain")])
     return [b"hello\n"]
 

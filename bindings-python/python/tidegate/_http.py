@@ -158,7 +158,7 @@ class Gate(Generic[R]):
             return _unjudged(str(error))
         return verdict if verdict.decision.allowed else too_many(verdict.decision)
 
-    def _ask(self, key: Key, told: dict[str, str]) -> Verdict:
+    def _ask(self, key: Key, told: dict[str, Any]) -> Verdict:
         try:
             return Verdict(self.rule.hit(key, **told))
         except OperationError:  # a rule with a concurrent limit, which `permit` is for
