@@ -116,7 +116,8 @@ def _django_own(request: Any) -> HttpResponse:
 urlpatterns = [django_path("", _django_hello), django_path("own", _django_own)]
 settings.configure(
     ROOT_URLCONF=sys.modules[__name__],
-    MIDDLEWARE=["tidegate.django.RateLimitMiddleware"],
+    # Below another, which asks of what kind it is.
+    MIDDLEWARE=["django.middleware.common.CommonMiddleware", "tidegate.django.RateLimitMiddleware"],
     ALLOWED_HOSTS=["*"],
     SECRET_KEY="tests",
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, TypeAlias, TypeVar, cast
 
@@ -70,6 +69,8 @@ def limited(
     Raises:
         RateLimited: By a call that is denied, or would have to wait longer. It waited for nothing then.
     """
+    import inspect  # here, since it takes longer to load than all of this package
+
     judge = as_rule(rule)
 
     def decorate(function: Callable[P, T]) -> Callable[P, T]:
