@@ -41,8 +41,9 @@ def test_fastapi_app(example: Any) -> None:
     assert [app.get("/search?q=a").status_code for _ in range(6)] == [200] * 5 + [429]
     denied = app.get("/search").json()
     assert (denied["rule"], denied["reason"], denied["attach"]) == ("searches", "cooldown", {"help": "/docs"})
-    assert [app.get("/").status_code for _ in range(15)][-1] == 429, "20 at once are the middleware's"
-    assert app.get("/").json()["rule"] == "requests"
+    # 20 at once are the middleware's; on a slow machine some come back meanwhile.
+    refused = next(answer for answer in (app.get("/") for _ in range(1000)) if answer.status_code == 429)
+    assert refused.json()["rule"] == "requests"
 
 
 def test_flask_app(example: Any) -> None:
