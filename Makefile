@@ -14,7 +14,7 @@ demo: toolchain $(DEMO_PYTHON)/ready
 	@examples/node/run.sh demo
 
 # The Python package and gunicorn in an environment of their own, made anew when a source is newer.
-$(DEMO_PYTHON)/ready: $(shell find bindings-python core/src policy/src -name '*.rs' -o -name '*.py' -o -name '*.toml')
+$(DEMO_PYTHON)/ready: $(shell find bindings-python/src bindings-python/python bindings-python/*.toml core/src policy/src -type f ! -name '*.pyc')
 	@python3 -c 'import ensurepip' 2>/dev/null || { (apt-get update && apt-get install -y python3-venv) >/dev/null; }
 	@python3 -m venv $(DEMO_PYTHON)
 	@$(DEMO_PYTHON)/bin/pip install --quiet --disable-pip-version-check gunicorn==27.0.0 ./bindings-python
