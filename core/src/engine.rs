@@ -607,8 +607,10 @@ impl Part<'_> {
             return self.look(0, time.now());
         }
         while let Ok(row) = self.engine.row(self.hash, time.now()) {
-            if self.limits.record(&row, cost, time).is_ok() {
-                return self.look_after(&row, time.now());
+            if let Ok(counted) = self.limits.record(&row, cost, time) {
+                let mut views = self.look_after(&row, time.now());
+                views.set_used(&counted);
+                return views;
             }
         }
         self.look(0, time.now())

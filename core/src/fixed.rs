@@ -66,7 +66,8 @@ impl Fixed {
         Spent { span, count, used, open }
     }
 
-    /// Takes `cost` if it fits, or, if `always`, in any case.
+    /// Takes `cost` if it fits, or, if `always`, in any case. The units of the span then; none if it
+    /// did not fit.
     pub(crate) fn take(
         &self,
         row: &Row<'_>,
@@ -74,7 +75,7 @@ impl Fixed {
         cost: u64,
         always: bool,
         time: &mut Time<'_>,
-    ) -> Result<bool, Moved> {
+    ) -> Result<Option<u64>, Moved> {
         loop {
             let spent = self.read(row, at, time.now());
             row.check()?;
@@ -82,7 +83,7 @@ impl Fixed {
                 continue;
             }
             if !always && spent.used.saturating_add(cost) > self.max {
-                return Ok(false);
+                return Ok(None);
             }
             if !spent.open {
                 let opened = Tagged::opened(spent.span.epoch() + 1, time.now());
@@ -92,7 +93,7 @@ impl Fixed {
             let units = spent.used.saturating_add(cost).min(UNITS);
             let counted = Tagged::new(spent.span.epoch(), units);
             if row.replace(at + 1, spent.count.0, counted.0).is_ok() {
-                return Ok(true);
+                return Ok(Some(units));
             }
         }
     }

@@ -97,6 +97,16 @@ impl Views {
         views
     }
 
+    /// Puts in what was counted for some, where a look came too late to know.
+    pub(crate) fn set_used(&mut self, counted: &[Option<u64>]) {
+        for (view, count) in self.views.iter_mut().zip(counted) {
+            // A limit of 0 tells nothing but that.
+            if let Some(used) = count.filter(|_| view.limit > 0) {
+                *view = View { used, remaining: view.limit.saturating_sub(used), ..*view };
+            }
+        }
+    }
+
     pub(crate) fn set_wait(&mut self, wait: u64) {
         self.views[0].wait = wait;
     }
@@ -241,7 +251,7 @@ impl Limits {
                 matches!(take, bucket::Take::Granted(_))
             }
             Cell::Counter(counter) => counter.take(row, at, cost, false, time)?,
-            Cell::Fixed(fixed) => fixed.take(row, at, cost, false, time)?,
+            Cell::Fixed(fixed) => fixed.take(row, at, cost, false, time)?.is_some(),
             Cell::Permits(permits) => {
                 taken.permit = permits.take(row, at, time)?;
                 taken.permit.is_some()
@@ -290,15 +300,20 @@ impl Limits {
         Ok(any || time.now() != before)
     }
 
-    /// Spends without asking. Permits are not spent but held, so they are left alone.
+    /// Spends without asking. Permits are not spent but held, so they are left alone. What each fixed
+    /// limit counted then: a look afterwards could tell two who record at once the same number.
     pub(crate) fn record(
         &self,
         row: &Row<'_>,
         cost: u64,
         time: &mut Time<'_>,
-    ) -> Result<(), Moved> {
-        let mut each = self.placed.iter();
-        each.try_for_each(|placed| row.steadily(|row| self.record_in(placed, row, cost, time)))
+    ) -> Result<[Option<u64>; MOST_LIMITS], Moved> {
+        let mut counted = [None; MOST_LIMITS];
+        for placed in &self.placed {
+            let count = row.steadily(|row| self.record_in(placed, row, cost, time))?;
+            counted[placed.index] = counted[placed.index].or(count);
+        }
+        Ok(counted)
     }
 
     fn record_in(
@@ -307,16 +322,19 @@ impl Limits {
         row: &Row<'_>,
         cost: u64,
         time: &mut Time<'_>,
-    ) -> Result<(), Moved> {
+    ) -> Result<Option<u64>, Moved> {
         let at = placed.at;
         let cost = cost.min(placed.cell.most_recorded());
         match &placed.cell {
-            Cell::Bucket(bucket) => bucket::record(row, at, bucket, MILLI * cost, time),
-            Cell::Counter(counter) => counter.take(row, at, cost, true, time).map(drop),
-            Cell::Fixed(fixed) => fixed.take(row, at, cost, true, time).map(drop),
-            Cell::Permits(_) => Ok(()),
-            Cell::Ring { slots, windows } => Ring::new(row, at, *slots).record(windows, cost, time),
+            Cell::Bucket(bucket) => bucket::record(row, at, bucket, MILLI * cost, time)?,
+            Cell::Counter(counter) => drop(counter.take(row, at, cost, true, time)?),
+            Cell::Fixed(fixed) => return fixed.take(row, at, cost, true, time),
+            Cell::Permits(_) => {}
+            Cell::Ring { slots, windows } => {
+                Ring::new(row, at, *slots).record(windows, cost, time)?
+            }
         }
+        Ok(None)
     }
 
     /// Gives `cost` back to every limit. A row that is another's by now was idle: nothing is owed.

@@ -360,6 +360,21 @@ fn concurrent_hits_on_a_fresh_key_grant_exactly_the_limit() {
     }
 }
 
+#[test]
+fn concurrent_records_of_a_fixed_limit_are_told_different_counts() {
+    // Who counts by what `record` says, as other libraries' middleware does, grants exactly so many.
+    let limit = Limit { algorithm: Algorithm::Fixed, ..Limit::window(7, ms(60_000)) };
+    for (threads, each) in [(2, 20_000), (8, 5_000)] {
+        let engine = engine(&[limit], 64, Clock::manual(5).0);
+        let record = |_: usize, _: &Gate| -> Vec<u64> {
+            (0..each).map(|_| engine.record(&key(1), 1)[0].used).collect()
+        };
+        let mut told = on_threads(threads, record).concat();
+        told.sort_unstable();
+        assert!(told.into_iter().eq(1..=(threads * each) as u64), "I2: {threads} threads");
+    }
+}
+
 /// Threads that meet round after round: `act` on all of them at once, `alone` on one in between.
 fn in_rounds(
     threads: usize,
