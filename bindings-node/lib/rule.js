@@ -102,6 +102,11 @@ class Rule {
     return new Permit(handle, new Decision(this.#native));
   }
 
+  /** Whether it has a concurrent limit, so that `permit` takes the place of a hit. */
+  hasPermits() {
+    return native.hasPermits(this.#native.handle);
+  }
+
   allowMany(keys) {
     return native.allowMany(this.#native.handle, keys);
   }

@@ -235,6 +235,9 @@ pub(crate) fn functions(add: Add<'_>, scope: Scope<'_>, surface: &Rc<Surface>) -
         c"isHeld": |call: Cold<'_>, [handle]: [Value; 1]| {
             call.scope.boolean(Handle::of(call.scope, handle)?.permit()?.is_held()).map(Some)
         };
+        c"hasPermits": |call: Cold<'_>, [handle]: [Value; 1]| {
+            call.scope.boolean(rule(&call, handle)?.rule.has_permits()?).map(Some)
+        };
         c"allowMany": |call: Cold<'_>, [handle, keys]: [Value; 2]| {
             let keys = Keys::read(call.scope, keys)?;
             call.scope.mask(&rule(&call, handle)?.rule.allow_many(&keys.slices())?).map(Some)

@@ -232,9 +232,16 @@ impl Rule {
         Ok(judged)
     }
 
-    /// Whether it has a concurrent limit.
-    #[cfg(feature = "tower")]
-    pub(crate) fn has_permits(&self) -> Result<bool, Error> {
+    /// Whether it has a concurrent limit, so that [`permit`](Rule::permit) takes the place of a hit.
+    ///
+    /// ```
+    /// let limiter = tidegate::Limiter::new("100 concurrent").unwrap();
+    /// assert!(limiter.rule("default").unwrap().has_permits().unwrap());
+    /// ```
+    ///
+    /// # Errors
+    /// If the limiter was closed.
+    pub fn has_permits(&self) -> Result<bool, Error> {
         Ok(self.snapshot()?.concurrent)
     }
 
