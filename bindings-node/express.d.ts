@@ -1,0 +1,17 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Limits, Options } from './http';
+
+/**
+ * Limits requests by a rule, for Express and all that takes `(req, res, next)`: one hit for each, and 429 with
+ * the decision's header fields and `application/problem+json` for those denied.
+ *
+ * A rule with a concurrent limit holds its slot until the response is sent or the client is gone.
+ *
+ * ```js
+ * app.use(rateLimit(new Limiter('100/min burst 20')))
+ * ```
+ */
+export function rateLimit<Request extends IncomingMessage = IncomingMessage>(
+  rule: Limits,
+  options?: Options<Request>,
+): (req: Request, res: ServerResponse, next: (error?: unknown) => void) => void;

@@ -1,0 +1,18 @@
+import type { FastifyPluginCallback, FastifyRequest } from 'fastify';
+import type { Limits, Options } from './http';
+
+export interface RateLimitOptions extends Options<FastifyRequest> {
+  rule: Limits;
+  /** When requests are judged: `onRequest`, or a later hook if the key needs what an earlier one finds out. */
+  hook?: 'onRequest' | 'preParsing' | 'preValidation' | 'preHandler';
+}
+
+/**
+ * Limits the requests of the instance that it is registered on: one hit for each, and 429 with the decision's
+ * header fields and `application/problem+json` for those denied.
+ *
+ * ```js
+ * app.register(rateLimit, { rule: new Limiter('100/min burst 20') })
+ * ```
+ */
+export const rateLimit: FastifyPluginCallback<RateLimitOptions>;

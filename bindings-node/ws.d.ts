@@ -1,0 +1,33 @@
+import type { IncomingMessage } from 'node:http';
+import type { Limits, Options } from './http';
+
+/** What a guard needs of a `WebSocket`. */
+export interface Socket {
+  send(frame: string): void;
+  close(code: number, reason: string): void;
+}
+
+export interface GuardOptions<Message> extends Options<Message, IncomingMessage> {
+  /** Fields to add to what the client is told about a message. */
+  describe?: (message: Message) => Record<string, unknown>;
+}
+
+/**
+ * Makes a function that says whether a message may be handled. It tells the client by frames of JSON: if the rule
+ * warns, `{ type: 'rate_limit_warning', remaining, capacity }`; if it denies and has the sender notified,
+ * `{ type: 'rate_limited', retry_after_ms }`. What can't be judged closes the socket with 1011.
+ *
+ * ```js
+ * const pass = guard(new Limiter('60/min', { warn_at: 0.8 }))
+ * server.on('connection', (socket, request) => {
+ *   socket.on('message', (data) => {
+ *     const message = JSON.parse(data)
+ *     if (pass(socket, request, message)) handle(message)
+ *   })
+ * })
+ * ```
+ */
+export function guard<Message = unknown>(
+  rule: Limits,
+  options?: GuardOptions<Message>,
+): (socket: Socket, request: IncomingMessage, message: Message) => boolean;
