@@ -1,4 +1,4 @@
-import type { LimiterOptions } from './index';
+import type { LimiterOptions } from './index.js';
 
 export interface TidegateStoreOptions extends Pick<LimiterOptions, 'store' | 'capacity' | 'onFull' | 'clock'> {
   /** Tells this store's counts from others' in the same file: one for each middleware. */

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Limits, Options } from './http';
+import type { Limited, Options } from './http.js';
 
 /**
  * Limits requests by a rule, for Express and all that takes `(req, res, next)`: one hit for each, and 429 with
@@ -12,6 +12,6 @@ import type { Limits, Options } from './http';
  * ```
  */
 export function rateLimit<Request extends IncomingMessage = IncomingMessage>(
-  rule: Limits,
+  rule: Limited,
   options?: Options<Request>,
 ): (req: Request, res: ServerResponse, next: (error?: unknown) => void) => void;

@@ -1,8 +1,8 @@
 import type { FastifyPluginCallback, FastifyRequest } from 'fastify';
-import type { Limits, Options } from './http';
+import type { Limited, Options } from './http.js';
 
 export interface RateLimitOptions extends Options<FastifyRequest> {
-  rule: Limits;
+  rule: Limited;
   /** When requests are judged: `onRequest`, or a later hook if the key needs what an earlier one finds out. */
   hook?: 'onRequest' | 'preParsing' | 'preValidation' | 'preHandler';
 }

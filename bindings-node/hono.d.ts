@@ -1,5 +1,5 @@
 import type { Context, MiddlewareHandler } from 'hono';
-import type { Limits, Options } from './http';
+import type { Limited, Options } from './http.js';
 
 /**
  * Limits requests by a rule: one hit for each, and 429 with the decision's header fields and
@@ -9,4 +9,4 @@ import type { Limits, Options } from './http';
  * app.use(rateLimit(new Limiter('100/min burst 20')))
  * ```
  */
-export function rateLimit(rule: Limits, options?: Options<Context>): MiddlewareHandler;
+export function rateLimit(rule: Limited, options?: Options<Context>): MiddlewareHandler;

@@ -1,7 +1,7 @@
-import type { Key, Limiter, Rule } from './index';
+import type { CostOptions, Key, Limiter, Rule } from './index.js';
 
 /** What limits: a rule, or a limiter that has one. */
-export type Limits = Rule | Limiter;
+export type Limited = Rule | Limiter;
 
 /** Who is limited, and what else the rule is told. `Asked` is a framework's request (or context). */
 export interface Options<Asked, Request = Asked> {
@@ -12,7 +12,7 @@ export interface Options<Asked, Request = Asked> {
   key?: (asked: Asked, client: string | null, request: Request) => Key | null | undefined;
   /** Tells the rule more about a request: its role, its tier, its cost. The client's whole address is
    * always told, as `ip`, unless this tells another. */
-  attributes?: (asked: Asked, request: Request) => Record<string, string | number>;
+  attributes?: (asked: Asked, request: Request) => CostOptions;
   /** Believes `X-Forwarded-For` for this many proxies, which nobody can get round: the client is the
    * address number `trustedHops` from the right, or the peer if there are fewer. */
   trustedHops?: number;

@@ -93,7 +93,7 @@ function gate(rule, options = {}, { peer, header }) {
   return (request) => {
     const seen = peerOf(request);
     const address = clientOf(seen ? readAddress(seen) : null, header(request, 'x-forwarded-for'));
-    const call = callOf(request, address);
+    const call = callOf(request, address, request);
     if (!call) return unjudged(NO_KEY);
     try {
       return judged(rule, call);

@@ -329,6 +329,8 @@ interface Operations {
   reserve(key: Key, estimate: number, options?: CallOptions): Reservation;
   /** Takes all limits of a rule with a `concurrent` one, and holds a slot. */
   permit(key: Key, options?: CallOptions): Permit;
+  /** Whether the rule has a `concurrent` limit, so that {@link permit} takes the place of a hit. */
+  hasPermits(): boolean;
   /** A batch of {@link allow}, for plain keys: 1 or 0 for each. */
   allowMany(keys: readonly Key[]): Uint8Array;
   /** A batch of {@link hit}. */

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import type { Limits, Options } from './http';
+import type { Limited, Options } from './http.js';
 
 /** What a guard needs of a `WebSocket`. */
 export interface Socket {
@@ -28,6 +28,6 @@ export interface GuardOptions<Message> extends Options<Message, IncomingMessage>
  * ```
  */
 export function guard<Message = unknown>(
-  rule: Limits,
+  rule: Limited,
   options?: GuardOptions<Message>,
 ): (socket: Socket, request: IncomingMessage, message: Message) => boolean;

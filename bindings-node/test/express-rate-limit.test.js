@@ -2,6 +2,7 @@
 // The store under the real express-rate-limit, in front of a real Express.
 
 const assert = require('node:assert/strict');
+const { fork } = require('node:child_process');
 const { once } = require('node:events');
 const fs = require('node:fs');
 const os = require('node:os');
@@ -11,6 +12,8 @@ const express = require('express');
 const { rateLimit } = require('express-rate-limit');
 const { ManualClock } = require('tidegate');
 const { TidegateStore } = require('tidegate/express-rate-limit');
+
+const COUNTER = path.join(__dirname, 'fixtures/counter.js');
 
 /** Fails the test on whatever the library complains about. */
 const logger = { error: (error) => assert.fail(error), warn: (error) => assert.fail(error) };
@@ -86,6 +89,16 @@ test('counts once for all who name the same file', async (t) => {
   );
   const other = await start(t, new TidegateStore({ store, prefix: 'login:' }), { windowMs: 1_000 });
   assert.deepEqual(await other.statuses(4), [200, 200, 200, 429], 'a prefix has counts of its own');
+});
+
+test('processes that count at once are each told another number', async (t) => {
+  const [processes, each] = [4, 5_000];
+  const store = folder(t);
+  const children = Array.from({ length: processes }, () => fork(COUNTER, [store, String(each)]));
+  await Promise.all(children.map((child) => once(child, 'message')));
+  const told = children.map((child) => (child.send('go'), once(child, 'message')));
+  const counts = new Set((await Promise.all(told)).flatMap(([hits]) => hits));
+  assert.deepEqual([counts.size, Math.min(...counts), Math.max(...counts)], [processes * each, 1, processes * each]);
 });
 
 test('says whether its counts are its own', () => {
