@@ -17,9 +17,15 @@ const rule = limiter.rule('default');
 
 const app = express();
 app.use(rateLimit(limiter));
-app.get('/', rateLimit(rule, { trustedProxies: ['10.0.0.0/8'], fallbackKey: ['unknown'] }), (_req, res) => void res.end());
+app.get(
+  '/',
+  rateLimit(rule, { trustedProxies: ['10.0.0.0/8'], fallbackKey: ['unknown'] }),
+  (_req, res) => void res.end(),
+);
 app.use(rateLimit(rule, { key: (req: express.Request, client) => [req.path, client ?? 'unknown'] }));
-app.use(rateLimit(rule, { attributes: (req: express.Request) => ({ role: req.get('role'), cost: 2 }), trustedHops: 1 }));
+app.use(
+  rateLimit(rule, { attributes: (req: express.Request) => ({ role: req.get('role'), cost: 2 }), trustedHops: 1 }),
+);
 // @ts-expect-error: a key is no object
 app.use(rateLimit(rule, { key: () => ({ id: 1 }) }));
 // @ts-expect-error: what limits is a rule, not its text

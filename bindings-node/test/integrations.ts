@@ -7,4 +7,11 @@ import { rateLimit as middleware } from 'tidegate/hono';
 import { guard } from 'tidegate/ws';
 
 const limiter = new Limiter('100/min');
-console.log(rateLimit(limiter), plugin, middleware(limiter), guard(limiter), new TidegateStore().localKeys, limiter.hasPermits());
+console.log(
+  rateLimit(limiter),
+  plugin,
+  middleware(limiter),
+  guard(limiter),
+  new TidegateStore().localKeys,
+  limiter.hasPermits(),
+);
