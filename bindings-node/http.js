@@ -15,12 +15,17 @@ const NO_KEY =
   'address. Say with `peer` where it is to be found, or set a `fallbackKey`.';
 const WHOLE_ADDRESS = 128;
 
-/** An address, unmapped, as sockets and proxies write it: some add the port, and brackets. */
+/** An address, unmapped; null for what is none. */
 function readAddress(text) {
+  const address = isIP(text) ? text : bare(text);
+  return isIP(address) ? ipKey(address, WHOLE_ADDRESS) : null;
+}
+
+/** Some proxies add the port, and brackets. */
+function bare(text) {
   const [, bracketed] = /^\[(.+)\](?::\d{1,5})?$/.exec(text) ?? [];
   const [, withPort] = /^([\d.]+):\d{1,5}$/.exec(text) ?? [];
-  const address = bracketed ?? withPort ?? text;
-  return isIP(address) ? ipKey(address, WHOLE_ADDRESS) : null;
+  return bracketed ?? withPort ?? '';
 }
 
 /** What `X-Forwarded-For` names, from the right: each proxy adds at that end. Null for no address. */

@@ -44,14 +44,28 @@ class Decision {
   }
 
   headers(style = 'both') {
-    const [reason, high, low, ...left] = this.#facts;
-    const number = (value) => value ?? -1;
-    const head = [this.allowed ? 1 : 0, reason, -1, -1, number(this.limit), number(this.remaining)];
-    board.set([...head, number(this.retryAfterMs), this.resetAfterMs, high, low, left.length / EACH, ...left]);
-    const fields = native.headers(this.#of, style);
+    this.#write();
+    const lines = native.headers(this.#of, style);
     const headers = {};
+    if (lines === '') return headers;
+    const fields = lines.split('\n');
     for (let i = 0; i < fields.length; i += 2) headers[fields[i]] = fields[i + 1];
     return headers;
+  }
+
+  /** Puts the board back as it was. By single numbers: to spread them costs more than the call. */
+  #write() {
+    const [reason, high, low] = this.#facts;
+    board[0] = this.allowed ? 1 : 0;
+    board[1] = reason;
+    board[4] = this.limit ?? -1;
+    board[5] = this.remaining ?? -1;
+    board[6] = this.retryAfterMs ?? -1;
+    board[7] = this.resetAfterMs;
+    board[8] = high;
+    board[9] = low;
+    board[10] = (this.#facts.length - 3) / EACH;
+    for (let i = 3; i < this.#facts.length; i++) board[HEAD + i - 3] = this.#facts[i];
   }
 }
 
