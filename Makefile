@@ -9,6 +9,7 @@ LOOM := RUSTFLAGS="--cfg loom -C debug-assertions" cargo test --release -p tideg
 demo: toolchain
 	@cargo run --quiet --release -p tidegate --example openclaw
 	@cargo run --quiet --release -p tidegate --example processes
+	@examples/node/run.sh demo
 
 test: toolchain lint engine loom policy files vectors c node benches
 	@echo "test: the engine's laws held in every model, property and race; the rules gave every decision due; files outlived every kill; C, C++ and Node agree; all builds clean"
@@ -63,6 +64,7 @@ install: toolchain
 # The npm package, installed from source: its surface, the vectors, workers, types, and what is packed.
 node: toolchain
 	bindings-node/test/run.sh
+	examples/node/run.sh test
 
 benches:
 	cargo build --release -p tidegate-benches --all-targets --locked

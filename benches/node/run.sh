@@ -6,3 +6,4 @@ npm ci --no-audit --no-fund --silent
 trap 'node ../../bindings-node/build.mjs' EXIT
 node ../../bindings-node/build.mjs --features bench
 node peers.mjs
+node express.mjs

@@ -1,9 +1,9 @@
-#!/bin/bash -eu
-# `run.sh test` or `run.sh demo`, after building the native part and fetching what is needed, once.
+#!/bin/bash
+# `run.sh demo` or `run.sh test`, after building the native part and fetching what is needed, once.
+set -euo pipefail
 cd "$(dirname "$0")"
-
-command -v node >/dev/null || { echo "the examples for Node need Node 20 or later"; exit 1; }
-(cd ../../bindings-node && node build.mjs --quiet)
+. ../../bindings-node/test/node.sh
+node ../../bindings-node/build.mjs --quiet
 
 case ${1:-demo} in
   demo)
@@ -12,7 +12,8 @@ case ${1:-demo} in
     node gateway/demo.js
     ;;
   test)
-    [ -d node_modules/koa ] || npm install --ignore-scripts --no-audit --no-fund --loglevel=error
-    NODE_NO_WARNINGS=1 node --test */*.test.js
+    [ -d node_modules/koa ] || npm install --ignore-scripts --no-audit --no-fund --silent
+    node --no-warnings --test --test-reporter="${TEST_REPORTER:-dot}" */*.test.js
+    echo
     ;;
 esac
