@@ -2,7 +2,8 @@
 // README's Node part, pasted into a fresh folder: as CommonJS, as a module, and as TypeScript.
 
 const assert = require('node:assert/strict');
-const { execFileSync } = require('node:child_process');
+const { execFileSync, spawn } = require('node:child_process');
+const { once } = require('node:events');
 const fs = require('node:fs');
 const os = require('node:os');
 const path = require('node:path');
@@ -43,6 +44,19 @@ test('as a module', (t) => {
   fs.writeFileSync(path.join(folder, 'a.mjs'), code);
   assert.equal(run(folder, 'a.mjs'), 'in time\n');
   assert(fs.existsSync(path.join(folder, 'limits')));
+});
+
+test('as a server', async (t) => {
+  const folder = fresh(t);
+  const { code } = blocks(part).find(({ code }) => /tidegate\/express/.test(code));
+  fs.writeFileSync(path.join(folder, 'a.mjs'), code);
+  fs.symlinkSync(path.join(FOLDER, 'node_modules/express'), path.join(folder, 'node_modules/express'));
+  const server = spawn(process.execPath, ['a.mjs'], { cwd: folder, env: { ...process.env, PORT: 0 }, stdio: ['ignore', 'pipe', 'inherit'] });
+  t.after(() => server.kill());
+  const [, port] = /on port (\d+)/.exec((await once(server.stdout, 'data'))[0]);
+  const seen = [];
+  for (let i = 0; i < 3; i++) seen.push((await fetch(`http://127.0.0.1:${port}`)).status);
+  assert.deepEqual(seen, [200, 200, 429]);
 });
 
 test('as strict TypeScript', (t) => {
