@@ -12,7 +12,8 @@ const { test } = require('node:test');
 const FOLDER = path.join(__dirname, '..');
 const read = (file) => fs.readFileSync(file, 'utf8');
 const [, part] = /^## Use it from Node\n([^]*?)^## /m.exec(read(path.join(FOLDER, '../README.md')));
-const blocks = (text) => [...text.matchAll(/^```(js|ts)\n([^]*?)^```/gm)].map(([, language, code]) => ({ language, code }));
+const blocks = (text) =>
+  [...text.matchAll(/^```(js|ts)\n([^]*?)^```/gm)].map(([, language, code]) => ({ language, code }));
 
 function fresh(t) {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'tidegate-'));
@@ -28,7 +29,9 @@ function run(folder, file) {
 
 test('as CommonJS', (t) => {
   const folder = fresh(t);
-  const found = [...blocks(part), ...blocks(read(path.join(FOLDER, 'README.md')))].filter(({ code }) => /= require\('tidegate'\)/.test(code));
+  const found = [...blocks(part), ...blocks(read(path.join(FOLDER, 'README.md')))].filter(({ code }) =>
+    /= require\('tidegate'\)/.test(code),
+  );
   assert.equal(found.length, 2);
   const [first, second] = found.map(({ code }, index) => {
     fs.writeFileSync(path.join(folder, `${index}.cjs`), code);
@@ -51,7 +54,11 @@ test('as a server', async (t) => {
   const { code } = blocks(part).find(({ code }) => /tidegate\/express/.test(code));
   fs.writeFileSync(path.join(folder, 'a.mjs'), code);
   fs.symlinkSync(path.join(FOLDER, 'node_modules/express'), path.join(folder, 'node_modules/express'));
-  const server = spawn(process.execPath, ['a.mjs'], { cwd: folder, env: { ...process.env, PORT: 0 }, stdio: ['ignore', 'pipe', 'inherit'] });
+  const server = spawn(process.execPath, ['a.mjs'], {
+    cwd: folder,
+    env: { ...process.env, PORT: 0 },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
   t.after(() => server.kill());
   const [, port] = /on port (\d+)/.exec((await once(server.stdout, 'data'))[0]);
   const seen = [];
@@ -65,6 +72,9 @@ test('as strict TypeScript', (t) => {
   fs.writeFileSync(path.join(folder, 'a.ts'), code);
   fs.symlinkSync(path.join(FOLDER, 'node_modules/@types'), path.join(folder, 'node_modules/@types'));
   const options = ['--strict', '--target', 'es2022', '--module', 'nodenext', '--types', 'node'];
-  execFileSync(path.join(FOLDER, 'node_modules/.bin/tsc'), [...options, 'a.ts'], { cwd: folder, stdio: ['ignore', 2, 2] });
+  execFileSync(path.join(FOLDER, 'node_modules/.bin/tsc'), [...options, 'a.ts'], {
+    cwd: folder,
+    stdio: ['ignore', 2, 2],
+  });
   assert.equal(run(folder, 'a.js'), 'cost null\n');
 });

@@ -1,5 +1,7 @@
 // The types of OpenClaw's specification, and what was added to them.
-import type { ManualClock } from 'tidegate';
+
+/** A `ManualClock` of the package, for tests. */
+type Clock = { now(): number };
 
 export type RateLimitIdentity = { channel: string; accountId: string; senderId: string; sessionKey?: string };
 export function buildRateLimitKey(identity: RateLimitIdentity): string;
@@ -56,7 +58,7 @@ export type MessageRateLimiter = {
 
 export function createMessageRateLimiter(
   config?: MessageRateLimitConfig,
-  more?: { budget?: CostBudgetTracker; clock?: ManualClock; now?: () => number },
+  more?: { budget?: CostBudgetTracker; clock?: Clock; now?: () => number },
 ): MessageRateLimiter;
 
 export type CostBudgetConfig = {
@@ -75,7 +77,7 @@ export type CostBudgetTracker = {
   dispose(): void;
 };
 
-export function createCostBudgetTracker(config?: CostBudgetConfig, more?: { clock?: ManualClock }): CostBudgetTracker;
+export function createCostBudgetTracker(config?: CostBudgetConfig, more?: { clock?: Clock }): CostBudgetTracker;
 
 export type Finding = { checkId: string; severity: string; message: string };
 export function auditRateLimits(config?: {
