@@ -1,4 +1,4 @@
-import type { FastifyPluginCallback, FastifyRequest } from 'fastify';
+import type { FastifyPluginAsync, FastifyRequest } from 'fastify';
 import type { Limited, Options } from './http.js';
 
 export interface RateLimitOptions extends Options<FastifyRequest> {
@@ -15,4 +15,4 @@ export interface RateLimitOptions extends Options<FastifyRequest> {
  * app.register(rateLimit, { rule: new Limiter('100/min burst 20') })
  * ```
  */
-export const rateLimit: FastifyPluginCallback<RateLimitOptions>;
+export const rateLimit: FastifyPluginAsync<RateLimitOptions>;
