@@ -4,7 +4,7 @@ import type { Limited, Options } from './http.js';
 export interface RateLimitOptions extends Options<FastifyRequest> {
   rule: Limited;
   /** When requests are judged: `onRequest`, or a later hook if the key needs what an earlier one finds out. */
-  hook?: 'onRequest' | 'preParsing' | 'preValidation' | 'preHandler';
+  hook?: 'onRequest' | 'preValidation' | 'preHandler';
 }
 
 /**

@@ -260,6 +260,21 @@ for (const framework of Object.keys(frameworks)) {
   });
 }
 
+test('Fastify may ask later, when it is known who it is', async (t) => {
+  const rule = ruleOf({ limits: '1/min' });
+  const app = fastify();
+  app.decorateRequest('user', null);
+  app.addHook('preValidation', async (request) => void (request.user = request.headers['x-user']));
+  app.register(require('tidegate/fastify').rateLimit, { rule, hook: 'preHandler', key: (request) => request.user });
+  app.get('/', async () => 'hello');
+  const url = await app.listen({ port: 0, host: '127.0.0.1' });
+  t.after(() => app.close());
+  const statuses = [];
+  for (const user of ['alice', 'alice', 'bob'])
+    statuses.push((await fetch(url, { headers: { 'x-user': user } })).status);
+  assert.deepEqual(statuses, [200, 429, 200]);
+});
+
 test('refuses what can not be trusted', () => {
   const { rateLimit } = require('tidegate/express');
   const limiter = new Limiter('1/min');
