@@ -19,10 +19,8 @@ class TidegateStore {
 
   /** Called by the library. The prefix names the rule, so each has a table of its own. */
   init({ windowMs }) {
-    const { capacity, onFull, ...options } = this.options;
     const hits = { max: OUT_OF_REACH, per: `${Math.ceil(windowMs)}ms`, algorithm: 'fixed' };
-    const rule = { limits: { hits }, ...(capacity && { capacity }), ...(onFull && { on_full: onFull }) };
-    this.limiter = Limiter.fromPolicy({ version: 1, rules: { [this.prefix]: rule } }, options);
+    this.limiter = Limiter.fromPolicy({ version: 1, rules: { [this.prefix]: { limits: { hits } } } }, this.options);
     this.rule = this.limiter.rule(this.prefix);
   }
 

@@ -1,10 +1,10 @@
-import type { FastifyPluginCallback, FastifyRequest } from 'fastify';
+import type { FastifyPluginAsync, FastifyRequest } from 'fastify';
 import type { Limited, Options } from './http.js';
 
 export interface RateLimitOptions extends Options<FastifyRequest> {
   rule: Limited;
   /** When requests are judged: `onRequest`, or a later hook if the key needs what an earlier one finds out. */
-  hook?: 'onRequest' | 'preParsing' | 'preValidation' | 'preHandler';
+  hook?: 'onRequest' | 'preValidation' | 'preHandler';
 }
 
 /**
@@ -15,4 +15,4 @@ export interface RateLimitOptions extends Options<FastifyRequest> {
  * app.register(rateLimit, { rule: new Limiter('100/min burst 20') })
  * ```
  */
-export const rateLimit: FastifyPluginCallback<RateLimitOptions>;
+export const rateLimit: FastifyPluginAsync<RateLimitOptions>;

@@ -10,7 +10,8 @@ const where = {
   header: (request, name) => request.headers[name],
 };
 
-function rateLimit(fastify, { rule, hook = 'onRequest', ...options }, done) {
+// Async, so that Fastify reports what it throws; the process would end otherwise.
+async function rateLimit(fastify, { rule, hook = 'onRequest', ...options }) {
   const judge = gate(rule, options, where);
   fastify.addHook(hook, (request, reply, next) => {
     const { headers, status, body, permit } = judge(request);
@@ -20,7 +21,6 @@ function rateLimit(fastify, { rule, hook = 'onRequest', ...options }, done) {
     if (permit) finished(reply.raw, () => permit.release());
     next();
   });
-  done();
 }
 
 // What `fastify-plugin` does: the hook is the parent's, not that of a scope of its own.

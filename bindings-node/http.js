@@ -9,6 +9,7 @@
 
 const { BlockList, isIP, isIPv4 } = require('node:net');
 const { ipKey } = require('./index.js');
+const { rangeError, typeError } = require('./lib/native.js');
 
 const NO_KEY =
   'This request has no key to be limited by: either the option `key` gave none, or the peer has no ' +
@@ -43,7 +44,7 @@ function within(ranges) {
     const most = isIP(address) === 6 ? 128 : 32;
     const prefix = bits === undefined ? most : Number(bits);
     if (!isIP(address) || prefix > most)
-      throw new RangeError(`${JSON.stringify(range)} is not an address or a range of them`);
+      throw rangeError(`${JSON.stringify(range)} is not an address or a range of them`);
     // A range within the IPv4-mapped addresses is one of IPv4.
     const plain = prefix >= most - 32 ? ipKey(address, WHOLE_ADDRESS) : address;
     if (isIPv4(plain)) v4.addSubnet(plain, prefix - (most - 32), 'ipv4');
@@ -55,8 +56,8 @@ function within(ranges) {
 /** Finds the client's address, given the peer's and `X-Forwarded-For`. Where the header falls short of
  * what was promised, it is the last address that is sure, and never an invented one. */
 function clientBy({ trustedHops = 0, trustedProxies }) {
-  if (!Number.isInteger(trustedHops) || trustedHops < 0) throw new RangeError('trustedHops is a whole number');
-  if (trustedProxies && trustedHops) throw new TypeError('trustedHops and trustedProxies exclude each other');
+  if (!Number.isInteger(trustedHops) || trustedHops < 0) throw rangeError('trustedHops is a whole number');
+  if (trustedProxies && trustedHops) throw typeError('trustedHops and trustedProxies exclude each other');
   if (trustedProxies) {
     const isTrusted = within(trustedProxies);
     return (peer, header) => peer && beyond(peer, header, isTrusted);
@@ -91,9 +92,15 @@ function callBy({ key = (_, client) => client, attributes, fallbackKey }) {
   };
 }
 
+/** Fails now, rather than with each request. */
+function checkRule(rule) {
+  if (typeof rule?.hit !== 'function') throw typeError('what limits is a Rule, or a Limiter that has one');
+}
+
 /** Answers `{ headers, permit }` for a request that may pass and `{ headers, status, body }` for one that
  * may not. `peer` and `header` say where a framework keeps the peer's address and a header's value. */
 function gate(rule, options = {}, { peer, header }) {
+  checkRule(rule);
   const [clientOf, callOf, peerOf] = [clientBy(options), callBy(options), options.peer ?? peer];
   return (request) => {
     const seen = peerOf(request);
@@ -132,4 +139,4 @@ function problem(status, title, detail, more, headers) {
   return { status, headers: { ...headers, 'Content-Type': 'application/problem+json' }, body };
 }
 
-module.exports = { NO_KEY, callBy, clientBy, gate, readAddress };
+module.exports = { NO_KEY, callBy, checkRule, clientBy, gate, readAddress };

@@ -2,12 +2,13 @@
 
 // A guard for the messages of WebSockets (`ws`), asked after a message is read and before it is handled.
 
-const { NO_KEY, callBy, clientBy, readAddress } = require('./http.js');
+const { NO_KEY, callBy, checkRule, clientBy, readAddress } = require('./http.js');
 
 const INTERNAL_ERROR = 1011;
 const MOST_REASON_BYTES = 120;
 
 function guard(rule, options = {}) {
+  checkRule(rule);
   const [clientOf, callOf] = [clientBy(options), callBy(options)];
   const { peer = (request) => request.socket.remoteAddress, describe } = options;
   const tell = (socket, message, frame) => socket.send(JSON.stringify({ ...frame, ...describe?.(message) }));

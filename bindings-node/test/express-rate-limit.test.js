@@ -111,3 +111,13 @@ test('two in one process that name the same memory share it', async (t) => {
   const [one, two] = [await start(t, make()), await start(t, make())];
   assert.deepEqual([...(await one.statuses(2)), ...(await two.statuses(2))], [200, 200, 200, 429]);
 });
+
+test('holds as many clients as it is told, and does with others what it is told', async (t) => {
+  const store = new TidegateStore({ capacity: 8, onFull: 'overflow', clock: new ManualClock() });
+  store.init({ windowMs: 1_000 });
+  t.after(() => store.shutdown());
+  const counts = Array.from({ length: 200 }, (_, i) => store.increment(`client ${i}`).totalHits);
+  assert.equal(counts[0], 1);
+  assert.ok(counts.at(-1) > 1, 'those who have no room share a count, and get round nothing');
+  assert.throws(() => new TidegateStore({ capacity: 0 }).init({ windowMs: 1_000 }), { code: 'range' });
+});

@@ -260,12 +260,47 @@ for (const framework of Object.keys(frameworks)) {
   });
 }
 
+test('Fastify may ask later, when it is known who it is', async (t) => {
+  const rule = ruleOf({ limits: '1/min' });
+  const app = fastify();
+  app.decorateRequest('user', null);
+  app.addHook('preValidation', async (request) => void (request.user = request.headers['x-user']));
+  app.register(require('tidegate/fastify').rateLimit, { rule, hook: 'preHandler', key: (request) => request.user });
+  app.get('/', async () => 'hello');
+  const url = await app.listen({ port: 0, host: '127.0.0.1' });
+  t.after(() => app.close());
+  const statuses = [];
+  for (const user of ['alice', 'alice', 'bob'])
+    statuses.push((await fetch(url, { headers: { 'x-user': user } })).status);
+  assert.deepEqual(statuses, [200, 429, 200]);
+});
+
 test('refuses what can not be trusted', () => {
   const { rateLimit } = require('tidegate/express');
   const limiter = new Limiter('1/min');
   for (const range of ['localhost', '10.0.0.0/33', '::/129', '10.0.0.0/x', '', '/8']) {
-    assert.throws(() => rateLimit(limiter, { trustedProxies: [range] }), RangeError, range);
+    assert.throws(() => rateLimit(limiter, { trustedProxies: [range] }), { name: 'RangeError', code: 'range' }, range);
   }
-  assert.throws(() => rateLimit(limiter, { trustedHops: -1 }), RangeError);
-  assert.throws(() => rateLimit(limiter, { trustedHops: 1, trustedProxies: ['10.0.0.0/8'] }), TypeError);
+  assert.throws(() => rateLimit(limiter, { trustedHops: -1 }), { code: 'range' });
+  assert.throws(() => rateLimit(limiter, { trustedHops: 1, trustedProxies: ['10.0.0.0/8'] }), {
+    name: 'TypeError',
+    code: 'argument',
+  });
+});
+
+test('refuses what is no rule when it is made, not with each request', async () => {
+  const wrong = { name: 'TypeError', code: 'argument' };
+  assert.throws(() => require('tidegate/express').rateLimit('100/min'), wrong);
+  assert.throws(() => require('tidegate/hono').rateLimit(undefined), wrong);
+  assert.throws(() => require('tidegate/ws').guard({}), wrong);
+  const app = fastify();
+  app.register(require('tidegate/fastify').rateLimit, {});
+  await assert.rejects(app.ready(), wrong);
+});
+
+test('is the same by import as by require', async () => {
+  for (const name of ['express', 'express-rate-limit', 'fastify', 'hono', 'ws']) {
+    const [required, imported] = [require(`tidegate/${name}`), await import(`tidegate/${name}`)];
+    for (const [key, value] of Object.entries(required)) assert.equal(imported[key], value, `${name}: ${key}`);
+  }
 });
