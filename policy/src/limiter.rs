@@ -15,7 +15,7 @@ use crate::error::{Code, Error};
 use crate::limit::{IntoLimits, LimitPatches};
 use crate::lock::lock;
 use crate::metrics::{Event, Metrics};
-use crate::rule::{Recorded, Rule, RuleState};
+use crate::rule::{Recorded, Rule, RuleState, closed};
 use crate::runtime::Target;
 use crate::snapshot::Snapshot;
 use crate::stats::Stats;
@@ -259,8 +259,9 @@ impl Limiter {
     /// ```
     ///
     /// # Errors
-    /// If there is neither.
+    /// If there is neither, or the limiter is closed.
     pub fn rule(&self, name: &str) -> Result<Rule, Error> {
+        self.shared.open()?;
         let (rules, policy) = (self.shared.rules.load(), self.shared.policy.load());
         let fallback = || policy.fallback.as_ref().and_then(|name| rules.get(name));
         let state = rules.get(name).or_else(fallback).ok_or_else(|| {
@@ -306,6 +307,7 @@ impl Limiter {
     /// # Errors
     /// If the limiter was not made from a file; and as [`Limiter::from_file`]. Then nothing is changed.
     pub fn reload(&self) -> Result<(), Error> {
+        self.shared.open()?;
         let Some(source) = &self.shared.source else {
             let message = "this limiter was not made from a file; there is nothing to read again";
             return Err(Error::new(Code::Operation, message));
@@ -322,10 +324,8 @@ impl Limiter {
             return Err(Error::new(Code::Store, message));
         }
         let built = build::check(&policy, &shared.options.clock)?;
+        shared.open()?;
         let old = shared.rules.load();
-        if old.values().any(|state| state.live.load().closed) {
-            return Err(Error::new(Code::Closed, "the limiter is closed"));
-        }
         let next: Result<Vec<_>, Error> =
             built.iter().map(|rule| shared.renewed(rule, &old)).collect();
         let mut rules = HashMap::new();
@@ -427,6 +427,14 @@ impl Limiter {
 }
 
 impl Shared {
+    /// An error if it is closed.
+    fn open(&self) -> Result<(), Error> {
+        match self.rules.load().values().any(|state| state.live.load().closed) {
+            true => Err(closed()),
+            false => Ok(()),
+        }
+    }
+
     fn main(&self) -> Option<Arc<RuleState>> {
         let rules = self.rules.load();
         let only = rules.values().next().filter(|_| rules.len() == 1);

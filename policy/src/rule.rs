@@ -49,7 +49,7 @@ impl RuleState {
     #[cold]
     fn renewed(&self, old: &Guard<Arc<Snapshot>>) -> Result<Guard<Arc<Snapshot>>, Error> {
         if old.closed {
-            return Err(Error::new(Code::Closed, "the limiter is closed"));
+            return Err(closed());
         }
         let next = Snapshot::new(old.config.clone(), old.face.clone(), old.tables.clone())?;
         let next = Arc::new(next);
@@ -77,6 +77,11 @@ pub struct Recorded {
     pub remaining: u64,
     /// Until the key has its full quota again, the longest over its limits.
     pub reset_after: Duration,
+}
+
+#[cold]
+pub(crate) fn closed() -> Error {
+    Error::new(Code::Closed, "the limiter is closed")
 }
 
 /// A rule of a limiter: limits that are taken together, all or nothing.

@@ -549,7 +549,7 @@ impl Reference {
         answer.limit = Some(views[least].size);
         answer.remaining = Some(views[least].remaining);
         answer.reset = terms.reset(&views);
-        answer.warning = cost > 0 && views.iter().any(|v| terms.warns(v.remaining, v.size));
+        answer.warning = views.iter().any(|v| terms.warns(v.remaining, v.size));
         if op == Op::Hit {
             *self = after;
         }

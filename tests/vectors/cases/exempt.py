@@ -18,6 +18,12 @@ def cases():
         hit(0, "a", due=no("1/min")),
     )
     yield case(
+        "an exempt call gives nothing back: nothing of it was counted",
+        policy("2/min", exempt=[{"role": "admin"}]),
+        hit(0, "a", cost=2, due=yes(0)), refund(0, "a", 2, attributes={"role": "admin"}), hit(0, "a", due=no("2/min")),
+        refund(0, "a", 1), hit(0, "a", due=yes(0)),
+    )
+    yield case(
         "a part may be exempt", policy("1/min", key=["channel", "sender"], exempt=[{"channel": "webchat"}]),
         hit(0, ["webchat", "a"], due=FREE, repeat=3), hit(0, ["irc", "webchat"], due=yes(0)),
     )

@@ -24,6 +24,11 @@ def cases():
             hit(0, due=WARNED | {"remaining": least - 1}),
         )
     yield case(
+        "a hit of nothing warns of what it finds", policy("10/min", warn_at=0.8),
+        hit(0, cost=0, due=CALM), hit(0, cost=9, due=WARNED), hit(0, cost=0, due=WARNED | {"remaining": 1}),
+        peek(0, cost=0, due=WARNED),
+    )
+    yield case(
         "no warning without warn_at", policy("2/min"),
         hit(0, due=CALM), hit(0, due=CALM | {"remaining": 0}), hit(0, due=no("2/min", warning=False)),
     )

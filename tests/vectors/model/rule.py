@@ -227,6 +227,8 @@ class Rule:
         }
 
     def refund(self, call, cost):
+        if call.options.mode == "off" or self.is_exempt(call.subject):
+            return
         for limit, cell in call.pairs():
             cell.refund(limit, cost, call.now)
 
