@@ -309,6 +309,8 @@ static void closed(void) {
   OK(tg_permit(b, &k, &d, &permit));
   OK(tg_limiter_close(limiter));
   OK(tg_limiter_close(limiter));
+  KEEPS(b, tg_rule_get(limiter, "b", &b), TG_STATUS_CLOSED);
+  FAILS(tg_reload(limiter), TG_STATUS_CLOSED);
   FAILS(-tg_allow(a, NULL, 0), TG_STATUS_CLOSED);
   KEEPS(mask, tg_allow_many(a, keys, 1, mask), TG_STATUS_CLOSED);
   KEEPS(d, tg_hit(a, &k, 1, &d), TG_STATUS_CLOSED);
