@@ -139,7 +139,7 @@ test('a Node, a C and a Python process on one file agree to the unit', async (t)
   ];
   const peers = [node, cPeer(t), pythonPeer()].filter(Boolean);
   t.diagnostic(`${peers.length} languages`);
-  assert(peers.length >= (process.env.TIDEGATE_PEERS ?? 1), 'libtidegate is not built');
+  assert(peers.length >= (process.env.TIDEGATE_PEERS ?? 1), 'libtidegate is not built, or the wheel not installed');
   const run = async ([command, ...before], key, hits) => {
     const { stdout } = await promisify(execFile)(command, [...before, store, LIMITS, '100', key, `${hits}`]);
     return Number(stdout);

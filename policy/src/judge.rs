@@ -350,7 +350,8 @@ impl Case<'_> {
         let size = |index: usize| self.variant().numbers[index].size;
         decision.limit = Some(size(least));
         decision.remaining = Some(joint.views[least].remaining);
-        let little = |(index, view): (usize, &View)| self.variant().warns(view.remaining, size(index));
+        let little =
+            |(index, view): (usize, &View)| self.variant().warns(view.remaining, size(index));
         decision.warning = self.views(joint).iter().enumerate().any(little);
         if !self.op.only_looks() {
             standing.forgive(self.snapshot.tables.penalties());
