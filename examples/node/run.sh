@@ -13,7 +13,7 @@ case ${1:-demo} in
     ;;
   test)
     [ -d node_modules/koa ] || npm install --ignore-scripts --no-audit --no-fund --silent
-    node --no-warnings --test --test-reporter="${TEST_REPORTER:-dot}" */*.test.js
+    node --no-warnings --test --test-timeout=60000 --test-reporter="${TEST_REPORTER:-dot}" */*.test.js
     echo
     ;;
 esac
