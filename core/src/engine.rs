@@ -277,7 +277,11 @@ impl Engine {
                 Err(answer) => return answer.is_allowed(),
             };
             // A lone cell refuses before it writes; several are looked at before the first is taken.
-            let fits = lone || limits.look(&row, 1, time.now()).is_ok_and(|v| v.fits());
+            let fits = || {
+                let mut views = Views::default();
+                limits.look(&row, 1, time.now(), &mut views).is_ok() && views.fits()
+            };
+            let fits = lone || fits();
             match fits.then(|| limits.take(&row, 1, time)) {
                 Some(Ok(Some(_))) => return true,
                 Some(Ok(None)) if lone => return false,
@@ -559,7 +563,8 @@ impl Part<'_> {
         }
         let row = self.engine.row(self.hash, time.now()).ok()?;
         let taken = self.limits.take(&row, cost, time).ok()??;
-        let views = self.look_after(&row, time.now());
+        let mut views = Views::default();
+        self.look_after(&row, time.now(), &mut views);
         Some(Outcome {
             answer: Answer::Allowed,
             views,
@@ -610,15 +615,18 @@ impl Part<'_> {
             let Some(row) = self.engine.known_row(self.hash, now) else {
                 return self.limits.views_of_new(cost);
             };
-            if let Ok(views) = self.limits.look(&row, cost, now) {
+            let mut views = Views::default();
+            if self.limits.look(&row, cost, now, &mut views).is_ok() {
                 return views;
             }
         }
     }
 
     /// What is left in a row that was just charged. One that moved on since is idle again.
-    fn look_after(&self, row: &Row<'_>, now: u64) -> Views {
-        self.limits.look(row, 0, now).unwrap_or_else(|Moved| self.limits.views_of_new(0))
+    fn look_after(&self, row: &Row<'_>, now: u64, views: &mut Views) {
+        if self.limits.look(row, 0, now, views).is_err() {
+            *views = self.limits.views_of_new(0);
+        }
     }
 
     /// Spends without asking; see [`Engine::record`].
@@ -628,7 +636,8 @@ impl Part<'_> {
         }
         while let Ok(row) = self.engine.row(self.hash, time.now()) {
             if let Ok(counted) = self.limits.record(&row, cost, time) {
-                let mut views = self.look_after(&row, time.now());
+                let mut views = Views::default();
+                self.look_after(&row, time.now(), &mut views);
                 views.set_used(&counted);
                 return views;
             }
@@ -823,9 +832,8 @@ fn attempt<const N: usize>(parts: &[Part<'_>; N], cost: u64, time: &mut Time<'_>
     }
     for (i, part) in parts.iter().enumerate() {
         let Some(row) = &rows[i] else { continue };
-        match part.limits.look(row, cost, time.now()) {
-            Ok(seen) => views[i] = seen,
-            Err(Moved) => return Attempt::Lost,
+        if part.limits.look(row, cost, time.now(), &mut views[i]).is_err() {
+            return Attempt::Lost;
         }
     }
     if !views.iter().all(Views::fits) {
@@ -861,7 +869,7 @@ fn take_rows<const N: usize>(
     }
     for (i, row) in rows.iter().enumerate() {
         let Some(row) = row else { continue };
-        views[i] = parts[i].look_after(row, time.now());
+        parts[i].look_after(row, time.now(), &mut views[i]);
     }
     let counted = rows.iter().any(Option::is_some);
     let answer = if counted { Answer::Allowed } else { Answer::Uncounted };

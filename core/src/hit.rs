@@ -152,13 +152,25 @@ pub(crate) fn bucket_view(bucket: &Bucket, word: Word, cost: u64, now: u64) -> V
 }
 
 impl Limits {
-    /// What each limit would say to `cost` now, writing nothing.
-    pub(crate) fn look(&self, row: &Row<'_>, cost: u64, now: u64) -> Result<Views, Moved> {
-        row.steadily(|row| self.look_once(row, cost, now))
+    /// What each limit would say to `cost` now, writing nothing. (Views are large to hand back.)
+    pub(crate) fn look(
+        &self,
+        row: &Row<'_>,
+        cost: u64,
+        now: u64,
+        views: &mut Views,
+    ) -> Result<(), Moved> {
+        views.len = self.len() as u8;
+        row.steadily(|row| self.look_once(row, cost, now, views))
     }
 
-    fn look_once(&self, row: &Row<'_>, cost: u64, now: u64) -> Result<Views, Moved> {
-        let mut views = Views { len: self.len() as u8, ..Views::default() };
+    fn look_once(
+        &self,
+        row: &Row<'_>,
+        cost: u64,
+        now: u64,
+        views: &mut Views,
+    ) -> Result<(), Moved> {
         for placed in &self.placed {
             self.look_at(placed, row, cost, now, &mut views.views);
         }
@@ -167,8 +179,7 @@ impl Limits {
                 *view = View { wait: NEVER, more: NEVER, reset: view.reset, ..View::default() };
             }
         }
-        row.check()?;
-        Ok(views)
+        row.check()
     }
 
     fn look_at(&self, placed: &Placed, row: &Row<'_>, cost: u64, now: u64, views: &mut [View]) {

@@ -290,7 +290,7 @@ static void texts(void) {
 static void closed(void) {
   const char *policy = "{version: 1, rules: {a: {limits: 9/min, budget: {daily: 5}}, b: {limits: 1 concurrent}}}";
   tg_limiter *limiter;
-  const tg_rule *a, *b;
+  const tg_rule *a, *b, *late;
   tg_key k = TG_KEY_INIT("alice", 5);
   tg_bytes keys[1] = {TG_BYTES("a")};
   tg_decision d;
@@ -309,7 +309,7 @@ static void closed(void) {
   OK(tg_permit(b, &k, &d, &permit));
   OK(tg_limiter_close(limiter));
   OK(tg_limiter_close(limiter));
-  KEEPS(b, tg_rule_get(limiter, "b", &b), TG_STATUS_CLOSED);
+  KEEPS(late, tg_rule_get(limiter, "b", &late), TG_STATUS_CLOSED);
   FAILS(tg_reload(limiter), TG_STATUS_CLOSED);
   FAILS(-tg_allow(a, NULL, 0), TG_STATUS_CLOSED);
   KEEPS(mask, tg_allow_many(a, keys, 1, mask), TG_STATUS_CLOSED);
