@@ -123,10 +123,13 @@ unsafe fn decided(
 ) -> tg_status {
     guard(|| {
         let (rule, key, out) = (given(rule, "rule")?, given(key, "key")?, given(out, "out")?);
-        // Written where it is made: a decision is large to hand on.
-        let write = |it: Call<'_>| {
-            rule.write(&call(&rule.rule, it)?, out);
-            Ok(())
+        // Written from where it was made: a decision is large to hand on, by `?` too.
+        let write = |it: Call<'_>| match call(&rule.rule, it) {
+            Ok(ref decision) => {
+                rule.write(decision, out);
+                Ok(())
+            }
+            Err(error) => Err(error.into()),
         };
         // SAFETY: the caller's word.
         unsafe { key.with(write) }

@@ -8,6 +8,7 @@
 //! is done here in Rust, by the same stores.
 
 use std::ffi::{c_char, c_int, c_void};
+use std::mem::MaybeUninit;
 use std::path::PathBuf;
 use std::ptr::{null, null_mut};
 use std::time::Duration;
@@ -124,10 +125,11 @@ fn compare(library: &Library, title: &str, keys: &[String], rounds: usize, calls
             name: "C, tg_hit",
             against: 2,
             work: Box::new(|i| {
-                let mut out: Out = [0; 55];
+                let mut out = MaybeUninit::<Out>::uninit();
                 // SAFETY: as the header has it.
-                let status = unsafe { tg_hit(c, &Key::of(of(i)), 1, &mut out) };
-                status == 0 && out[0].to_ne_bytes()[4] == 1
+                let status = unsafe { tg_hit(c, &Key::of(of(i)), 1, out.as_mut_ptr()) };
+                // SAFETY: its first word is written if all went well.
+                status == 0 && unsafe { out.as_ptr().cast::<[u8; 8]>().read() }[4] == 1
             }),
         },
     ];
