@@ -51,7 +51,8 @@ impl Keys {
     }
 
     fn even(name: &'static str, count: usize, calls: usize) -> Keys {
-        Keys { name, capacity: count, asked: uniform(count, calls), distinct: distinct(count) }
+        let capacity = count.max(CAPACITY);
+        Keys { name, capacity, asked: uniform(count, calls), distinct: distinct(count) }
     }
 
     fn zipf(count: usize, calls: usize) -> Keys {
