@@ -122,6 +122,10 @@ MUTANTS = [
      "row.steadily(|row| row.update(at, &mut step)).ok()",
      "match step(row.load(at)) { Step::Write(next, result) => { row.words[at].store(next, crate::sync::Ordering::Release); Some(result) } Step::Keep(result) => Some(result) }",
      "loom_ledger::two_notes_on_one_new_key"),
+    ("told-of-later-charges", "hit.rs",
+     "self.look_at(placed, row, *left, cost, now, &mut views.views);",
+     "let _ = left;\n                self.look_at(placed, row, None, cost, now, &mut views.views);",
+     "loom_rule::two_hits_are_told_of_different_units"),
 ]
 
 

@@ -16,53 +16,31 @@ fn counts(counts: &[NamedCount]) -> Vec<Value> {
     counts.iter().map(|one| json!({ "key": one.key, "count": one.count })).collect()
 }
 
-pub(crate) fn metrics(m: &Metrics) -> Value {
-    let denied = m.denied.iter().map(|(reason, count)| (reason.clone(), json!(count)));
-    json!({
-        "rule": m.rule,
-        "allowed": m.allowed,
-        "warned": m.warned,
-        "denied": denied.collect::<Map<_, _>>(),
-        "shadowed": m.shadowed,
-        "exempt": m.exempt,
-        "off": m.off,
-        "alerts": m.alerts,
-        "evictions": m.evictions,
-        "full": m.full,
-        "overflow": m.overflow,
-        "classifyDefaults": m.classify_defaults,
-        "capacity": m.capacity,
-        "keys": m.keys,
-        "bytes": m.bytes,
-        "topOffenders": counts(&m.top_offenders),
-        "heaviest": counts(&m.heaviest),
+/// A record in JavaScript's own spelling: its fields, but not what is in them.
+fn camel(record: Value) -> Value {
+    let Value::Object(fields) = record else { return record };
+    fields.into_iter().map(|(name, value)| (camel_name(&name), value)).collect()
+}
+
+fn camel_name(name: &str) -> String {
+    let mut words = name.split('_');
+    let first = words.next().unwrap_or_default().to_string();
+    words.fold(first, |name, word| {
+        let (head, tail) = word.split_at(word.len().min(1));
+        name + &head.to_ascii_uppercase() + tail
     })
 }
 
+pub(crate) fn metrics(metrics: &Metrics) -> Value {
+    camel(metrics.to_value())
+}
+
 pub(crate) fn events(all: &[Event]) -> Value {
-    let one = |event: &Event| {
-        json!({
-            "number": event.number,
-            "rule": event.rule,
-            "key": event.key,
-            "reason": event.reason,
-            "alert": event.alert,
-            "atMs": ms(event.at),
-        })
-    };
-    all.iter().map(one).collect()
+    all.iter().map(|event| camel(event.to_value())).collect()
 }
 
 pub(crate) fn findings(all: &[Finding]) -> Value {
-    let one = |finding: &Finding| {
-        json!({
-            "id": finding.id,
-            "severity": finding.severity.as_str(),
-            "path": finding.path,
-            "message": finding.message,
-        })
-    };
-    all.iter().map(one).collect()
+    all.iter().map(Finding::to_value).collect()
 }
 
 pub(crate) fn inspected(all: &[Inspected]) -> Value {
@@ -112,12 +90,8 @@ pub(crate) fn stats(stats: &Stats) -> Value {
     })
 }
 
-fn matching(matches: &Match) -> Value {
-    matches.fields.iter().map(|(field, values)| (field.clone(), json!(values))).collect()
-}
-
 pub(crate) fn exempts(all: &[Match]) -> Value {
-    all.iter().map(matching).collect()
+    all.iter().map(Match::to_value).collect()
 }
 
 fn patch(patch: &LimitPatch) -> Value {
@@ -146,7 +120,7 @@ pub(crate) fn overrides(all: &[(Target, LimitPatches)]) -> Value {
             let parts: Vec<Value> = parts.iter().map(|one| part(one)).collect();
             json!({ "key": parts, "limits": patches(limits) })
         }
-        Target::Match(one) => json!({ "match": matching(one), "limits": patches(limits) }),
+        Target::Match(one) => json!({ "match": one.to_value(), "limits": patches(limits) }),
     };
     all.iter().map(one).collect()
 }

@@ -166,10 +166,7 @@ operations! { Limiter {
     /// The last denials and alerts; of each rule those with a number above ``since``.
     #[pyo3(signature = (since=Count(0)), text_signature = "($self, since=0)")]
     fn events<'py>(&self, py: Python<'py>, since: Count) -> PyResult<Vec<Bound<'py, PyAny>>> {
-        guard(|| self.inner.events(since.0))?
-            .iter()
-            .map(|event| results::event(py, event))
-            .collect()
+        results::events(py, &guard(|| self.inner.events(since.0))?)
     }
 
     /// Writes a file store's tables to its disk now. Nothing must call this: the system does it by and by.

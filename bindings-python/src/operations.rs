@@ -247,6 +247,12 @@ macro_rules! operations {
                 )
             }
 
+            /// Whether it has a concurrent limit, for those who sit in front of any rule: ``permit`` is for such rules, ``hit``
+            /// for all others.
+            fn has_permits(&self) -> PyResult<bool> {
+                guard(|| self.inner.has_permits())
+            }
+
             /// Whether the key should be left alone: with backoff, if it was denied less than ``quiet`` ago; without, if a
             /// hit of 1 would be denied now.
             #[pyo3(signature = (key, **attributes))]

@@ -75,9 +75,13 @@ pub(crate) fn metrics<'py>(py: Python<'py>, it: &Metrics) -> Made<'py> {
     made(py, "_metrics", (fields,))
 }
 
-pub(crate) fn event<'py>(py: Python<'py>, it: &Event) -> Made<'py> {
+fn event<'py>(py: Python<'py>, it: &Event) -> Made<'py> {
     let key = PyTuple::new(py, &it.key)?;
     made(py, "Event", (it.number, &it.rule, key, &it.reason, it.alert, seconds(it.at)))
+}
+
+pub(crate) fn events<'py>(py: Python<'py>, all: &[Event]) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    all.iter().map(|it| event(py, it)).collect()
 }
 
 pub(crate) fn finding<'py>(py: Python<'py>, it: &Finding) -> Made<'py> {

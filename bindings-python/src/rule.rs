@@ -26,10 +26,7 @@ operations! { Rule {
     /// The last denials and alerts with a number above ``since``.
     #[pyo3(signature = (since=Count(0)), text_signature = "($self, since=0)")]
     fn events<'py>(&self, py: Python<'py>, since: Count) -> PyResult<Vec<Bound<'py, PyAny>>> {
-        guard(|| self.inner.events(since.0))?
-            .iter()
-            .map(|event| results::event(py, event))
-            .collect()
+        results::events(py, &guard(|| self.inner.events(since.0))?)
     }
 
     fn __repr__(&self) -> String {

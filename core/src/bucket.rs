@@ -132,19 +132,19 @@ fn mended(bucket: &Bucket, word: Word, time: &mut Time<'_>) -> Word {
     bucket.mended(word, time.now())
 }
 
-/// Spends without asking, down to nothing.
+/// Spends without asking, down to nothing. The word that it left.
 pub(crate) fn record(
     row: &Row<'_>,
     at: usize,
     bucket: &Bucket,
     cost: u64,
     time: &mut Time<'_>,
-) -> Result<(), Moved> {
+) -> Result<Word, Moved> {
     row.update(at, |seen| {
         let word = mended(bucket, Word(seen), time);
         match bucket.drain(word, cost, time.now()) {
-            Charge::Granted(next) => Step::Write(next.0, ()),
-            Charge::Denied | Charge::Future => Step::Keep(()),
+            Charge::Granted(next) => Step::Write(next.0, next),
+            Charge::Denied | Charge::Future => Step::Keep(Word(seen)),
         }
     })
 }

@@ -50,7 +50,7 @@ impl Tally {
 /// The units of the current and the previous cell.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cells {
-    current: u64,
+    pub(crate) current: u64,
     previous: u64,
     /// Nanoseconds of the current cell that have passed.
     into: u64,
@@ -84,6 +84,8 @@ impl Counter {
         product.div_ceil(u128::from(self.per)) as u64
     }
 
+    /// Takes `cost` if it fits, or, if `always`, in any case. The units of the cell then; none if it
+    /// did not fit.
     pub(crate) fn take(
         &self,
         row: &Row<'_>,
@@ -91,7 +93,7 @@ impl Counter {
         cost: u64,
         always: bool,
         time: &mut Time<'_>,
-    ) -> Result<bool, Moved> {
+    ) -> Result<Option<u64>, Moved> {
         loop {
             self.mend(row, at, time)?;
             let (cell, _) = self.place(time.now());
@@ -102,10 +104,10 @@ impl Counter {
                 let mut cells = self.read(row, at, time.now());
                 cells.current = Tally(seen).units_in(cell);
                 if !always && self.used(&cells).saturating_add(cost) > self.max {
-                    return Step::Keep(Some(false));
+                    return Step::Keep(Some(None));
                 }
-                let units = cells.current.saturating_add(cost);
-                Step::Write(Tally::new(cell, units).0, Some(true))
+                let tally = Tally::new(cell, cells.current.saturating_add(cost));
+                Step::Write(tally.0, Some(Some(tally.units_in(cell))))
             })?;
             if let Some(taken) = taken {
                 return Ok(taken);

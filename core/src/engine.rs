@@ -4,7 +4,7 @@ use crate::bucket::{self, Quick, Take};
 use crate::clock::{Clock, Time};
 use crate::counters::{COUNTS, Count, Counters};
 use crate::hash::Hasher;
-use crate::hit::{Taken, View, Views, bucket_view};
+use crate::hit::{Left, Taken, View, Views, bucket_view};
 use crate::limit::{Cell, Hull, Limits};
 use crate::memory::Space;
 use crate::permit::{Permit, Permits};
@@ -564,7 +564,7 @@ impl Part<'_> {
         let row = self.engine.row(self.hash, time.now()).ok()?;
         let taken = self.limits.take(&row, cost, time).ok()??;
         let mut views = Views::default();
-        self.look_after(&row, time.now(), &mut views);
+        self.look_after(&row, &taken.left, time.now(), &mut views);
         Some(Outcome {
             answer: Answer::Allowed,
             views,
@@ -622,9 +622,9 @@ impl Part<'_> {
         }
     }
 
-    /// What is left in a row that was just charged. One that moved on since is idle again.
-    fn look_after(&self, row: &Row<'_>, now: u64, views: &mut Views) {
-        if self.limits.look(row, 0, now, views).is_err() {
+    /// What a charge left in a row. One that moved on since is idle again.
+    fn look_after(&self, row: &Row<'_>, left: &Left, now: u64, views: &mut Views) {
+        if self.limits.look_by(row, left, 0, now, views).is_err() {
             *views = self.limits.views_of_new(0);
         }
     }
@@ -635,10 +635,9 @@ impl Part<'_> {
             return self.look(0, time.now());
         }
         while let Ok(row) = self.engine.row(self.hash, time.now()) {
-            if let Ok(counted) = self.limits.record(&row, cost, time) {
+            if let Ok(left) = self.limits.record(&row, cost, time) {
                 let mut views = Views::default();
-                self.look_after(&row, time.now(), &mut views);
-                views.set_used(&counted);
+                self.look_after(&row, &left, time.now(), &mut views);
                 return views;
             }
         }
@@ -869,7 +868,7 @@ fn take_rows<const N: usize>(
     }
     for (i, row) in rows.iter().enumerate() {
         let Some(row) = row else { continue };
-        parts[i].look_after(row, time.now(), &mut views[i]);
+        parts[i].look_after(row, &taken[i].left, time.now(), &mut views[i]);
     }
     let counted = rows.iter().any(Option::is_some);
     let answer = if counted { Answer::Allowed } else { Answer::Uncounted };

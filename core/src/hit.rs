@@ -97,16 +97,6 @@ impl Views {
         views
     }
 
-    /// Puts in what was counted for some, where a look came too late to know.
-    pub(crate) fn set_used(&mut self, counted: &[Option<u64>]) {
-        for (view, count) in self.views.iter_mut().zip(counted) {
-            // A limit of 0 tells nothing but that.
-            if let Some(used) = count.filter(|_| view.limit > 0) {
-                *view = View { used, remaining: view.limit.saturating_sub(used), ..*view };
-            }
-        }
-    }
-
     pub(crate) fn set_wait(&mut self, wait: u64) {
         self.views[0].wait = wait;
     }
@@ -129,12 +119,17 @@ impl std::ops::Deref for Views {
     }
 }
 
+/// What a charge left in each cell: a bucket's word, the units of a count, a log's length. Who looks
+/// at a row by these is told of the charge, and of no other that came after it.
+pub(crate) type Left = [Option<u64>; MOST_LIMITS];
+
 /// What was taken from one row, for giving exactly that back.
 #[derive(Default)]
 pub(crate) struct Taken {
     cells: usize,
     entry: Option<Entry>,
     pub(crate) permit: Option<Permit>,
+    pub(crate) left: Left,
 }
 
 pub(crate) fn bucket_view(bucket: &Bucket, word: Word, cost: u64, now: u64) -> View {
@@ -160,29 +155,41 @@ impl Limits {
         now: u64,
         views: &mut Views,
     ) -> Result<(), Moved> {
-        views.len = self.len() as u8;
-        row.steadily(|row| self.look_once(row, cost, now, views))
+        self.look_by(row, &Left::default(), cost, now, views)
     }
 
-    fn look_once(
+    /// The same as of the charge that left this.
+    pub(crate) fn look_by(
         &self,
         row: &Row<'_>,
+        left: &Left,
         cost: u64,
         now: u64,
         views: &mut Views,
     ) -> Result<(), Moved> {
-        for placed in &self.placed {
-            self.look_at(placed, row, cost, now, &mut views.views);
-        }
-        for (view, stated) in views.views.iter_mut().zip(&self.stated) {
-            if stated.max == 0 {
-                *view = View { wait: NEVER, more: NEVER, reset: view.reset, ..View::default() };
+        views.len = self.len() as u8;
+        row.steadily(|row| {
+            for (placed, left) in self.placed.iter().zip(left) {
+                self.look_at(placed, row, *left, cost, now, &mut views.views);
             }
-        }
-        row.check()
+            for (view, stated) in views.views.iter_mut().zip(&self.stated) {
+                if stated.max == 0 {
+                    *view = View { wait: NEVER, more: NEVER, reset: view.reset, ..View::default() };
+                }
+            }
+            row.check()
+        })
     }
 
-    fn look_at(&self, placed: &Placed, row: &Row<'_>, cost: u64, now: u64, views: &mut [View]) {
+    fn look_at(
+        &self,
+        placed: &Placed,
+        row: &Row<'_>,
+        left: Option<u64>,
+        cost: u64,
+        now: u64,
+        views: &mut [View],
+    ) {
         let (at, index) = (placed.at, placed.index);
         let of = |max: u64, used: u64, wait: u64, more: u64, reset: u64| {
             let wait = if cost > max { NEVER } else { wait };
@@ -190,10 +197,12 @@ impl Limits {
         };
         match &placed.cell {
             Cell::Bucket(bucket) => {
-                views[index] = bucket_view(bucket, Word(row.load(at)), cost, now);
+                let word = left.unwrap_or_else(|| row.load(at));
+                views[index] = bucket_view(bucket, Word(word), cost, now);
             }
             Cell::Counter(counter) => {
-                let cells = counter.read(row, at, now);
+                let mut cells = counter.read(row, at, now);
+                cells.current = left.unwrap_or(cells.current);
                 let wait = if cost > counter.max { NEVER } else { counter.wait(&cells, cost) };
                 let (used, reset) = (counter.used(&cells), counter.until_clear(&cells));
                 let one_more = counter.max.saturating_sub(used) + 1;
@@ -201,7 +210,8 @@ impl Limits {
                 views[index] = of(counter.max, used, wait, more, reset);
             }
             Cell::Fixed(fixed) => {
-                let spent = fixed.read(row, at, now);
+                let mut spent = fixed.read(row, at, now);
+                spent.used = left.unwrap_or(spent.used);
                 let reset = fixed.until_over(&spent, now);
                 let wait = if spent.used.saturating_add(cost) > fixed.max { reset } else { 0 };
                 views[index] = of(fixed.max, spent.used, wait, reset, reset);
@@ -219,7 +229,10 @@ impl Limits {
             Cell::Ring { slots, windows } => {
                 let ring = Ring::new(row, at, *slots);
                 for window in windows {
-                    let (used, wait, more, reset) = ring.view(window, cost, now);
+                    let (used, wait, more, reset) = match left {
+                        Some(position) => ring.view_at(position, window, cost, now),
+                        None => ring.view(window, cost, now),
+                    };
                     views[window.index] = of(window.max, used, wait, more, reset);
                 }
             }
@@ -247,6 +260,7 @@ impl Limits {
         Ok(Some(taken))
     }
 
+    /// Takes `cost` from one cell: false if it refuses.
     fn take_from(
         &self,
         placed: &Placed,
@@ -256,22 +270,25 @@ impl Limits {
         taken: &mut Taken,
     ) -> Result<bool, Moved> {
         let at = placed.at;
-        Ok(match &placed.cell {
-            Cell::Bucket(bucket) => {
-                let take = bucket::take(row, at, bucket, MILLI * cost, time)?;
-                matches!(take, bucket::Take::Granted(_))
-            }
+        let left = match &placed.cell {
+            Cell::Bucket(bucket) => match bucket::take(row, at, bucket, MILLI * cost, time)? {
+                bucket::Take::Granted(word) => Some(word.0),
+                bucket::Take::Denied(_) => None,
+            },
             Cell::Counter(counter) => counter.take(row, at, cost, false, time)?,
-            Cell::Fixed(fixed) => fixed.take(row, at, cost, false, time)?.is_some(),
+            Cell::Fixed(fixed) => fixed.take(row, at, cost, false, time)?,
             Cell::Permits(permits) => {
                 taken.permit = permits.take(row, at, time)?;
-                taken.permit.is_some()
+                return Ok(taken.permit.is_some());
             }
             Cell::Ring { slots, windows } => {
-                taken.entry = Ring::new(row, at, *slots).take(windows, cost, time)?;
-                taken.entry.is_some()
+                let ring = Ring::new(row, at, *slots);
+                taken.entry = ring.take(windows, cost, time)?;
+                taken.entry.map(|entry| ring.after(entry))
             }
-        })
+        };
+        taken.left[taken.cells] = left;
+        Ok(left.is_some())
     }
 
     /// Undoes a `take`. A row that has moved on meanwhile was idle: nothing is owed to it.
@@ -311,20 +328,18 @@ impl Limits {
         Ok(any || time.now() != before)
     }
 
-    /// Spends without asking. Permits are not spent but held, so they are left alone. What each fixed
-    /// limit counted then: a look afterwards could tell two who record at once the same number.
+    /// Spends without asking. Permits are not spent but held, so they are left alone.
     pub(crate) fn record(
         &self,
         row: &Row<'_>,
         cost: u64,
         time: &mut Time<'_>,
-    ) -> Result<[Option<u64>; MOST_LIMITS], Moved> {
-        let mut counted = [None; MOST_LIMITS];
-        for placed in &self.placed {
-            let count = row.steadily(|row| self.record_in(placed, row, cost, time))?;
-            counted[placed.index] = counted[placed.index].or(count);
+    ) -> Result<Left, Moved> {
+        let mut left = Left::default();
+        for (placed, left) in self.placed.iter().zip(&mut left) {
+            *left = row.steadily(|row| self.record_in(placed, row, cost, time))?;
         }
-        Ok(counted)
+        Ok(left)
     }
 
     fn record_in(
@@ -337,15 +352,17 @@ impl Limits {
         let at = placed.at;
         let cost = cost.min(placed.cell.most_recorded());
         match &placed.cell {
-            Cell::Bucket(bucket) => bucket::record(row, at, bucket, MILLI * cost, time)?,
-            Cell::Counter(counter) => drop(counter.take(row, at, cost, true, time)?),
-            Cell::Fixed(fixed) => return fixed.take(row, at, cost, true, time),
-            Cell::Permits(_) => {}
+            Cell::Bucket(bucket) => {
+                bucket::record(row, at, bucket, MILLI * cost, time).map(|word| Some(word.0))
+            }
+            Cell::Counter(counter) => counter.take(row, at, cost, true, time),
+            Cell::Fixed(fixed) => fixed.take(row, at, cost, true, time),
+            Cell::Permits(_) => Ok(None),
             Cell::Ring { slots, windows } => {
-                Ring::new(row, at, *slots).record(windows, cost, time)?
+                let ring = Ring::new(row, at, *slots);
+                Ok(ring.record(windows, cost, time)?.map(|entry| ring.after(entry)))
             }
         }
-        Ok(None)
     }
 
     /// Gives `cost` back to every limit. A row that is another's by now was idle: nothing is owed.

@@ -110,7 +110,7 @@ struct Tip {
 /// An entry that was just admitted, for taking exactly that one back.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entry {
-    at: usize,
+    position: u64,
     slot: Slot,
 }
 
@@ -207,11 +207,16 @@ impl<'r> Ring<'r> {
 
     /// Swaps the slot at the tip: the only way that units come in.
     fn put(&self, tip: Tip, weight: u64, stamp: u64) -> Option<Entry> {
-        let (at, slot) =
-            (self.place(tip.position), Slot::new(self.lap(tip.position), weight, stamp));
-        self.row.replace(at, tip.seen.0, slot.0).ok()?;
-        self.advance(tip.position);
-        Some(Entry { at, slot })
+        let position = tip.position;
+        let slot = Slot::new(self.lap(position), weight, stamp);
+        self.row.replace(self.place(position), tip.seen.0, slot.0).ok()?;
+        self.advance(position);
+        Some(Entry { position, slot })
+    }
+
+    /// Where the log ended when the entry was its newest.
+    pub(crate) fn after(&self, entry: Entry) -> u64 {
+        self.next(entry.position)
     }
 
     /// An admission by a process that is killed before it moves the head on.
@@ -298,8 +303,8 @@ impl<'r> Ring<'r> {
         windows: &[Window],
         cost: u64,
         time: &mut Time<'_>,
-    ) -> Result<(), Moved> {
-        self.admit(windows, cost, time, |_, _| true).map(drop)
+    ) -> Result<Option<Entry>, Moved> {
+        self.admit(windows, cost, time, |_, _| true)
     }
 
     fn admit(
@@ -423,7 +428,8 @@ impl<'r> Ring<'r> {
     /// Takes an entry back that no other limit agreed to. If it was carried since, it stays spent.
     pub(crate) fn undo(&self, entry: Entry) {
         self.raise(MIXED, self.lap_after(self.header(HEAD)));
-        let _ = self.row.replace(entry.at, entry.slot.0, entry.slot.with_weight(0).0);
+        let _ =
+            self.row.replace(self.place(entry.position), entry.slot.0, entry.slot.with_weight(0).0);
     }
 
     /// Gives units back, the newest first. What is `left` to give tells where to go on after `Moved`.
@@ -486,7 +492,14 @@ impl<'r> Ring<'r> {
         view
     }
 
-    fn view_at(&self, position: u64, window: &Window, cost: u64, now: u64) -> (u64, u64, u64, u64) {
+    /// The same as of a position: what came in later is not seen.
+    pub(crate) fn view_at(
+        &self,
+        position: u64,
+        window: &Window,
+        cost: u64,
+        now: u64,
+    ) -> (u64, u64, u64, u64) {
         let used = self.used(position, window.per_us, now);
         let wait = self.wait(position, window, cost, now);
         let one_more = window.max.saturating_sub(used) + 1;

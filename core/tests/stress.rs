@@ -824,3 +824,26 @@ fn resets_that_race_with_hits_end_and_leave_a_sound_row() {
         }
     }
 }
+
+#[test]
+fn each_unit_is_told_to_one() {
+    const UNITS: u64 = 4_000;
+    let day = Duration::from_secs(86_400);
+    let limits = [
+        Limit::window(UNITS, day),
+        Limit::fixed(UNITS, day),
+        Limit::counter(UNITS, day),
+        Limit::bucket(UNITS, day),
+    ];
+    for stated in limits.iter().map(std::slice::from_ref).chain([&limits[..2], &limits[2..]]) {
+        let (clock, _) = Clock::manual(MILLISECOND);
+        let engine = engine(stated, 10, clock);
+        let told = on_threads(4, |_, _| {
+            let hits = (0..UNITS / 4).map(|_| engine.hit(b"k", 1).views[0].remaining);
+            hits.collect::<Vec<_>>()
+        });
+        let mut told = told.concat();
+        told.sort_unstable();
+        assert!(told.into_iter().eq(0..UNITS), "{stated:?}");
+    }
+}

@@ -180,7 +180,9 @@ pub extern "C" fn tg_exempts(
 ) -> tg_status {
     guard(|| {
         let (rule, out) = (given(rule, "rule")?, given(out, "out")?);
-        out.write(owned_text(json::exempts(&rule.rule.exempts()?).to_string())?);
+        out.write(owned_text(
+            rule.rule.exempts()?.iter().map(Match::to_value).collect::<Value>().to_string(),
+        )?);
         Ok(())
     })
 }

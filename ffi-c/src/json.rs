@@ -3,8 +3,8 @@
 use std::ffi::c_char;
 use std::time::Duration;
 
-use policy::{Event, Finding, LimitPatch, LimitPatches, Match, Metrics, NamedCount, Target};
-use serde_json::{Map, Value, json};
+use policy::{LimitPatch, LimitPatches, Target};
+use serde_json::{Value, json};
 
 use crate::boundary::text;
 use crate::status::Failure;
@@ -25,69 +25,6 @@ fn ms(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-pub(crate) fn metrics(all: &[Metrics]) -> Value {
-    let counts = |counts: &[NamedCount]| -> Vec<Value> {
-        counts.iter().map(|one| json!({ "key": one.key, "count": one.count })).collect()
-    };
-    let one = |m: &Metrics| {
-        let denied = m.denied.iter().map(|(reason, count)| (reason.clone(), json!(count)));
-        json!({
-            "rule": m.rule,
-            "allowed": m.allowed,
-            "warned": m.warned,
-            "denied": denied.collect::<Map<_, _>>(),
-            "shadowed": m.shadowed,
-            "exempt": m.exempt,
-            "off": m.off,
-            "alerts": m.alerts,
-            "evictions": m.evictions,
-            "full": m.full,
-            "overflow": m.overflow,
-            "classify_defaults": m.classify_defaults,
-            "capacity": m.capacity,
-            "keys": m.keys,
-            "bytes": m.bytes,
-            "top_offenders": counts(&m.top_offenders),
-            "heaviest": counts(&m.heaviest),
-        })
-    };
-    all.iter().map(one).collect()
-}
-
-pub(crate) fn events(all: &[Event]) -> Value {
-    let one = |event: &Event| {
-        json!({
-            "number": event.number,
-            "rule": event.rule,
-            "key": event.key,
-            "reason": event.reason,
-            "alert": event.alert,
-            "at_ms": ms(event.at),
-        })
-    };
-    all.iter().map(one).collect()
-}
-
-pub(crate) fn findings(all: &[Finding]) -> Value {
-    let one = |finding: &Finding| {
-        json!({
-            "id": finding.id,
-            "severity": finding.severity.as_str(),
-            "path": finding.path,
-            "message": finding.message,
-        })
-    };
-    all.iter().map(one).collect()
-}
-
-fn matching(matches: &Match) -> Value {
-    matches.fields.iter().map(|(field, values)| (field.clone(), json!(values))).collect()
-}
-
-pub(crate) fn exempts(all: &[Match]) -> Value {
-    all.iter().map(matching).collect()
-}
-
 /// As a policy file has it.
 fn patch(patch: &LimitPatch) -> Value {
     let numbers = [("max", patch.max), ("burst", patch.burst)];
@@ -104,21 +41,11 @@ fn patches(patches: &LimitPatches) -> Value {
     patches.iter().map(|(name, one)| (name.clone(), patch(one))).collect()
 }
 
-/// A part of a key: text, or bytes that are none.
-fn part(part: &[u8]) -> Value {
-    match std::str::from_utf8(part) {
-        Ok(text) => json!(text),
-        Err(_) => json!({ "hex": part.iter().map(|b| format!("{b:02x}")).collect::<String>() }),
-    }
-}
-
 pub(crate) fn overrides(all: &[(Target, LimitPatches)]) -> Value {
-    let one = |(target, limits): &(Target, LimitPatches)| match target {
-        Target::Key(parts) => {
-            let parts: Vec<Value> = parts.iter().map(|one| part(one)).collect();
-            json!({ "key": parts, "limits": patches(limits) })
-        }
-        Target::Match(one) => json!({ "match": matching(one), "limits": patches(limits) }),
+    let one = |(target, limits): &(Target, LimitPatches)| {
+        let mut one = target.to_value();
+        one["limits"] = patches(limits);
+        one
     };
     all.iter().map(one).collect()
 }

@@ -5,11 +5,10 @@ use std::ffi::{CString, c_char};
 use std::mem::MaybeUninit;
 use std::sync::Mutex;
 
-use policy::{Limiter, OnFull, Options, Policy};
+use policy::{Event, Finding, Limiter, Metrics, OnFull, Options, Policy};
 
 use crate::boundary::{free, given, guard, owned_text, slice, text, utf8};
 use crate::clock::tg_manual_clock;
-use crate::json;
 use crate::names::Names;
 use crate::rule::tg_rule;
 use crate::status::Failure;
@@ -247,7 +246,7 @@ pub extern "C" fn tg_metrics(
     limiter: Option<&tg_limiter>,
     out: Option<&mut MaybeUninit<*mut c_char>>,
 ) -> tg_status {
-    told(limiter, out, |limiter| Ok(json::metrics(&limiter.metrics()?)))
+    told(limiter, out, |limiter| Ok(limiter.metrics()?.iter().map(Metrics::to_value).collect()))
 }
 
 /// The last denials and alerts, a JSON list: number, rule, key, reason, alert, at_ms (since 1970). Of
@@ -260,7 +259,7 @@ pub extern "C" fn tg_events(
     since: u64,
     out: Option<&mut MaybeUninit<*mut c_char>>,
 ) -> tg_status {
-    told(limiter, out, |limiter| Ok(json::events(&limiter.events(since)?)))
+    told(limiter, out, |limiter| Ok(limiter.events(since)?.iter().map(Event::to_value).collect()))
 }
 
 /// Findings on the policy, a JSON list: id, severity ("info" or "warn"), path, message.
@@ -271,5 +270,5 @@ pub extern "C" fn tg_audit(
     limiter: Option<&tg_limiter>,
     out: Option<&mut MaybeUninit<*mut c_char>>,
 ) -> tg_status {
-    told(limiter, out, |limiter| Ok(json::findings(&limiter.audit()?)))
+    told(limiter, out, |limiter| Ok(limiter.audit()?.iter().map(Finding::to_value).collect()))
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use serde_json::{Value, json};
 use tidegate_core::{Algorithm, OnFull};
 
 use crate::config::{Mode, OnOutage, Policy, RuleConfig};
@@ -54,6 +55,23 @@ pub struct Finding {
     pub path: String,
     /// What it means.
     pub message: String,
+}
+
+impl Finding {
+    /// As a map, for surfaces that speak JSON.
+    ///
+    /// ```
+    /// let limiter = tidegate::Limiter::new("3/min").unwrap();
+    /// assert_eq!(limiter.audit().unwrap()[0].to_value()["id"], "no_budget");
+    /// ```
+    pub fn to_value(&self) -> Value {
+        json!({
+            "id": self.id,
+            "severity": self.severity.as_str(),
+            "path": self.path,
+            "message": self.message,
+        })
+    }
 }
 
 /// More than this in [`BURST_SPAN`] is a high burst.

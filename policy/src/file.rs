@@ -4,7 +4,7 @@ use std::io::Read;
 use std::path::Path;
 use std::time::Duration;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use tidegate_core::{Algorithm, OnFull};
 
 use crate::config::{
@@ -188,6 +188,16 @@ impl Match {
         let mut reader = Reader::default();
         let matches = reader.matching("match", value);
         reader.finish(matches)
+    }
+
+    /// The map that [`Match::from_value`] reads.
+    ///
+    /// ```
+    /// let matches = tidegate::Match::new([("role", "admin")]);
+    /// assert_eq!(matches.to_value(), serde_json::json!({"role": ["admin"]}));
+    /// ```
+    pub fn to_value(&self) -> Value {
+        self.fields.iter().map(|(field, values)| (field.clone(), json!(values))).collect()
     }
 }
 

@@ -261,13 +261,16 @@ impl Limiter {
     /// # Errors
     /// If there is neither, or the limiter is closed.
     pub fn rule(&self, name: &str) -> Result<Rule, Error> {
-        self.shared.open()?;
         let (rules, policy) = (self.shared.rules.load(), self.shared.policy.load());
         let fallback = || policy.fallback.as_ref().and_then(|name| rules.get(name));
-        let state = rules.get(name).or_else(fallback).ok_or_else(|| {
+        let Some(state) = rules.get(name).or_else(fallback) else {
+            self.shared.open()?;
             let known: Vec<&String> = policy.rules.iter().map(|(name, _)| name).collect();
-            Error::new(Code::Rule, crate::nearest::unknown("rule", name, &known))
-        })?;
+            return Err(Error::new(Code::Rule, crate::nearest::unknown("rule", name, &known)));
+        };
+        if state.live.load().closed {
+            return Err(closed());
+        }
         Ok(Rule { state: state.clone(), _limiter: self.shared.clone() })
     }
 
@@ -591,6 +594,8 @@ of_the_main_rule! {
     fn len(&self) -> usize;
     /// See [`Rule::is_empty`].
     fn is_empty(&self) -> bool;
+    /// See [`Rule::has_permits`].
+    fn has_permits(&self) -> bool;
     /// See [`Rule::limit_names`].
     fn limit_names(&self) -> Vec<String>;
     /// See [`Rule::set_override`].

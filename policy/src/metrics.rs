@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use serde_json::{Value, json};
 use tidegate_core::{Counters, Engine, OnFull};
 
 use crate::call::{Call, MOST_PARTS};
@@ -91,6 +92,26 @@ pub struct Event {
     pub alert: bool,
     /// When, since the start of 1970.
     pub at: Duration,
+}
+
+impl Event {
+    /// As a map, for surfaces that speak JSON.
+    ///
+    /// ```
+    /// let limiter = tidegate::Limiter::new("1/h").unwrap();
+    /// (0..2).for_each(|_| drop(limiter.allow("alice").unwrap()));
+    /// assert_eq!(limiter.events(0).unwrap()[0].to_value()["key"], serde_json::json!(["alice"]));
+    /// ```
+    pub fn to_value(&self) -> Value {
+        json!({
+            "number": self.number,
+            "rule": self.rule,
+            "key": self.key,
+            "reason": self.reason,
+            "alert": self.alert,
+            "at_ms": u64::try_from(self.at.as_millis()).unwrap_or(u64::MAX),
+        })
+    }
 }
 
 /// A key's parts as its caller gave them, cut to what is kept. Of fixed size, so that noting a name
@@ -429,6 +450,40 @@ pub struct Metrics {
     pub top_offenders: Vec<NamedCount>,
     /// Keys that spent most.
     pub heaviest: Vec<NamedCount>,
+}
+
+impl Metrics {
+    /// As a map, for surfaces that speak JSON.
+    ///
+    /// ```
+    /// let limiter = tidegate::Limiter::new("3/min").unwrap();
+    /// assert_eq!(limiter.metrics().unwrap()[0].to_value()["capacity"], 65_536);
+    /// ```
+    pub fn to_value(&self) -> Value {
+        let counts = |counts: &[NamedCount]| -> Value {
+            counts.iter().map(|one| json!({ "key": one.key, "count": one.count })).collect()
+        };
+        let denied = self.denied.iter().map(|(reason, count)| (reason.clone(), json!(count)));
+        json!({
+            "rule": self.rule,
+            "allowed": self.allowed,
+            "warned": self.warned,
+            "denied": denied.collect::<Value>(),
+            "shadowed": self.shadowed,
+            "exempt": self.exempt,
+            "off": self.off,
+            "alerts": self.alerts,
+            "evictions": self.evictions,
+            "full": self.full,
+            "overflow": self.overflow,
+            "classify_defaults": self.classify_defaults,
+            "capacity": self.capacity,
+            "keys": self.keys,
+            "bytes": self.bytes,
+            "top_offenders": counts(&self.top_offenders),
+            "heaviest": counts(&self.heaviest),
+        })
+    }
 }
 
 impl Rule {

@@ -28,6 +28,23 @@ pub enum Target {
 }
 
 impl Target {
+    /// As a map: `key` with the parts (text, or the hex digits of bytes that are none), or `match`.
+    ///
+    /// ```
+    /// use tidegate::Target;
+    /// assert_eq!(Target::key("alice").to_value(), serde_json::json!({"key": ["alice"]}));
+    /// ```
+    pub fn to_value(&self) -> Value {
+        let part = |part: &Vec<u8>| match std::str::from_utf8(part) {
+            Ok(text) => json!(text),
+            Err(_) => json!({ "hex": part.iter().map(|b| format!("{b:02x}")).collect::<String>() }),
+        };
+        match self {
+            Target::Key(parts) => json!({ "key": parts.iter().map(part).collect::<Value>() }),
+            Target::Match(matches) => json!({ "match": matches.to_value() }),
+        }
+    }
+
     /// One key.
     ///
     /// ```
@@ -103,12 +120,11 @@ impl Runtime {
 /// As the file store keeps it: readable, and as exact as it is.
 impl Runtime {
     pub(crate) fn to_value(&self) -> Value {
-        let matches = |all: &[Match]| all.iter().map(match_value).collect::<Vec<_>>();
-        let one = |(target, limits): &(Target, LimitPatches)| match target {
-            Target::Key(parts) => {
-                json!({ "key": parts.iter().map(|p| part_value(p)).collect::<Vec<_>>(), "limits": patches_value(limits) })
-            }
-            Target::Match(m) => json!({ "match": match_value(m), "limits": patches_value(limits) }),
+        let matches = |all: &[Match]| all.iter().map(Match::to_value).collect::<Vec<_>>();
+        let one = |(target, limits): &(Target, LimitPatches)| {
+            let mut one = target.to_value();
+            one["limits"] = patches_value(limits);
+            one
         };
         json!({
             "version": 1,
@@ -140,19 +156,6 @@ impl Runtime {
             added: matches(list("added"))?,
             removed: matches(list("removed"))?,
         })
-    }
-}
-
-fn match_value(matches: &Match) -> Value {
-    let fields = matches.fields.iter().map(|(field, values)| (field.clone(), json!(values)));
-    Value::Object(fields.collect::<Map<_, _>>())
-}
-
-/// A part of a key: text, or bytes that are none.
-fn part_value(part: &[u8]) -> Value {
-    match std::str::from_utf8(part) {
-        Ok(text) => json!(text),
-        Err(_) => json!({ "hex": part.iter().map(|b| format!("{b:02x}")).collect::<String>() }),
     }
 }
 

@@ -15,7 +15,7 @@ from http import HTTPStatus
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
-from . import Decision, OperationError, Permit, TidegateError, ip_key
+from . import Decision, Permit, TidegateError, ip_key
 from ._limited import Key, RuleLike, as_rule, in_words, millis
 
 Address: TypeAlias = IPv4Address | IPv6Address
@@ -159,11 +159,10 @@ class Gate(Generic[R]):
         return verdict if verdict.decision.allowed else too_many(verdict.decision)
 
     def _ask(self, key: Key, told: dict[str, Any]) -> Verdict:
-        try:
+        if not self.rule.has_permits():
             return Verdict(self.rule.hit(key, **told))
-        except OperationError:  # a rule with a concurrent limit, which `permit` is for
-            permit = self.rule.permit(key, **told)
-            return Verdict(permit.decision, permit)
+        permit = self.rule.permit(key, **told)
+        return Verdict(permit.decision, permit)
 
     def _key_of(self, request: R, client: Address | None) -> Key | None:
         address = None if client is None else ip_key(str(client))

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from os import PathLike
 from types import TracebackType
-from typing import Any, Literal, final
+from typing import Any, Literal, final, type_check_only
 
 from typing_extensions import Self
 
@@ -179,8 +179,132 @@ class Waiting:
     def close(self) -> None:
         """Gives up: spends nothing, and lets the next one go first."""
 
+@type_check_only
+class _Operations:
+    """What a rule does, and a limiter by its only rule or `default`."""
+
+    def allow(self, key: Key, **attributes: str | int) -> bool:
+        """Whether a hit of 1 passes, and spends it: the fastest path."""
+
+    def hit(self, key: Key, cost: int = 1, *, max: int | None = None, **attributes: str | int) -> Decision:
+        """Spends ``cost`` if the rule allows it, and says how it went.
+
+        ``max`` takes the place of the limit's own for this call, in rules with one limit.
+        """
+
+    def check(self, key: Key, cost: int = 1, *, max: int | None = None, **attributes: str | int) -> Decision:
+        """As ``hit``, but an allowed one spends nothing: for "check, do the work, then ``record``". A denial counts
+        like a hit's.
+        """
+
+    def peek(self, key: Key, cost: int = 1, *, max: int | None = None, **attributes: str | int) -> Decision:
+        """What a hit would get, changing nothing. With a cost of 0, what is left now."""
+
+    def record(self, key: Key, cost: int = 1, *, max: int | None = None, **attributes: str | int) -> Recorded:
+        """Spends without asking, also in a cooldown, and says what is used then."""
+
+    def refund(self, key: Key, cost: int = 1, *, max: int | None = None, **attributes: str | int) -> None:
+        """Gives back, never above full; a window's newest first."""
+
+    def reserve(self, key: Key, estimate: int, *, max: int | None = None, **attributes: str | int) -> Reservation:
+        """A hit whose true cost is known later: spends the estimate, to be settled. Falsy if denied."""
+
+    def permit(self, key: Key, **attributes: str | int) -> Permit:
+        """Takes all limits of a rule with a ``concurrent`` one, and holds a slot until it is released. Falsy if denied."""
+
+    def allow_many(self, keys: Iterable[Key]) -> bytes:
+        """A batch of ``allow``: bytes with a 1 or a 0 for each key. Far cheaper for each on large tables."""
+
+    def hit_many(self, keys: Iterable[Key]) -> list[Decision]:
+        """A batch of ``hit`` with a cost of 1."""
+
+    def wait(
+        self,
+        key: Key,
+        cost: int = 1,
+        *,
+        timeout: Time | None = None,
+        max: int | None = None,
+        **attributes: str | int,
+    ) -> Decision:
+        """Blocks until a hit is allowed, and spends it; other threads run meanwhile. A denial at once if it can't be
+        in time.
+        """
+
+    def acquire(
+        self,
+        key: Key,
+        cost: int = 1,
+        *,
+        timeout: Time | None = None,
+        max: int | None = None,
+        **attributes: str | int,
+    ) -> Coroutine[Any, Any, Decision]:
+        """``await`` it: resolves when a hit is allowed, which is spent then, or with a denial at once if it can't be in
+        time. Cancelling spends nothing. On asyncio and trio.
+        """
+
+    def spend(self, key: Key, amount: int, **attributes: str | int) -> Budget:
+        """Records what was spent of the day's budget, always."""
+
+    def budget(self, key: Key, **attributes: str | int) -> Budget:
+        """How the key stands with its budget."""
+
+    def has_permits(self) -> bool:
+        """Whether it has a concurrent limit, for those who sit in front of any rule: ``permit`` is for such rules,
+        ``hit`` for all others."""
+
+    def is_limited(self, key: Key, **attributes: str | int) -> bool:
+        """Whether the key should be left alone: with backoff, if it was denied less than ``quiet`` ago; without, if a
+        hit of 1 would be denied now.
+        """
+
+    def stats(self, key: Key, **attributes: str | int) -> Stats | None:
+        """What is known of a key; None exactly when its state is that of a new one."""
+
+    def reset(self, key: Key, **attributes: str | int) -> None:
+        """Forgets the key's limits, penalties and budget, but never those of a wider scope."""
+
+    def reset_all(self) -> None:
+        """Forgets every key."""
+
+    def prune(self) -> int:
+        """Drops idle keys now, and says how many. Nothing must call this: they give way by themselves."""
+
+    def set_override(self, target: Key | Match, limits: str | Mapping[str, Any]) -> None:
+        """Judges a key, or the calls that match a mapping, by other limits from the next hit on.
+
+        ``limits`` is a mapping (``{"per-minute": {"max": 60}}``) or, for a rule with one limit, a text (``"60/min"``).
+        """
+
+    def clear_override(self, target: Key | Match) -> bool:
+        """Takes an override back. False if there was none."""
+
+    def overrides(self) -> list[tuple[tuple[str | bytes, ...] | dict[str, list[str]], dict[str, dict[str, float]]]]:
+        """The overrides in force: a key (a tuple of its parts) or match, and what it changes."""
+
+    def set_default(self, limits: str | Mapping[str, Any]) -> None:
+        """Changes the rule's own limits from the next hit on; an empty mapping takes that back."""
+
+    def add_exempt(self, match: Match) -> None:
+        """Allows the calls that match from the next hit on, uncounted."""
+
+    def remove_exempt(self, match: Match) -> bool:
+        """Takes an exemption back, the policy's own too. False if it was not in force."""
+
+    def set_exempts(self, matches: Iterable[Match]) -> None:
+        """Puts these exemptions in place of all others."""
+
+    def exempts(self) -> list[dict[str, list[str]]]:
+        """The exemptions in force."""
+
+    def __len__(self) -> int:
+        """Rows in use, idle ones until they are pruned or taken over."""
+
+    def __bool__(self) -> Literal[True]: ...
+
 @final
-class Limiter:
+class Limiter(_Operations):
     """A policy at work: rules, and where their state lives. Safe to use from any thread.
 
     ``Limiter("20/min")`` has one rule, ``default``, of these limits; options of a rule go by keyword:
@@ -268,124 +392,8 @@ class Limiter:
         self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
     ) -> None: ...
 
-    def allow(self, key: Key, **attributes: str | int) -> bool:
-        """Whether a hit of 1 passes, and spends it: the fastest path."""
-
-    def hit(self, key: Key, cost: int = 1, *, max: int | None = None, **attributes: str | int) -> Decision:
-        """Spends ``cost`` if the rule allows it, and says how it went.
-
-        ``max`` takes the place of the limit's own for this call, in rules with one limit.
-        """
-
-    def check(self, key: Key, cost: int = 1, *, max: int | None = None, **attributes: str | int) -> Decision:
-        """As ``hit``, but an allowed one spends nothing: for "check, do the work, then ``record``". A denial counts
-        like a hit's.
-        """
-
-    def peek(self, key: Key, cost: int = 1, *, max: int | None = None, **attributes: str | int) -> Decision:
-        """What a hit would get, changing nothing. With a cost of 0, what is left now."""
-
-    def record(self, key: Key, cost: int = 1, *, max: int | None = None, **attributes: str | int) -> Recorded:
-        """Spends without asking, also in a cooldown, and says what is used then."""
-
-    def refund(self, key: Key, cost: int = 1, *, max: int | None = None, **attributes: str | int) -> None:
-        """Gives back, never above full; a window's newest first."""
-
-    def reserve(self, key: Key, estimate: int, *, max: int | None = None, **attributes: str | int) -> Reservation:
-        """A hit whose true cost is known later: spends the estimate, to be settled. Falsy if denied."""
-
-    def permit(self, key: Key, **attributes: str | int) -> Permit:
-        """Takes all limits of a rule with a ``concurrent`` one, and holds a slot until it is released. Falsy if denied."""
-
-    def allow_many(self, keys: Iterable[Key]) -> bytes:
-        """A batch of ``allow``: bytes with a 1 or a 0 for each key. Far cheaper for each on large tables."""
-
-    def hit_many(self, keys: Iterable[Key]) -> list[Decision]:
-        """A batch of ``hit`` with a cost of 1."""
-
-    def wait(
-        self,
-        key: Key,
-        cost: int = 1,
-        *,
-        timeout: Time | None = None,
-        max: int | None = None,
-        **attributes: str | int,
-    ) -> Decision:
-        """Blocks until a hit is allowed, and spends it; other threads run meanwhile. A denial at once if it can't be
-        in time.
-        """
-
-    def acquire(
-        self,
-        key: Key,
-        cost: int = 1,
-        *,
-        timeout: Time | None = None,
-        max: int | None = None,
-        **attributes: str | int,
-    ) -> Coroutine[Any, Any, Decision]:
-        """``await`` it: resolves when a hit is allowed, which is spent then, or with a denial at once if it can't be in
-        time. Cancelling spends nothing. On asyncio and trio.
-        """
-
-    def spend(self, key: Key, amount: int, **attributes: str | int) -> Budget:
-        """Records what was spent of the day's budget, always."""
-
-    def budget(self, key: Key, **attributes: str | int) -> Budget:
-        """How the key stands with its budget."""
-
-    def is_limited(self, key: Key, **attributes: str | int) -> bool:
-        """Whether the key should be left alone: with backoff, if it was denied less than ``quiet`` ago; without, if a
-        hit of 1 would be denied now.
-        """
-
-    def stats(self, key: Key, **attributes: str | int) -> Stats | None:
-        """What is known of a key; None exactly when its state is that of a new one."""
-
-    def reset(self, key: Key, **attributes: str | int) -> None:
-        """Forgets the key's limits, penalties and budget, but never those of a wider scope."""
-
-    def reset_all(self) -> None:
-        """Forgets every key."""
-
-    def prune(self) -> int:
-        """Drops idle keys now, and says how many. Nothing must call this: they give way by themselves."""
-
-    def set_override(self, target: Key | Match, limits: str | Mapping[str, Any]) -> None:
-        """Judges a key, or the calls that match a mapping, by other limits from the next hit on.
-
-        ``limits`` is a mapping (``{"per-minute": {"max": 60}}``) or, for a rule with one limit, a text (``"60/min"``).
-        """
-
-    def clear_override(self, target: Key | Match) -> bool:
-        """Takes an override back. False if there was none."""
-
-    def overrides(self) -> list[tuple[tuple[str | bytes, ...] | dict[str, list[str]], dict[str, dict[str, float]]]]:
-        """The overrides in force: a key (a tuple of its parts) or match, and what it changes."""
-
-    def set_default(self, limits: str | Mapping[str, Any]) -> None:
-        """Changes the rule's own limits from the next hit on; an empty mapping takes that back."""
-
-    def add_exempt(self, match: Match) -> None:
-        """Allows the calls that match from the next hit on, uncounted."""
-
-    def remove_exempt(self, match: Match) -> bool:
-        """Takes an exemption back, the policy's own too. False if it was not in force."""
-
-    def set_exempts(self, matches: Iterable[Match]) -> None:
-        """Puts these exemptions in place of all others."""
-
-    def exempts(self) -> list[dict[str, list[str]]]:
-        """The exemptions in force."""
-
-    def __len__(self) -> int:
-        """Rows in use, idle ones until they are pruned or taken over."""
-
-    def __bool__(self) -> Literal[True]: ...
-
 @final
-class Rule:
+class Rule(_Operations):
     """A rule of a limiter: limits that are taken together, all or nothing. It keeps its limiter alive.
 
     Keys are a ``str``, ``bytes``, an ``int``, or a tuple or list of parts. Further keyword arguments are attributes of
@@ -401,119 +409,3 @@ class Rule:
 
     def events(self, since: int = 0) -> list[Event]:
         """The last denials and alerts with a number above ``since``."""
-
-    def allow(self, key: Key, **attributes: str | int) -> bool:
-        """Whether a hit of 1 passes, and spends it: the fastest path."""
-
-    def hit(self, key: Key, cost: int = 1, *, max: int | None = None, **attributes: str | int) -> Decision:
-        """Spends ``cost`` if the rule allows it, and says how it went.
-
-        ``max`` takes the place of the limit's own for this call, in rules with one limit.
-        """
-
-    def check(self, key: Key, cost: int = 1, *, max: int | None = None, **attributes: str | int) -> Decision:
-        """As ``hit``, but an allowed one spends nothing: for "check, do the work, then ``record``". A denial counts
-        like a hit's.
-        """
-
-    def peek(self, key: Key, cost: int = 1, *, max: int | None = None, **attributes: str | int) -> Decision:
-        """What a hit would get, changing nothing. With a cost of 0, what is left now."""
-
-    def record(self, key: Key, cost: int = 1, *, max: int | None = None, **attributes: str | int) -> Recorded:
-        """Spends without asking, also in a cooldown, and says what is used then."""
-
-    def refund(self, key: Key, cost: int = 1, *, max: int | None = None, **attributes: str | int) -> None:
-        """Gives back, never above full; a window's newest first."""
-
-    def reserve(self, key: Key, estimate: int, *, max: int | None = None, **attributes: str | int) -> Reservation:
-        """A hit whose true cost is known later: spends the estimate, to be settled. Falsy if denied."""
-
-    def permit(self, key: Key, **attributes: str | int) -> Permit:
-        """Takes all limits of a rule with a ``concurrent`` one, and holds a slot until it is released. Falsy if denied."""
-
-    def allow_many(self, keys: Iterable[Key]) -> bytes:
-        """A batch of ``allow``: bytes with a 1 or a 0 for each key. Far cheaper for each on large tables."""
-
-    def hit_many(self, keys: Iterable[Key]) -> list[Decision]:
-        """A batch of ``hit`` with a cost of 1."""
-
-    def wait(
-        self,
-        key: Key,
-        cost: int = 1,
-        *,
-        timeout: Time | None = None,
-        max: int | None = None,
-        **attributes: str | int,
-    ) -> Decision:
-        """Blocks until a hit is allowed, and spends it; other threads run meanwhile. A denial at once if it can't be
-        in time.
-        """
-
-    def acquire(
-        self,
-        key: Key,
-        cost: int = 1,
-        *,
-        timeout: Time | None = None,
-        max: int | None = None,
-        **attributes: str | int,
-    ) -> Coroutine[Any, Any, Decision]:
-        """``await`` it: resolves when a hit is allowed, which is spent then, or with a denial at once if it can't be in
-        time. Cancelling spends nothing. On asyncio and trio.
-        """
-
-    def spend(self, key: Key, amount: int, **attributes: str | int) -> Budget:
-        """Records what was spent of the day's budget, always."""
-
-    def budget(self, key: Key, **attributes: str | int) -> Budget:
-        """How the key stands with its budget."""
-
-    def is_limited(self, key: Key, **attributes: str | int) -> bool:
-        """Whether the key should be left alone: with backoff, if it was denied less than ``quiet`` ago; without, if a
-        hit of 1 would be denied now.
-        """
-
-    def stats(self, key: Key, **attributes: str | int) -> Stats | None:
-        """What is known of a key; None exactly when its state is that of a new one."""
-
-    def reset(self, key: Key, **attributes: str | int) -> None:
-        """Forgets the key's limits, penalties and budget, but never those of a wider scope."""
-
-    def reset_all(self) -> None:
-        """Forgets every key."""
-
-    def prune(self) -> int:
-        """Drops idle keys now, and says how many. Nothing must call this: they give way by themselves."""
-
-    def set_override(self, target: Key | Match, limits: str | Mapping[str, Any]) -> None:
-        """Judges a key, or the calls that match a mapping, by other limits from the next hit on.
-
-        ``limits`` is a mapping (``{"per-minute": {"max": 60}}``) or, for a rule with one limit, a text (``"60/min"``).
-        """
-
-    def clear_override(self, target: Key | Match) -> bool:
-        """Takes an override back. False if there was none."""
-
-    def overrides(self) -> list[tuple[tuple[str | bytes, ...] | dict[str, list[str]], dict[str, dict[str, float]]]]:
-        """The overrides in force: a key (a tuple of its parts) or match, and what it changes."""
-
-    def set_default(self, limits: str | Mapping[str, Any]) -> None:
-        """Changes the rule's own limits from the next hit on; an empty mapping takes that back."""
-
-    def add_exempt(self, match: Match) -> None:
-        """Allows the calls that match from the next hit on, uncounted."""
-
-    def remove_exempt(self, match: Match) -> bool:
-        """Takes an exemption back, the policy's own too. False if it was not in force."""
-
-    def set_exempts(self, matches: Iterable[Match]) -> None:
-        """Puts these exemptions in place of all others."""
-
-    def exempts(self) -> list[dict[str, list[str]]]:
-        """The exemptions in force."""
-
-    def __len__(self) -> int:
-        """Rows in use, idle ones until they are pruned or taken over."""
-
-    def __bool__(self) -> Literal[True]: ...

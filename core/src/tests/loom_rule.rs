@@ -99,3 +99,43 @@ fn reset_against_a_hit_of_two_limits() {
         assert!(views[0].remaining >= 1);
     });
 }
+
+/// What two hits at once are told is left, each counting itself and nobody after it.
+fn told_to_two(stated: Limit) -> [u64; 2] {
+    let (engine, _) = engine(&[stated]);
+    let left = |e: &crate::Engine| e.hit(b"k", 1).views[0].remaining;
+    let (a, b) = at_once(&engine, left, left);
+    [a.max(b), a.min(b)]
+}
+
+#[test]
+fn two_hits_are_told_of_different_units() {
+    model(|| assert_eq!(told_to_two(window(3, 1)), [2, 1]));
+    model(|| assert_eq!(told_to_two(Limit::fixed(3, Duration::from_secs(1))), [2, 1]));
+    model(|| assert_eq!(told_to_two(Limit::counter(3, Duration::from_secs(1))), [2, 1]));
+}
+
+#[test]
+fn two_records_are_told_of_different_units() {
+    model(|| {
+        let (engine, _) = engine(&[window(3, 1)]);
+        let left = |e: &crate::Engine| e.record(b"k", 1)[0].remaining;
+        let (a, b) = at_once(&engine, left, left);
+        assert_eq!([a.max(b), a.min(b)], [2, 1]);
+    });
+}
+
+#[test]
+fn two_hits_on_two_buckets_are_told_of_different_units() {
+    model(|| {
+        let (engine, _) = engine(&[bucket(3), bucket(4)]);
+        let left = |e: &crate::Engine| {
+            let views = e.hit(b"k", 1).views;
+            [views[0].remaining, views[1].remaining]
+        };
+        let (a, b) = at_once(&engine, left, left);
+        for limit in 0..2 {
+            assert_ne!(a[limit], b[limit]);
+        }
+    });
+}
