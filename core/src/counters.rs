@@ -72,7 +72,7 @@ fn line<const N: usize>() -> CachePadded<Line<N>> {
 ///
 /// ```
 /// let counters = tidegate_core::Counters::<2>::new();
-/// counters.add(1);
+/// assert_eq!(counters.add(1), 1);
 /// assert_eq!((counters.sum(0), counters.sum(1)), (0, 1));
 /// ```
 #[derive(Debug)]
@@ -94,15 +94,15 @@ impl<const N: usize> Counters<N> {
         Counters { lines: (0..LINES).map(|_| line()).collect(), shared: line() }
     }
 
-    /// Adds one to a count below `N`.
+    /// Adds one to a count below `N`. What this thread's part of it has come to.
     #[inline(always)]
-    pub fn add(&self, count: usize) {
-        self.add_many(count, 1);
+    pub fn add(&self, count: usize) -> u64 {
+        self.add_many(count, 1)
     }
 
-    /// Adds `more` to a count below `N`.
+    /// Adds `more` to a count below `N`. What this thread's part of it has come to.
     #[inline(always)]
-    pub fn add_many(&self, count: usize, more: u64) {
+    pub fn add_many(&self, count: usize, more: u64) -> u64 {
         match self.lines.get(LINE.get()) {
             Some(line) => add_alone(line, count, more),
             None => self.add_slowly(count, more),
@@ -111,13 +111,13 @@ impl<const N: usize> Counters<N> {
 
     /// The first count of a thread claims its line; one that is ending, or got none, shares.
     #[cold]
-    fn add_slowly(&self, count: usize, more: u64) {
+    fn add_slowly(&self, count: usize, more: u64) -> u64 {
         let claimed = LEASE.try_with(|lease| lease.0).unwrap_or(NONE);
         LINE.set(claimed);
         match self.lines.get(claimed) {
             Some(line) => add_alone(line, count, more),
             // ORDERING: Relaxed; a count orders nothing.
-            None => drop(self.shared[count].fetch_add(more, Ordering::Relaxed)),
+            None => self.shared[count].fetch_add(more, Ordering::Relaxed).wrapping_add(more),
         }
     }
 
@@ -130,10 +130,12 @@ impl<const N: usize> Counters<N> {
 }
 
 #[inline(always)]
-fn add_alone<const N: usize>(line: &Line<N>, count: usize, more: u64) {
+fn add_alone<const N: usize>(line: &Line<N>, count: usize, more: u64) -> u64 {
     let cell = &line[count];
     // ORDERING: Relaxed; only this thread writes here.
-    cell.store(cell.load(Ordering::Relaxed).wrapping_add(more), Ordering::Relaxed);
+    let sum = cell.load(Ordering::Relaxed).wrapping_add(more);
+    cell.store(sum, Ordering::Relaxed);
+    sum
 }
 
 #[cfg(all(test, not(loom)))]
@@ -148,7 +150,9 @@ mod tests {
             for _ in 0..100 {
                 s.spawn(|| {
                     barrier.wait();
-                    (0..10_000).for_each(|_| counters.add(Count::Allowed as usize));
+                    for _ in 0..10_000 {
+                        counters.add(Count::Allowed as usize);
+                    }
                     barrier.wait();
                 });
             }

@@ -209,22 +209,30 @@ impl Engine {
         self.allow_hashed(self.hash(key))
     }
 
+    /// As [`Engine::allow`], and how many hits of this thread have got that answer: for those who take
+    /// note of one hit in so many.
+    #[inline]
+    pub fn allow_counted(&self, key: &[u8]) -> (bool, u64) {
+        let spot = self.table.spot(self.hash(key));
+        self.allow_at(spot, self.clock.now())
+    }
+
     /// As [`Engine::allow`], for a key that was hashed before.
     #[inline]
     pub fn allow_hashed(&self, hash: Hash) -> bool {
         let spot = self.table.spot(hash);
-        self.allow_at(spot, self.clock.now())
+        self.allow_at(spot, self.clock.now()).0
     }
 
     #[inline(always)]
-    fn allow_at(&self, spot: Spot, now: u64) -> bool {
+    fn allow_at(&self, spot: Spot, now: u64) -> (bool, u64) {
         let allowed = match self.try_quickly(spot, now) {
             Quick::Granted(_) => true,
             Quick::Denied(_) => false,
             Quick::Lost | Quick::Other => self.allow_slowly(spot, now),
         };
-        self.counters.add(if allowed { Count::Allowed } else { Count::Denied } as usize);
-        allowed
+        let count = if allowed { Count::Allowed } else { Count::Denied };
+        (allowed, self.counters.add(count as usize))
     }
 
     #[inline(always)]
@@ -575,6 +583,7 @@ impl Part<'_> {
 
     /// As [`Part::hit`] for limits that are one bucket, with less to hand back: the only view, and
     /// whether the row is shared. `None` for other limits, and for costs that a bucket can't take.
+    #[inline(always)]
     pub fn hit_lone(&self, cost: u64, time: &mut Time<'_>) -> Option<(Answer, View, bool)> {
         let bucket = self.limits.lone_bucket()?;
         if cost == 1 {
@@ -591,6 +600,7 @@ impl Part<'_> {
         fits.then(|| self.hit_one(bucket, cost, time))
     }
 
+    #[inline(never)]
     fn hit_one(&self, bucket: &Bucket, cost: u64, time: &mut Time<'_>) -> (Answer, View, bool) {
         loop {
             let row = match self.engine.row(self.hash, time.now()) {

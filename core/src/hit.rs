@@ -132,7 +132,20 @@ pub(crate) struct Taken {
     pub(crate) left: Left,
 }
 
+#[inline(always)]
 pub(crate) fn bucket_view(bucket: &Bucket, word: Word, cost: u64, now: u64) -> View {
+    let Some(line) = bucket.line_quickly(word, now).filter(|_| cost <= 1) else {
+        return bucket_view_slowly(bucket, word, cost, now);
+    };
+    let (limit, remaining) = (bucket.burst(), line.milli / MILLI);
+    let more = bucket.until(&line, MILLI * (remaining + 1));
+    let wait = if cost <= remaining { 0 } else { more };
+    let reset = bucket.until(&line, bucket.full());
+    View { limit, used: limit - remaining, remaining, wait, more, reset }
+}
+
+#[inline(never)]
+fn bucket_view_slowly(bucket: &Bucket, word: Word, cost: u64, now: u64) -> View {
     let reading = bucket.reading(word, now);
     let (limit, remaining) = (bucket.burst(), reading.milli() / MILLI);
     let until = |tokens| if tokens <= limit { reading.wait(MILLI * tokens) } else { NEVER };

@@ -63,6 +63,7 @@ impl Rate {
     }
 
     /// ⌈milli·d/n⌉: the nanoseconds after which at least `milli` were refilled.
+    #[inline]
     pub(crate) fn time_ceil(&self, milli: u64) -> u64 {
         if let Some(product) = milli.checked_mul(self.d) {
             return product.div_ceil(self.n);

@@ -222,9 +222,9 @@ enum Held {
 
 /// A line that is below full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Line {
+pub(crate) struct Line {
     /// Thousandths now.
-    milli: u64,
+    pub(crate) milli: u64,
     /// Thousandths at the stamp.
     anchor: u64,
     /// Nanoseconds from the stamp to now; negative before it.
@@ -575,6 +575,44 @@ impl Bucket {
         Reading { bucket: self, line }
     }
 
+    /// The line of a word in the usual cases: below full, and either at or after its stamp or in the tick
+    /// in which it started from full. `None` in all others, and where there is something to divide by;
+    /// see [`Bucket::charge_quickly`] for stamps that wrapped.
+    #[inline(always)]
+    pub(crate) fn line_quickly(&self, word: Word, now: u64) -> Option<Line> {
+        let (scale, quick) = (&self.scale, &self.quick);
+        if (word.0 | WHOLE) & WHOLE_SCALE_MASK != quick.start_header {
+            return None;
+        }
+        let (anchor, integral) = (word.0 & quick.tokens, word.is_integral());
+        let since = now.wrapping_sub(word.stamp(scale).wrapping_mul(scale.tick.nanos));
+        let ahead = since.wrapping_neg();
+        let milli = if since < self.fill {
+            anchor + self.rate.floor_quickly(since)
+        } else if ahead < scale.tick.nanos && integral {
+            anchor.saturating_sub(self.rate.floor_quickly(ahead))
+        } else {
+            return None;
+        };
+        let line = Line { milli, anchor, since: since as i64, integral };
+        (milli < self.full).then_some(line)
+    }
+
+    /// Nanoseconds until a line has `goal` thousandths, more than now.
+    #[inline(always)]
+    pub(crate) fn until(&self, line: &Line, goal: u64) -> u64 {
+        let at = match goal.checked_sub(line.anchor) {
+            Some(missing) if missing > 0 => self.rate.time_ceil(missing) as i64,
+            _ => -(self.latest_before(line.anchor - goal, line.integral) as i64),
+        };
+        at.saturating_sub(line.since).max(0) as u64
+    }
+
+    /// Thousandths in a full bucket.
+    pub(crate) fn full(&self) -> u64 {
+        self.full
+    }
+
     /// The most nanoseconds before a stamp at which no more than `spare` is missing: `back` inverted.
     fn latest_before(&self, spare: u64, integral: bool) -> u64 {
         match integral {
@@ -615,15 +653,8 @@ impl Reading<'_> {
     /// Nanoseconds until `goal` thousandths are there: 0 if they are.
     pub(crate) fn wait(&self, goal: u64) -> u64 {
         debug_assert!(goal <= self.bucket.full);
-        let Some(line) = self.line.filter(|line| line.milli < goal) else {
-            return 0;
-        };
-        let at = if goal > line.anchor {
-            self.bucket.rate.time_ceil(goal - line.anchor) as i64
-        } else {
-            -(self.bucket.latest_before(line.anchor - goal, line.integral) as i64)
-        };
-        at.saturating_sub(line.since).max(0) as u64
+        let line = self.line.filter(|line| line.milli < goal);
+        line.map_or(0, |line| self.bucket.until(&line, goal))
     }
 
     /// Nanoseconds until the bucket is full.

@@ -102,11 +102,16 @@ fn number(number: Option<u64>) -> i64 {
 }
 
 impl tg_rule {
+    #[cold]
+    fn keep_json(&self, value: &serde_json::Value) -> *const c_char {
+        self.names.keep(&value.to_string())
+    }
+
     /// Writes a decision down.
     #[inline]
     pub(crate) fn write(&self, decision: &Decision, out: Out<'_>) {
         let kept = |text: Option<&str>| text.map_or(std::ptr::null(), |text| self.names.keep(text));
-        let attach = decision.attach().map(|value| self.names.keep(&value.to_string()));
+        let attach = decision.attach().map(|value| self.keep_json(value));
         // SAFETY: a decision is laid out as its parts are, which is asserted below, and any bytes are parts.
         let out = unsafe { &mut *out.as_mut_ptr().cast::<Parts>() };
         let mut limit_count = 0;
@@ -126,8 +131,7 @@ impl tg_rule {
             warning: decision.warning.into(),
             alert: decision.alert.into(),
             notify: decision.notify.into(),
-            limit_count,
-            reserved: [0; 7],
+            limit_count: u64::from_ne_bytes([limit_count, 0, 0, 0, 0, 0, 0, 0]),
             rule: self.name.as_ptr(),
             reason: kept(decision.reason()),
             would_deny: kept(decision.would_deny()),
@@ -157,8 +161,8 @@ struct Head {
     warning: u8,
     alert: u8,
     notify: u8,
-    limit_count: u8,
-    reserved: [u8; 7],
+    /// With the reserved bytes behind it, in one piece.
+    limit_count: u64,
     rule: *const c_char,
     reason: *const c_char,
     would_deny: *const c_char,
@@ -176,18 +180,7 @@ const _: () = {
     macro_rules! same {
         ($($field:ident),*) => { $(assert!(offset_of!(Head, $field) == offset_of!(tg_decision, $field));)* };
     }
-    same!(
-        version,
-        allowed,
-        warning,
-        alert,
-        notify,
-        limit_count,
-        reserved,
-        rule,
-        reason,
-        would_deny
-    );
+    same!(version, allowed, warning, alert, notify, limit_count, rule, reason, would_deny);
     same!(attach, limit, remaining, retry_after_ms, reset_after_ms, at_ns, reserved_words);
     assert!(offset_of!(Parts, limits) == offset_of!(tg_decision, limits));
     assert!(size_of::<Parts>() == size_of::<tg_decision>());

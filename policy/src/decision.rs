@@ -106,7 +106,9 @@ impl Left {
 /// ```
 #[derive(Clone)]
 #[must_use]
+#[repr(C)]
 pub struct Decision {
+    pub(crate) variant: Ground,
     /// Yes or no.
     pub allowed: bool,
     /// The size of the limit with the least left, or of the one that denies; none for exempt and off.
@@ -125,7 +127,6 @@ pub struct Decision {
     pub notify: bool,
     pub(crate) reason: Option<Reason>,
     pub(crate) would: Option<Reason>,
-    pub(crate) variant: Ground,
     pub(crate) left: [Left; MOST_LIMITS],
     /// When it was made, by the limiter's clock.
     pub(crate) at: u64,
@@ -141,6 +142,7 @@ pub(crate) enum Ground {
 
 impl Deref for Ground {
     type Target = Variant;
+    #[inline]
     fn deref(&self) -> &Variant {
         match self {
             Ground::Rule(snapshot) => snapshot.base(),
@@ -171,6 +173,7 @@ pub(crate) fn whole_millis(nanos: u64) -> Option<Duration> {
 }
 
 impl Decision {
+    #[inline]
     pub(crate) fn face(&self) -> &Face {
         &self.variant.face
     }
@@ -193,6 +196,7 @@ impl Decision {
     /// assert_eq!(limiter.hit("alice", 1).unwrap().reason(), None);
     /// assert_eq!(limiter.hit("alice", 9).unwrap().reason(), Some("cost"));
     /// ```
+    #[inline]
     pub fn reason(&self) -> Option<&str> {
         self.reason.map(|reason| reason.name(self.face()))
     }
@@ -203,6 +207,7 @@ impl Decision {
     /// let limiter = tidegate::Limiter::new("3/min").unwrap();
     /// assert_eq!(limiter.hit("alice", 1).unwrap().would_deny(), None);
     /// ```
+    #[inline]
     pub fn would_deny(&self) -> Option<&str> {
         self.would.map(|reason| reason.name(self.face()))
     }
@@ -215,8 +220,9 @@ impl Decision {
     /// let limiter = tidegate::Limiter::with_rule(rule, tidegate::Options::default()).unwrap();
     /// assert_eq!(limiter.hit("alice", 9).unwrap().attach().unwrap(), "upgrade");
     /// ```
+    #[inline]
     pub fn attach(&self) -> Option<&Value> {
-        self.variant.attach.as_deref().filter(|_| !self.allowed)
+        if self.allowed { None } else { self.variant.attach.as_deref() }
     }
 }
 

@@ -191,7 +191,7 @@ pub(crate) struct Plain {
 
 /// A hit of a plain rule with one bucket: what the order of judgement comes to then. `None` if the
 /// general way has to be gone.
-#[inline]
+#[inline(always)]
 pub(crate) fn hit_plainly(snapshot: &Snapshot, key: &[u8], cost: u64) -> Option<Plain> {
     let engine = &snapshot.tables.engines[0];
     let part = engine.part(engine.hash(key));
@@ -209,7 +209,7 @@ pub(crate) fn hit_plainly(snapshot: &Snapshot, key: &[u8], cost: u64) -> Option<
 
 impl Plain {
     /// In one piece, so that it is written once: where the caller wants it.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn decision(&self, variant: Ground) -> Decision {
         let (view, full) = (&self.view, self.denied == Some(Reason::Full));
         let mut left = [Left::default(); MOST_LIMITS];

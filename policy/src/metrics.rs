@@ -1,7 +1,6 @@
 //! Counts, names and the last events. Counting costs a hit one line of the thread's own; names are
 //! taken by sample once a rule is busy.
 
-use std::cell::Cell;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -34,14 +33,15 @@ pub(crate) enum Count {
     Shadowed,
     Alerts,
     Defaulted,
+    Batched,
 }
 
-const NAMED_COUNTS: usize = 12;
+const NAMED_COUNTS: usize = 13;
 const COUNTS: usize = NAMED_COUNTS + MOST_LIMITS;
 
 /// Names are kept of every hit so often, and then of one in [`SAMPLE`].
 const WARM: u64 = 1024;
-const SAMPLE: u32 = 64;
+const SAMPLE: u64 = 64;
 /// Names that are watched, of which the first [`SHOWN`] are shown.
 const WATCHED: usize = 64;
 const SHOWN: usize = 10;
@@ -49,10 +49,6 @@ const SHOWN: usize = 10;
 const EVENTS: usize = 256;
 /// Bytes of a name that are kept.
 const NAME_BYTES: usize = 128;
-
-thread_local! {
-    static TICK: Cell<u32> = const { Cell::new(0) };
-}
 
 /// A key by name, and how often it was met; an estimate once a rule is busy.
 ///
@@ -243,18 +239,28 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
-    /// Whether the next hit's name is to be kept: for how many hits it stands, or 0.
+    /// Whether the name of a thread's `nth` hit is to be kept: for how many hits it stands, or 0.
     #[inline]
-    pub(crate) fn weight(&self) -> u64 {
+    pub(crate) fn weight(&self, nth: u64) -> u64 {
         // ORDERING: Relaxed; a few names more or less.
         if self.warm.load(Ordering::Relaxed) < WARM {
             self.warm.fetch_add(1, Ordering::Relaxed);
             return 1;
         }
-        TICK.with(|tick| {
-            tick.set(tick.get().wrapping_add(1));
-            if tick.get() % SAMPLE == 0 { u64::from(SAMPLE) } else { 0 }
-        })
+        // Spread by the golden ratio, so that keys which come in turns are all met.
+        const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
+        if nth.wrapping_mul(SPREAD) < u64::MAX / SAMPLE { SAMPLE } else { 0 }
+    }
+
+    /// Notes a batch of the fastest path; see [`Meter::note`].
+    pub(crate) fn note_batch<K: AsRef<[u8]>>(&self, snapshot: &Snapshot, keys: &[K], mask: &[u8]) {
+        let last = self.counters.add_many(Count::Batched as usize, keys.len() as u64);
+        for (back, (key, allowed)) in (0u64..).zip(keys.iter().zip(mask)) {
+            let (weight, denied) = (self.weight(last.wrapping_sub(back)), *allowed == 0);
+            if weight > 0 || denied && snapshot.several {
+                self.note(snapshot, &key.as_ref().into(), !denied, weight);
+            }
+        }
     }
 
     /// Notes a hit of the fastest path, which the engine has counted. Which of several limits
@@ -309,7 +315,8 @@ impl Meter {
         cost: u64,
     ) {
         if let Some(reason @ (Reason::Exempt | Reason::Off)) = decision.reason {
-            return self.counters.add(index_of(reason));
+            self.counters.add(index_of(reason));
+            return;
         }
         if decision.would.is_some() {
             self.counters.add(Count::Shadowed as usize);
@@ -330,11 +337,11 @@ impl Meter {
         warning: bool,
         cost: u64,
     ) {
-        self.counters.add(denied.map_or(Count::Allowed as usize, index_of));
+        let nth = self.counters.add(denied.map_or(Count::Allowed as usize, index_of));
         if warning {
             self.counters.add(Count::Warned as usize);
         }
-        let weight = self.weight();
+        let weight = self.weight(nth);
         if weight > 0 {
             self.note_name(snapshot, call, denied, weight, cost);
         }

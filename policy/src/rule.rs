@@ -138,8 +138,8 @@ impl Rule {
         let call = call.into();
         let snapshot = self.snapshot()?;
         if let Some(key) = snapshot.plain_key(&call) {
-            let allowed = snapshot.tables.engines[0].allow(key);
-            let weight = self.state.meter.weight();
+            let (allowed, nth) = snapshot.tables.engines[0].allow_counted(key);
+            let weight = self.state.meter.weight(nth);
             if weight > 0 || !allowed && snapshot.several {
                 self.state.meter.note(&snapshot, &call, allowed, weight);
             }
@@ -212,11 +212,17 @@ impl Rule {
     ///
     /// # Errors
     /// As [`Rule::allow`]; and for a `max` of the call that the rule has no room for.
+    #[inline]
     pub fn hit<'a>(&self, call: impl Into<Call<'a>>, cost: u64) -> Result<Decision, Error> {
-        let (snapshot, call) = (self.snapshot()?, call.into());
-        match self.hit_plainly(&snapshot, &call, cost) {
+        self.hit_call(&call.into(), cost)
+    }
+
+    /// In one piece for all kinds of keys: what it finds stays in registers until the decision is written.
+    fn hit_call(&self, call: &Call<'_>, cost: u64) -> Result<Decision, Error> {
+        let snapshot = self.snapshot()?;
+        match self.hit_plainly(&snapshot, call, cost) {
             Some(plain) => Ok(plain.decision(Ground::Rule(snapshot))),
-            None => self.hit_any(&snapshot, &call, cost),
+            None => self.hit_any(&snapshot, call, cost),
         }
     }
 
@@ -416,13 +422,7 @@ impl Rule {
         let mut mask = vec![0; keys.len()];
         if snapshot.plain {
             snapshot.tables.engines[0].allow_many(keys, &mut mask);
-            let denied = mask.iter().zip(keys).filter(|(allowed, _)| **allowed == 0);
-            if snapshot.several {
-                denied.for_each(|(_, key)| {
-                    let weight = self.state.meter.weight();
-                    self.state.meter.note(&snapshot, &key.as_ref().into(), false, weight);
-                });
-            }
+            self.state.meter.note_batch(&snapshot, keys, &mask);
             return Ok(mask);
         }
         self.no_permits(&snapshot, "allow_many")?;

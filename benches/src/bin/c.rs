@@ -119,7 +119,7 @@ fn compare(library: &Library, title: &str, keys: &[String], rounds: usize, calls
         Row {
             name: "Rust, hit",
             against: 2,
-            work: Box::new(|i| rust.hit(of(i), 1).is_ok_and(|d| d.allowed)),
+            work: Box::new(|i| rust.hit(of(i), 1).as_ref().is_ok_and(|d| d.allowed)),
         },
         Row {
             name: "C, tg_hit",

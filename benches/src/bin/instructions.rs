@@ -11,6 +11,7 @@
 use std::hint::black_box;
 use std::time::Duration;
 
+use tidegate::{Limiter, ManualClock, Rule};
 use tidegate_benches::{Quota, distinct, engine};
 use tidegate_core::{Clock, Engine, Limit, Limits};
 
@@ -32,6 +33,8 @@ fn run(case: &str, calls: usize) {
         "allow" => with(usual(), 1, calls, Engine::allow),
         "deny" => with(fresh(Quota::SPENT.limits(), 1), 1, calls, Engine::allow),
         "hit" => with(usual(), 1, calls, |engine, key| engine.hit(key, 1)),
+        "rule-allow" => with_rule(calls, |rule, key| rule.allow(key)),
+        "rule-hit" => with_rule(calls, |rule, key| rule.hit(key, 1)),
         "allow-10k" => with(half_spent(10_000), 10_000, calls, Engine::allow),
         "window-deny" => with(fresh(windows(&[(20, 60)]), 1), 1, calls, Engine::allow),
         "windows-deny" => with(three_windows(), 1, calls, Engine::allow),
@@ -63,6 +66,18 @@ fn half_spent(keys: usize) -> Engine {
     }
     hand.advance(Duration::from_secs(3));
     engine
+}
+
+/// A rule of one bucket, half of it spent a while ago.
+fn with_rule<R>(calls: usize, call: impl Fn(&Rule, &[u8]) -> R) {
+    let clock = ManualClock::new(Duration::from_secs(1_000), Duration::ZERO);
+    let options = tidegate::Options { clock: clock.clock(), ..Default::default() };
+    let limiter = Limiter::with("1000000000/min", options).expect("a limit that fits");
+    let rule = limiter.main().expect("its rule");
+    let key = &distinct(1)[0];
+    rule.record(key, 500_000_000).expect("a key that fits");
+    clock.advance(Duration::from_secs(3));
+    each(1, calls, |key| call(rule, key));
 }
 
 fn each<R>(keys: usize, calls: usize, mut call: impl FnMut(&[u8]) -> R) {

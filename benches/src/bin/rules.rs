@@ -98,24 +98,24 @@ fn one_bucket(title: &str, keys: &[String], rounds: usize, calls: usize) {
         Row {
             name: "rule of one bucket, hit",
             against: 2,
-            work: Box::new(|i| plain.hit(of(i), 1).is_ok_and(|d| d.allowed)),
+            work: Box::new(|i| plain.hit(of(i), 1).as_ref().is_ok_and(|d| d.allowed)),
         },
         Row {
             name: "with `when` and `exempt`, hit",
             against: 3,
             work: Box::new(|i| {
-                matched.hit(Call::of(of(i)).with(&role), 1).is_ok_and(|d| d.allowed)
+                matched.hit(Call::of(of(i)).with(&role), 1).as_ref().is_ok_and(|d| d.allowed)
             }),
         },
         Row {
             name: "with cooldown, notify and alert, hit",
             against: 3,
-            work: Box::new(|i| cooled.hit(of(i), 1).is_ok_and(|d| d.allowed)),
+            work: Box::new(|i| cooled.hit(of(i), 1).as_ref().is_ok_and(|d| d.allowed)),
         },
         Row {
             name: "two scopes, hit",
             against: 3,
-            work: Box::new(|i| scoped.hit(of(i), 1).is_ok_and(|d| d.allowed)),
+            work: Box::new(|i| scoped.hit(of(i), 1).as_ref().is_ok_and(|d| d.allowed)),
         },
         Row {
             name: "rule of one bucket, denied allow",
@@ -155,12 +155,12 @@ fn several_windows(rounds: usize, calls: usize) {
         Row {
             name: "rule of one window, hit",
             against: 4,
-            work: Box::new(|i| rule_one.hit(of(i), 1).is_ok_and(|d| d.allowed)),
+            work: Box::new(|i| rule_one.hit(of(i), 1).as_ref().is_ok_and(|d| d.allowed)),
         },
         Row {
             name: "rule of three windows, hit",
             against: 4,
-            work: Box::new(|i| rule_three.hit(of(i), 1).is_ok_and(|d| d.allowed)),
+            work: Box::new(|i| rule_three.hit(of(i), 1).as_ref().is_ok_and(|d| d.allowed)),
         },
     ];
     print("windows, 64 keys", &rows, &measure(&rows, rounds, calls));

@@ -1,0 +1,45 @@
+//! What is told of a rule: names by sample, once it is busy.
+
+use tidegate::{Limiter, NamedCount};
+
+/// Far more than the hits whose names are all kept.
+const MANY: usize = 64_000;
+const SENDERS: [&str; 4] = ["alice", "bob", "carol", "dave"];
+
+/// Each of four senders stands for about a quarter of all.
+fn assert_even(named: &[NamedCount], all: usize) {
+    assert_eq!(named.len(), SENDERS.len(), "{named:?}");
+    for one in named {
+        let share = one.count as f64 / all as f64;
+        assert!((0.2..0.3).contains(&share), "{one:?} of {all}");
+    }
+}
+
+#[test]
+fn keys_that_come_in_turns_are_all_named() {
+    let limiter = Limiter::new("1000000000/s").unwrap();
+    let other = Limiter::new("1000000000/s").unwrap();
+    for turn in 0..MANY {
+        // Another rule is hit in between: what it counts must not take this one's turns.
+        assert!(other.allow("mallory").unwrap());
+        assert!(limiter.allow(SENDERS[turn % 4]).unwrap());
+    }
+    assert_even(&limiter.metrics().unwrap()[0].heaviest, MANY);
+    for turn in 0..MANY {
+        assert!(limiter.hit(SENDERS[turn % 4], 1).unwrap().allowed);
+    }
+    assert_even(&limiter.metrics().unwrap()[0].heaviest, 2 * MANY);
+}
+
+#[test]
+fn batches_are_named_too() {
+    for limits in ["1/h", "1/h, 2/h"] {
+        let limiter = Limiter::new(limits).unwrap();
+        for _ in 0..MANY / 4 {
+            limiter.allow_many(&SENDERS).unwrap();
+        }
+        let metrics = limiter.metrics().unwrap().remove(0);
+        assert_even(&metrics.top_offenders, MANY);
+        assert_eq!(metrics.denied, [("1/h".to_string(), MANY as u64 - 4)], "{limits}");
+    }
+}
