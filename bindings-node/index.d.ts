@@ -289,7 +289,7 @@ export interface LimiterOptions {
   onFull?: 'overflow' | 'deny' | 'allow' | undefined;
   /** Where time comes from. */
   clock?: ManualClock | undefined;
-  /** Make tables of a file store that don't fit the policy anew; their counts are lost. */
+  /** Make tables of a file store that don't fit the policy, or can't be read, anew; their counts are lost. */
   recreate?: boolean | undefined;
 }
 

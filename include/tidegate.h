@@ -465,7 +465,7 @@ typedef struct tg_options {
    */
   const struct tg_manual_clock *clock;
   /**
-   * 1: tables of a file store that don't fit the policy are made anew, and their counts lost.
+   * 1: tables of a file store that don't fit the policy, or can't be read, are made anew, and their counts lost.
    */
   uint32_t recreate;
   /**

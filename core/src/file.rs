@@ -71,13 +71,15 @@ pub enum FileError {
     Io(io::Error),
     /// It is not what it should be: what was found, and what to do.
     Refused(String),
+    /// It is a table that this build can't read: damaged, cut short, or of another format.
+    Unreadable(String),
 }
 
 impl std::fmt::Display for FileError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             FileError::Io(error) => write!(f, "{error}"),
-            FileError::Refused(reason) => f.write_str(reason),
+            FileError::Refused(reason) | FileError::Unreadable(reason) => f.write_str(reason),
         }
     }
 }
@@ -98,6 +100,11 @@ impl From<rustix::io::Errno> for FileError {
 
 fn refused<T>(reason: impl Into<String>) -> Result<T, FileError> {
     Err(FileError::Refused(reason.into()))
+}
+
+fn unreadable<T>(reason: impl std::fmt::Display) -> Result<T, FileError> {
+    let remedy = "open with `recreate`, or remove it, to start afresh";
+    Err(FileError::Unreadable(format!("{reason}; {remedy}")))
 }
 
 /// A mapped file of tables.
@@ -219,7 +226,7 @@ impl Seen {
     }
 }
 
-/// What the host says about time: injected by tests.
+/// What the host says about time and files: injected by tests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Host {
     /// Tells boots apart.
@@ -230,6 +237,8 @@ pub struct Host {
     pub wall: u64,
     /// Time since boot, in nanoseconds.
     pub now: u64,
+    /// What filesystem files are on, by the kernel's number; none to ask the kernel.
+    pub filesystem: Option<u64>,
 }
 
 impl Host {
@@ -239,7 +248,7 @@ impl Host {
         let namespace = std::fs::metadata("/proc/self/ns/time").map_or(0, |meta| meta.ino());
         let wall = Clock::System.wall().as_nanos() as u64;
         let boot = rapidhash::v3::rapidhash_v3(&boot);
-        Host { boot, namespace, wall, now: system_now() + host_lead() }
+        Host { boot, namespace, wall, now: system_now() + host_lead(), filesystem: None }
     }
 }
 
@@ -267,6 +276,7 @@ impl TableFile {
             Err(error) => return Err(error.into()),
         };
         check_kind(&file)?;
+        check_filesystem(&file, host)?;
         let header = Header::read(&file)?;
         header.check(host)?;
         let mapping = Arc::new(Mapping::new(&file, header.words[at::FILE] as usize)?);
@@ -304,7 +314,7 @@ impl TableFile {
         host: &Host,
     ) -> Result<Option<TableFile>, FileError> {
         let unnamed = Unnamed::new(path)?;
-        check_filesystem(&unnamed.file)?;
+        check_filesystem(&unnamed.file, host)?;
         let header = Header::new(shape, words, manual, host);
         let bytes = header.words[at::FILE];
         // Room is taken now: a full disk must not end a hit by a signal later.
@@ -531,18 +541,16 @@ impl Header {
             return refused("it is no table of Tidegate's; remove it, or name another place");
         }
         if words[at::FORMAT] != FILE_FORMAT || words[at::BYTE_ORDER] != BYTE_ORDER {
-            let message = format!(
-                "it is of format {} (this build reads {FILE_FORMAT}), or of a machine with another byte order; remove it to start afresh",
+            return unreadable(format!(
+                "it is of format {} (this build reads {FILE_FORMAT}), or of a machine with another byte order",
                 words[at::FORMAT]
-            );
-            return refused(message);
+            ));
         }
         if words[at::FILE] != length || shape_bytes > length - SHAPE_AT as u64 {
-            let message = format!(
-                "it has {length} bytes, and should have {}: truncated or damaged; remove it to start afresh",
+            return unreadable(format!(
+                "it has {length} bytes, and should have {}: truncated or damaged",
                 words[at::FILE]
-            );
-            return refused(message);
+            ));
         }
         let mut shape = vec![0; shape_bytes as usize];
         file.read_exact_at(&mut shape, SHAPE_AT as u64)?;
@@ -553,7 +561,7 @@ impl Header {
     fn check(&self, host: &Host) -> Result<(), FileError> {
         let words = &self.words;
         if words[at::CHECKSUM] != self.checksum() {
-            return refused("its header is damaged; remove it to start afresh");
+            return unreadable("its header is damaged");
         }
         if Hasher::portable(words[at::SEED]).one(PROBE).0 != words[at::PROBE] {
             return refused("this build hashes keys differently; use builds of one version");
@@ -567,7 +575,7 @@ impl Header {
     }
 }
 
-/// A regular file that nobody else may write, on a disk of this host.
+/// A regular file that nobody else may write.
 fn check_kind(file: &File) -> Result<(), FileError> {
     let meta = file.metadata()?;
     if !meta.is_file() {
@@ -583,7 +591,7 @@ fn check_kind(file: &File) -> Result<(), FileError> {
     if meta.uid() != me && me != 0 {
         return refused(format!("it belongs to user {}, not to {me}", meta.uid()));
     }
-    check_filesystem(file)
+    Ok(())
 }
 
 /// Filesystems of other hosts, by the kernel's numbers: what is mapped there is not shared.
@@ -598,8 +606,11 @@ const REMOTE: [(u64, &str); 8] = [
     (0x7461_636f, "OCFS2"),
 ];
 
-fn check_filesystem(file: impl AsFd) -> Result<(), FileError> {
-    let kind = rustix::fs::fstatfs(file)?.f_type as u64 & 0xffff_ffff;
+fn check_filesystem(file: impl AsFd, host: &Host) -> Result<(), FileError> {
+    let kind = match host.filesystem {
+        Some(kind) => kind,
+        None => rustix::fs::fstatfs(file)?.f_type as u64 & 0xffff_ffff,
+    };
     match REMOTE.iter().find(|(number, _)| *number == kind) {
         Some((_, name)) => refused(format!(
             "it is on {name}, a network filesystem; processes on one host need a local disk"

@@ -40,7 +40,7 @@ pub struct tg_options {
     pub capacity: u64,
     /// Where time comes from; NULL: from the system.
     pub clock: *const tg_manual_clock,
-    /// 1: tables of a file store that don't fit the policy are made anew, and their counts lost.
+    /// 1: tables of a file store that don't fit the policy, or can't be read, are made anew, and their counts lost.
     pub recreate: u32,
     /// 0.
     pub reserved: u32,

@@ -104,14 +104,20 @@ impl Folder {
         let path = self.file(rule, "table");
         let error = |error: FileError| store_error(&path, error);
         loop {
-            if let Some(file) = TableFile::open(&path).map_err(error)? {
-                match fits(rule, &file, wanted, capacity_stated, manual) {
-                    Ok(shape) => return Ok((file, shape)),
-                    Err(_) if self.recreate => {
-                        std::fs::remove_file(&path).map_err(|e| store_error(&path, e))?;
-                    }
-                    Err(reason) => return Err(store_error(&path, reason)),
+            let fit = match TableFile::open(&path) {
+                Ok(Some(file)) => fits(rule, &file, wanted, capacity_stated, manual)
+                    .map(|shape| Some((file, shape))),
+                Ok(None) => Ok(None),
+                Err(FileError::Unreadable(reason)) => Err(reason),
+                Err(refused) => return Err(error(refused)),
+            };
+            match fit {
+                Ok(Some(found)) => return Ok(found),
+                Ok(None) => {}
+                Err(_) if self.recreate => {
+                    std::fs::remove_file(&path).map_err(|e| store_error(&path, e))?;
                 }
+                Err(reason) => return Err(store_error(&path, reason)),
             }
             let words =
                 words(wanted).ok_or_else(|| store_error(&path, "the table is too large"))?;

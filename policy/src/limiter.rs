@@ -89,7 +89,8 @@ pub struct Options {
     pub on_full: Option<OnFull>,
     /// Where time comes from. A file store has a clock of its own, unless this is a manual one.
     pub clock: Clock,
-    /// Whether tables of a file store that don't fit the policy are made anew, and their counts lost.
+    /// Whether tables of a file store that don't fit the policy, or can't be read, are made anew, and
+    /// their counts lost.
     pub recreate: bool,
 }
 

@@ -135,6 +135,35 @@ fn other_numbers_are_adopted_and_another_shape_is_refused_with_the_remedy() {
 }
 
 #[test]
+fn a_table_that_cannot_be_read_is_made_anew_only_if_told_so() {
+    let damages: [(&str, fn(&mut Vec<u8>)); 3] = [
+        ("truncated", |bytes| bytes.truncate(bytes.len() - 8)),
+        ("format", |bytes| bytes[8] ^= 0x40),
+        ("damaged", |bytes| bytes[40] ^= 1),
+    ];
+    for (word, damage) in damages {
+        let place = Place::new();
+        assert_eq!(granted(&open(&place, rule("10/h")).unwrap(), "alice", 20), 10);
+        let path = place.0.join("default.table");
+        let mut bytes = std::fs::read(&path).unwrap();
+        damage(&mut bytes);
+        std::fs::write(&path, &bytes).unwrap();
+        let message = refusal(open(&place, rule("10/h")));
+        assert!(message.contains(word) && message.contains("recreate"), "{word}: {message}");
+        assert_eq!(std::fs::read(&path).unwrap(), bytes, "nothing was changed");
+        let recreate = || Options { recreate: true, ..Options::default() };
+        let limiter = open_with(&place, rule("10/h"), recreate()).unwrap();
+        assert_eq!(granted(&limiter, "alice", 20), 10, "made anew");
+        drop(limiter);
+        // What is no table at all is somebody else's, and stays.
+        std::fs::write(&path, "a letter to alice").unwrap();
+        let message = refusal(open_with(&place, rule("10/h"), recreate()));
+        assert!(message.contains("no table"), "{message}");
+        assert_eq!(std::fs::read(&path).unwrap(), b"a letter to alice");
+    }
+}
+
+#[test]
 fn folder_and_files_are_for_their_owner_alone() {
     let place = Place::new();
     let limiter = open(&place, rule("10/h")).unwrap();

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use tidegate_core::{Engine, Host, Limit, Limits, Options, TableFile};
+use tidegate_core::{Engine, FileError, Host, Limit, Limits, Options, TableFile};
 use tidegate_tests::place::Place;
 
 const YEAR: u64 = 365 * 86_400 * 1_000_000_000;
@@ -124,4 +124,21 @@ fn a_file_of_another_time_namespace_is_refused_with_the_remedy() {
     let refusal = TableFile::open_on(&path, &elsewhere).unwrap_err().to_string();
     assert!(refusal.contains("time namespace") && refusal.contains("share"), "{refusal}");
     assert!(TableFile::open_on(&path, &here).unwrap().is_some(), "and left as it was");
+}
+
+#[test]
+fn a_network_filesystem_is_refused_with_the_remedy() {
+    const NFS: u64 = 0x6969;
+    let place = Place::new(env!("CARGO_TARGET_TMPDIR"));
+    let path = place.path().join("default.table");
+    let there = Host { filesystem: Some(NFS), ..Host::here() };
+    let says = |error: FileError| {
+        let refusal = error.to_string();
+        assert!(refusal.contains("NFS") && refusal.contains("local disk"), "{refusal}");
+    };
+    says(TableFile::create_on(&path, "", 64, false, &there).unwrap_err());
+    assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0, "nothing is left behind");
+    drop(open(&path, &Host::here()));
+    says(TableFile::open_on(&path, &there).unwrap_err());
+    assert!(TableFile::open(&path).unwrap().is_some(), "and left as it was");
 }

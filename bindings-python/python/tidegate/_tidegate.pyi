@@ -316,7 +316,7 @@ class Limiter(_Operations):
     ``store`` is where state lives: ``memory``, ``memory:NAME``, ``file:PATH`` (or a path: a folder that all processes of
     the host share). ``capacity`` is how many keys a rule may hold, ``on_full`` (``overflow``, ``deny`` or ``allow``) what
     becomes of new keys then, ``clock`` a ManualClock. ``recreate=True`` makes tables of a file store that don't fit the
-    policy anew. Times are texts (``"60s"``), seconds, or timedeltas.
+    policy, or can't be read, anew. Times are texts (``"60s"``), seconds, or timedeltas.
 
     A limiter with one rule has its operations itself. It is a context manager that closes itself, and always true.
     """
