@@ -252,15 +252,30 @@ impl Meter {
         if nth.wrapping_mul(SPREAD) < u64::MAX / SAMPLE { SAMPLE } else { 0 }
     }
 
-    /// Notes a batch of the fastest path; see [`Meter::note`].
+    /// Notes a batch of the fastest path; see [`Meter::note`]. Where names are sampled, the others are
+    /// not looked at: one in a prime number of them, so that batches of like keys are all met.
     pub(crate) fn note_batch<K: AsRef<[u8]>>(&self, snapshot: &Snapshot, keys: &[K], mask: &[u8]) {
-        let last = self.counters.add_many(Count::Batched as usize, keys.len() as u64);
-        for (back, (key, allowed)) in (0u64..).zip(keys.iter().zip(mask)) {
-            let (weight, denied) = (self.weight(last.wrapping_sub(back)), *allowed == 0);
-            if weight > 0 || denied && snapshot.several {
-                self.note(snapshot, &key.as_ref().into(), !denied, weight);
-            }
+        const STRIDE: u64 = 61;
+        let many = keys.len() as u64;
+        let before = self.counters.add_many(Count::Batched as usize, many).wrapping_sub(many);
+        // ORDERING: Relaxed; a few names more or less.
+        let warm = self.warm.load(Ordering::Relaxed) >= WARM;
+        if !warm {
+            self.warm.fetch_add(many, Ordering::Relaxed);
         }
+        let every = if warm { STRIDE } else { 1 };
+        let weight =
+            |at: u64| if before.wrapping_add(at).is_multiple_of(every) { every } else { 0 };
+        let note = |at: u64| {
+            let (key, allowed) = (keys[at as usize].as_ref(), mask[at as usize] != 0);
+            self.note(snapshot, &key.into(), allowed, weight(at));
+        };
+        if snapshot.several {
+            // Which limit denied is counted for each.
+            return (0..many).filter(|&at| weight(at) > 0 || mask[at as usize] == 0).for_each(note);
+        }
+        let first = before.next_multiple_of(every) - before;
+        (first..many).step_by(every as usize).for_each(note);
     }
 
     /// Notes a hit of the fastest path, which the engine has counted. Which of several limits
