@@ -86,6 +86,13 @@ pub struct Outcome {
     pub shared: bool,
 }
 
+impl Together<1> {
+    fn with(self, views: Views) -> Outcome {
+        let [permit] = self.permits;
+        Outcome { answer: self.answer, views, permit, shared: self.shared }
+    }
+}
+
 /// Memory for the table could not be had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutOfMemory {
@@ -333,7 +340,16 @@ impl Engine {
     pub fn hit(&self, key: &[u8], cost: u64) -> Outcome {
         let hash = self.hash(key);
         self.table.prefetch(hash);
-        let outcome = self.part(hash).hit(cost, &mut Time::read(&self.clock));
+        let (part, mut time) = (self.part(hash), Time::read(&self.clock));
+        let outcome = match part.hit_lone(cost, &mut time) {
+            Some((answer, view, shared)) => {
+                Outcome { answer, views: Views::one(view), permit: None, shared }
+            }
+            None => {
+                let mut views = Views::default();
+                part.hit_several(cost, &mut time, &mut views).with(views)
+            }
+        };
         self.count(outcome.answer);
         outcome
     }
@@ -349,8 +365,9 @@ impl Engine {
 
     /// What a hit would get, changing nothing.
     pub fn peek(&self, key: &[u8], cost: u64) -> Outcome {
-        let part = self.part(self.hash(key));
-        peek_together(&[part], cost, &Time::read(&self.clock)).only()
+        let (part, mut views) = (self.part(self.hash(key)), [Views::default()]);
+        let together = peek_together(&[part], cost, &Time::read(&self.clock), &mut views);
+        together.with(views[0])
     }
 
     /// What a key gets that may have no row and find no place.
@@ -517,7 +534,7 @@ impl Limits {
             let more = if stated.max > 0 { 0 } else { crate::NEVER };
             View { limit, used: 0, remaining: limit, wait, more, reset: 0 }
         };
-        Views::collect(self.stated.iter().map(new))
+        self.stated.iter().map(new).collect()
     }
 
     /// What `cost` gets from limits that say this. A limit of 0 refuses everything.
@@ -550,35 +567,34 @@ impl Part<'_> {
         self.engine.table.prefetch(self.hash);
     }
 
-    /// Spends `cost` if every limit allows it, and says what each of them has left.
-    pub fn hit(&self, cost: u64, time: &mut Time<'_>) -> Outcome {
-        match self.hit_lone(cost, time) {
-            Some((answer, view, shared)) => {
-                Outcome { answer, views: Views::one(view), permit: None, shared }
-            }
-            None => self.hit_cell(cost, time).unwrap_or_else(|| {
-                // What is refused is looked at with more care.
-                hit_together(&[*self], cost, time).only()
-            }),
+    /// Spends `cost` if every limit allows it, and puts into `views` what each of them has left.
+    pub fn hit(&self, cost: u64, time: &mut Time<'_>, views: &mut Views) -> Together<1> {
+        if let Some((answer, view, shared)) = self.hit_lone(cost, time) {
+            views.set_one(view);
+            return Together { answer, permits: [None], shared };
+        }
+        self.hit_several(cost, time, views)
+    }
+
+    fn hit_several(&self, cost: u64, time: &mut Time<'_>, views: &mut Views) -> Together<1> {
+        match self.hit_cell(cost, time, views) {
+            Some(together) => together,
+            // What is refused is looked at with more care.
+            None => hit_together(&[*self], cost, time, std::array::from_mut(views)),
         }
     }
 
     /// As [`Part::hit`] for limits in one cell, such as windows with one log, if they allow it: a cell
     /// refuses before it writes, so it need not be looked at first.
-    fn hit_cell(&self, cost: u64, time: &mut Time<'_>) -> Option<Outcome> {
+    fn hit_cell(&self, cost: u64, time: &mut Time<'_>, views: &mut Views) -> Option<Together<1>> {
         if self.limits.placed.len() != 1 || !(1..=self.limits.smallest()).contains(&cost) {
             return None;
         }
         let row = self.engine.row(self.hash, time.now()).ok()?;
         let taken = self.limits.take(&row, cost, time).ok()??;
-        let mut views = Views::default();
-        self.look_after(&row, &taken.left, time.now(), &mut views);
-        Some(Outcome {
-            answer: Answer::Allowed,
-            views,
-            permit: taken.permit,
-            shared: row.is_shared(),
-        })
+        self.look_after(&row, &taken.left, time.now(), views);
+        let permits = [taken.permit];
+        Some(Together { answer: Answer::Allowed, permits, shared: row.is_shared() })
     }
 
     /// As [`Part::hit`] for limits that are one bucket, with less to hand back: the only view, and
@@ -621,13 +637,19 @@ impl Part<'_> {
 
     /// What each limit would say to `cost`.
     pub fn look(&self, cost: u64, now: u64) -> Views {
+        let mut views = Views::default();
+        self.look_to(cost, now, &mut views);
+        views
+    }
+
+    fn look_to(&self, cost: u64, now: u64, views: &mut Views) {
         loop {
             let Some(row) = self.engine.known_row(self.hash, now) else {
-                return self.limits.views_of_new(cost);
+                *views = self.limits.views_of_new(cost);
+                return;
             };
-            let mut views = Views::default();
-            if self.limits.look(&row, cost, now, &mut views).is_ok() {
-                return views;
+            if self.limits.look(&row, cost, now, views).is_ok() {
+                return;
             }
         }
     }
@@ -689,39 +711,32 @@ impl Part<'_> {
     }
 }
 
-/// The answer to a hit on several parts, and what the limits of each say.
+/// The answer to a hit on several parts. What their limits say is put where the caller wants it, since
+/// that is large to hand back; see [`Outcome::views`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct Together<const N: usize> {
     /// Yes or no, and why.
     pub answer: Answer,
-    /// In the order of the parts; see [`Outcome::views`].
-    pub views: [Views; N],
     /// The slot that is held in each part that has a concurrent limit.
     pub permits: [Option<Permit>; N],
     /// Whether a part's table is full, so that its key shares a row with others.
     pub shared: bool,
 }
 
-impl Together<1> {
-    fn only(self) -> Outcome {
-        let ([views], [permit]) = (self.views, self.permits);
-        Outcome { answer: self.answer, views, permit, shared: self.shared }
-    }
-}
-
 /// Spends `cost` in every part or in none: for limits that are keyed differently.
 ///
 /// ```
 /// use std::time::Duration;
-/// use tidegate_core::{Answer, Clock, Engine, Limit, Limits, Options, Time, hit_together};
+/// use tidegate_core::{Answer, Clock, Engine, Limit, Limits, Options, Time, Views, hit_together};
 ///
 /// let limits = |max| Limits::new(&[Limit::bucket(max, Duration::from_secs(60))]).unwrap();
 /// let each = Engine::new(limits(2), Options::default()).unwrap();
 /// let all = Engine::new(limits(3), Options::default()).unwrap();
 /// let hit = |who: &[u8]| {
 ///     let parts = [each.part(each.hash(who)), all.part(all.hash(b""))];
-///     hit_together(&parts, 1, &mut Time::read(&Clock::System)).answer
+///     let views = &mut [Views::default(); 2];
+///     hit_together(&parts, 1, &mut Time::read(&Clock::System), views).answer
 /// };
 /// assert_eq!([hit(b"a"), hit(b"a"), hit(b"b")], [Answer::Allowed; 3]);
 /// assert_eq!(hit(b"b"), Answer::Denied);
@@ -731,37 +746,35 @@ pub fn hit_together<const N: usize>(
     parts: &[Part<'_>; N],
     cost: u64,
     time: &mut Time<'_>,
+    views: &mut [Views; N],
 ) -> Together<N> {
     if cost == 0 || parts.iter().any(|part| cost > part.limits.smallest()) {
-        return look_only(parts, cost, time.now());
+        return look_only(parts, cost, time.now(), views);
     }
     // A lone cell can't be met half-taken: its refusal needs no second look unless it was mended.
     let lone = N == 1 && parts.iter().all(|part| part.limits.placed.len() == 1);
-    let denied =
-        |views, shared| Together { answer: Answer::Denied, views, permits: [None; N], shared };
+    let denied = |shared| Together { answer: Answer::Denied, permits: [None; N], shared };
     let mut doubted = false;
     for _ in 0..ATTEMPTS {
-        match attempt(parts, cost, time) {
+        match attempt(parts, cost, time, views) {
             Attempt::Done(together) => return together,
-            Attempt::Refused(views, shared) if doubted => {
-                return denied(views, shared);
-            }
-            Attempt::Refused(views, shared) => {
+            Attempt::Refused { shared } if doubted => return denied(shared),
+            Attempt::Refused { shared } => {
                 doubted = true;
                 if !mend_together(parts, time) && lone {
-                    return denied(views, shared);
+                    return denied(shared);
                 }
             }
             Attempt::Lost => {}
         }
     }
     // Others took and gave back all the while. A denial needs a wait: the shortest there is.
-    let mut views = look_together(parts, cost, time.now());
+    look_together(parts, cost, time.now(), views);
     if views.iter().all(Views::fits) && N > 0 {
         views[0].set_wait(1);
     }
     // Nobody is to be punished for that.
-    denied(views, true)
+    denied(true)
 }
 
 /// What [`hit_together`] would say, changing nothing.
@@ -769,9 +782,10 @@ pub fn peek_together<const N: usize>(
     parts: &[Part<'_>; N],
     cost: u64,
     time: &Time<'_>,
+    views: &mut [Views; N],
 ) -> Together<N> {
     let now = time.now();
-    let mut together = look_only(parts, cost, now);
+    let mut together = look_only(parts, cost, now, views);
     if together.answer == Answer::Allowed && cost > 0 {
         let full = |part: &Part<'_>| match part.engine.on_full {
             OnFull::Overflow => Answer::Allowed,
@@ -791,20 +805,27 @@ pub fn peek_together<const N: usize>(
 /// One attempt at all parts.
 enum Attempt<const N: usize> {
     Done(Together<N>),
-    /// Refused, by limits that say this; and whether a row is shared.
-    Refused([Views; N], bool),
+    /// Refused by what its views say.
+    Refused {
+        shared: bool,
+    },
     /// Somebody else was quicker.
     Lost,
 }
 
 /// What a hit gets that can't or need not be charged.
-fn look_only<const N: usize>(parts: &[Part<'_>; N], cost: u64, now: u64) -> Together<N> {
-    let views = look_together(parts, cost, now);
+fn look_only<const N: usize>(
+    parts: &[Part<'_>; N],
+    cost: u64,
+    now: u64,
+    views: &mut [Views; N],
+) -> Together<N> {
+    look_together(parts, cost, now, views);
     let answers = || (0..N).map(|i| parts[i].limits.judge(&views[i], cost));
     let denied = answers().find(|answer| *answer == Answer::Denied);
     let worst = denied.or_else(|| answers().find(|answer| *answer == Answer::Cost));
     let answer = worst.unwrap_or(Answer::Allowed);
-    Together { answer, views, permits: [None; N], shared: false }
+    Together { answer, permits: [None; N], shared: false }
 }
 
 fn mend_together<const N: usize>(parts: &[Part<'_>; N], time: &mut Time<'_>) -> bool {
@@ -817,25 +838,27 @@ fn mend_together<const N: usize>(parts: &[Part<'_>; N], time: &mut Time<'_>) -> 
     any
 }
 
-fn look_together<const N: usize>(parts: &[Part<'_>; N], cost: u64, now: u64) -> [Views; N] {
-    std::array::from_fn(|i| parts[i].look(cost, now))
+fn look_together(parts: &[Part<'_>], cost: u64, now: u64, views: &mut [Views]) {
+    for (part, views) in parts.iter().zip(views) {
+        part.look_to(cost, now, views);
+    }
 }
 
-fn attempt<const N: usize>(parts: &[Part<'_>; N], cost: u64, time: &mut Time<'_>) -> Attempt<N> {
+fn attempt<const N: usize>(
+    parts: &[Part<'_>; N],
+    cost: u64,
+    time: &mut Time<'_>,
+    views: &mut [Views; N],
+) -> Attempt<N> {
     let mut rows = [const { None }; N];
-    let mut views = [Views::default(); N];
     for (i, part) in parts.iter().enumerate() {
         match part.engine.row(part.hash, time.now()) {
             Ok(row) => rows[i] = Some(row),
             Err(Answer::Uncounted) => views[i] = part.limits.views_of_new(cost),
             Err(answer) => {
-                let views = look_together(parts, cost, time.now());
-                return Attempt::Done(Together {
-                    answer,
-                    views,
-                    permits: [None; N],
-                    shared: false,
-                });
+                look_together(parts, cost, time.now(), views);
+                let permits = [None; N];
+                return Attempt::Done(Together { answer, permits, shared: false });
             }
         }
     }
@@ -846,7 +869,7 @@ fn attempt<const N: usize>(parts: &[Part<'_>; N], cost: u64, time: &mut Time<'_>
         }
     }
     if !views.iter().all(Views::fits) {
-        return Attempt::Refused(views, is_shared(&rows));
+        return Attempt::Refused { shared: is_shared(&rows) };
     }
     take_rows(parts, &rows, views, cost, time)
 }
@@ -858,7 +881,7 @@ fn is_shared(rows: &[Option<Row<'_>>]) -> bool {
 fn take_rows<const N: usize>(
     parts: &[Part<'_>; N],
     rows: &[Option<Row<'_>>; N],
-    mut views: [Views; N],
+    views: &mut [Views; N],
     cost: u64,
     time: &mut Time<'_>,
 ) -> Attempt<N> {
@@ -883,5 +906,5 @@ fn take_rows<const N: usize>(
     let counted = rows.iter().any(Option::is_some);
     let answer = if counted { Answer::Allowed } else { Answer::Uncounted };
     let shared = is_shared(rows);
-    Attempt::Done(Together { answer, views, permits: taken.map(|t| t.permit), shared })
+    Attempt::Done(Together { answer, permits: taken.map(|t| t.permit), shared })
 }

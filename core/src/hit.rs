@@ -91,10 +91,9 @@ impl Views {
         views
     }
 
-    pub(crate) fn collect(each: impl ExactSizeIterator<Item = View>) -> Views {
-        let mut views = Views { len: each.len() as u8, ..Views::default() };
-        views.views.iter_mut().zip(each).for_each(|(slot, view)| *slot = view);
-        views
+    pub(crate) fn set_one(&mut self, view: View) {
+        self.views[0] = view;
+        self.len = 1;
     }
 
     pub(crate) fn set_wait(&mut self, wait: u64) {
@@ -109,6 +108,18 @@ impl Views {
     /// The longest wait of the limits: 0 if the cost fits.
     pub fn wait(&self) -> u64 {
         self.iter().map(|view| view.wait).max().unwrap_or(0)
+    }
+}
+
+/// The first [`MOST_LIMITS`] of them.
+impl FromIterator<View> for Views {
+    fn from_iter<I: IntoIterator<Item = View>>(each: I) -> Views {
+        let mut views = Views::default();
+        for (slot, view) in views.views.iter_mut().zip(each) {
+            *slot = view;
+            views.len += 1;
+        }
+        views
     }
 }
 

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use tidegate_core::{Answer, Clock, Engine, Limit, Limits, ManualClock, Options, Part, Time};
+use tidegate_core::{
+    Answer, Clock, Engine, Limit, Limits, ManualClock, Options, Part, Time, Views,
+};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -18,7 +20,10 @@ fn engine(stated: &[Limit]) -> (Engine, std::sync::Arc<ManualClock>) {
 
 fn hits(engine: &Engine, limits: &Limits, key: &[u8], count: usize) -> usize {
     let part = Part { engine, hash: engine.hash(key), limits };
-    let hit = || part.hit(1, &mut Time::read(engine.clock())).answer == Answer::Allowed;
+    let hit = || {
+        let mut time = Time::read(engine.clock());
+        part.hit(1, &mut time, &mut Views::default()).answer == Answer::Allowed
+    };
     (0..count).filter(|_| hit()).count()
 }
 

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use tidegate_core::{Answer, NEVER, Part, Permit, Spent, Time, View, hit_together, peek_together};
+use tidegate_core::{
+    Answer, NEVER, Part, Permit, Spent, Time, View, Views, hit_together, peek_together,
+};
 
 use crate::budget::Day;
 use crate::call::Call;
@@ -45,21 +47,33 @@ impl Op {
     }
 }
 
-/// A decision, and what is needed to go on from it.
-pub(crate) struct Judged {
-    pub(crate) decision: Decision,
+/// What is needed to go on from a decision, beside it: it is large to hand back.
+#[derive(Default)]
+pub(crate) struct Found {
     pub(crate) permits: [Option<Permit>; MOST_GROUPS],
     /// Where it was counted; none if it was not.
     pub(crate) hashes: Option<Hashes>,
     pub(crate) defaulted: bool,
 }
 
-/// What all limits of a rule say, in declared order.
+/// What all limits of a rule say. It is large to hand back, so that it is filled where it is wanted.
 struct Joint {
     answer: Answer,
-    views: [View; MOST_LIMITS],
+    /// In declared order.
+    views: Views,
     permits: [Option<Permit>; MOST_GROUPS],
     shared: bool,
+}
+
+impl Joint {
+    fn new() -> Joint {
+        Joint {
+            answer: Answer::Allowed,
+            views: Views::default(),
+            permits: [None; MOST_GROUPS],
+            shared: false,
+        }
+    }
 }
 
 /// Where a call's row of a group is, by these numbers; `None` if the rule has no such group.
@@ -80,15 +94,29 @@ fn join(
     hashes: &Hashes,
     time: &mut Time<'_>,
     (cost, spend): (u64, bool),
-) -> Joint {
-    match [0, 1, 2, 3].map(|group| part_of(snapshot, variant, hashes, group)) {
-        [Some(a), None, ..] => ask(snapshot, &[a], cost, spend, time),
-        [Some(a), Some(b), None, _] => ask(snapshot, &[a, b], cost, spend, time),
-        [Some(a), Some(b), Some(c), None] => ask(snapshot, &[a, b, c], cost, spend, time),
-        [Some(a), Some(b), Some(c), Some(d)] => ask(snapshot, &[a, b, c, d], cost, spend, time),
+    joint: &mut Joint,
+) {
+    let of = |group: usize| part_of(snapshot, variant, hashes, group);
+    let Some(a) = of(0) else {
         // A rule has at least one group.
-        [None, ..] => ask(snapshot, &[], cost, spend, time),
+        return;
+    };
+    match (of(1), of(2), of(3)) {
+        (None, ..) => ask_one(&a, cost, spend, time, joint),
+        (Some(b), None, _) => ask(snapshot, &[a, b], cost, spend, time, joint),
+        (Some(b), Some(c), None) => ask(snapshot, &[a, b, c], cost, spend, time, joint),
+        (Some(b), Some(c), Some(d)) => ask(snapshot, &[a, b, c, d], cost, spend, time, joint),
     }
+}
+
+/// A lone group has its limits in declared order.
+fn ask_one(part: &Part<'_>, cost: u64, spend: bool, time: &mut Time<'_>, joint: &mut Joint) {
+    let together = match spend {
+        true => part.hit(cost, time, &mut joint.views),
+        false => peek_together(&[*part], cost, time, std::array::from_mut(&mut joint.views)),
+    };
+    (joint.answer, joint.shared) = (together.answer, together.shared);
+    [joint.permits[0]] = together.permits;
 }
 
 fn ask<const N: usize>(
@@ -97,40 +125,23 @@ fn ask<const N: usize>(
     cost: u64,
     spend: bool,
     time: &mut Time<'_>,
-) -> Joint {
-    let mut joint = Joint {
-        answer: Answer::Allowed,
-        views: [View::default(); MOST_LIMITS],
-        permits: [None; MOST_GROUPS],
-        shared: false,
+    joint: &mut Joint,
+) {
+    let mut views = [Views::default(); N];
+    let together = match spend {
+        true => hit_together(parts, cost, time, &mut views),
+        false => peek_together(parts, cost, time, &mut views),
     };
-    if let ([part], true) = (&parts[..], spend) {
-        let outcome = part.hit(cost, time);
-        (joint.answer, joint.shared, joint.permits[0]) =
-            (outcome.answer, outcome.shared, outcome.permit);
-        joint.place(snapshot, |_| &outcome.views);
-        return joint;
-    }
-    let together =
-        if spend { hit_together(parts, cost, time) } else { peek_together(parts, cost, time) };
     (joint.answer, joint.shared) = (together.answer, together.shared);
     joint.permits[..N].copy_from_slice(&together.permits);
-    joint.place(snapshot, |group| &together.views[group]);
-    joint
-}
-
-impl Joint {
-    fn place<'v>(&mut self, snapshot: &Snapshot, of: impl Fn(usize) -> &'v [View]) {
-        for (view, &(group, place)) in self.views.iter_mut().zip(&snapshot.plan().places) {
-            *view = of(group)[place];
-        }
-    }
+    joint.views = snapshot.plan().places.iter().map(|&(group, at)| views[group][at]).collect();
 }
 
 /// A call under judgement.
 struct Case<'s> {
     snapshot: &'s Snapshot,
-    resolved: Resolved<'s>,
+    resolved: &'s Resolved<'s>,
+    hashes: &'s Hashes,
     op: Op,
     cost: u64,
     now: u64,
@@ -142,22 +153,23 @@ pub(crate) fn judge(
     call: &Call<'_>,
     cost: u64,
     op: Op,
-) -> Result<Judged, Error> {
-    let resolved = snapshot.resolve(call)?;
-    let defaulted = resolved.defaulted;
-    if let Some(reason) = snapshot.uncounted(&resolved) {
-        let decision = plain(&resolved.variant, Some(reason), snapshot.tables.clock().now());
-        return Ok(Judged { decision, permits: [None; MOST_GROUPS], hashes: None, defaulted });
+    found: &mut Found,
+) -> Result<Decision, Error> {
+    let resolved = &snapshot.resolve(call)?;
+    found.defaulted = resolved.defaulted;
+    if let Some(reason) = snapshot.uncounted(resolved) {
+        return Ok(plain(&resolved.variant, Some(reason), snapshot.tables.clock().now()));
     }
-    let hashes = snapshot.hashes(&resolved.subject);
-    if let Some(part) = part_of(snapshot, &resolved.variant, &hashes, 0) {
+    let hashes = found.hashes.insert(snapshot.hashes(&resolved.subject));
+    if let Some(part) = part_of(snapshot, &resolved.variant, hashes, 0) {
         part.prefetch();
     }
     let mut time = Time::read(snapshot.tables.clock());
     let now = time.now();
-    let case = Case { snapshot, resolved, op, cost, now };
-    let (decision, permits) = case.decide(&hashes, &mut time);
-    Ok(Judged { decision, permits, hashes: Some(hashes), defaulted })
+    let case = Case { snapshot, resolved, hashes, op, cost, now };
+    let mut decision = plain(&resolved.variant, None, now);
+    case.decide(&mut found.permits, &mut time, &mut decision);
+    Ok(decision)
 }
 
 /// An allowed decision about which nothing else is known.
@@ -246,44 +258,43 @@ impl Case<'_> {
         &self.resolved.variant
     }
 
+    fn ask(&self, (cost, spend): (u64, bool), time: &mut Time<'_>, joint: &mut Joint) {
+        join(self.snapshot, self.variant(), self.hashes, time, (cost, spend), joint);
+    }
+
+    /// Judges into a decision that says yes so far: it is large to hand on.
     fn decide(
         &self,
-        hashes: &Hashes,
+        permits: &mut [Option<Permit>; MOST_GROUPS],
         time: &mut Time<'_>,
-    ) -> (Decision, [Option<Permit>; MOST_GROUPS]) {
-        let none = [None; MOST_GROUPS];
-        let mut look = |cost| join(self.snapshot, self.variant(), hashes, time, (cost, false));
+        decision: &mut Decision,
+    ) {
+        let mut joint = Joint::new();
         if self.cost > self.variant().most_cost() {
-            return (self.too_costly(&look(0)), none);
+            self.ask((0, false), time, &mut joint);
+            return self.too_costly(&joint, decision);
         }
         let standing = self.standing();
         if let Some(barred) = self.barred(&standing) {
-            let joint = look(self.cost);
-            return (self.refuse(&joint, &barred, &standing), none);
+            self.ask((self.cost, false), time, &mut joint);
+            return self.refuse(&joint, &barred, &standing, decision);
         }
-        let mut joint = self.ask_limits(hashes, time);
-        let decision = match joint.answer {
-            Answer::Allowed | Answer::Uncounted => self.allow(&mut joint, &standing),
-            Answer::Denied => self.deny(&joint, &standing),
-            Answer::Cost => self.too_costly(&joint),
+        self.ask((self.cost, self.op.spends()), time, &mut joint);
+        // What a half-done hit of another caused must start no penalty: look again.
+        if joint.answer == Answer::Denied && self.op == Op::Check {
+            self.ask((self.cost, false), time, &mut joint);
+        }
+        if self.snapshot.concurrent {
+            *permits = joint.permits;
+        }
+        match joint.answer {
+            Answer::Allowed | Answer::Uncounted => self.allow(&mut joint, &standing, decision),
+            Answer::Denied => self.deny(&joint, &standing, decision),
+            Answer::Cost => self.too_costly(&joint, decision),
             Answer::Full => {
                 let barred = Barred { reason: Reason::Full, wait: NEVER, cooling: None };
-                self.refuse(&joint, &barred, &standing)
+                self.refuse(&joint, &barred, &standing, decision);
             }
-        };
-        (decision, joint.permits)
-    }
-
-    fn ask_limits(&self, hashes: &Hashes, time: &mut Time<'_>) -> Joint {
-        let mut ask = |spend| join(self.snapshot, self.variant(), hashes, time, (self.cost, spend));
-        if self.op.spends() {
-            return ask(true);
-        }
-        let first = ask(false);
-        match first.answer {
-            // What a half-done hit of another caused must start no penalty: look again.
-            Answer::Denied if self.op == Op::Check => ask(false),
-            _ => first,
         }
     }
 
@@ -332,21 +343,20 @@ impl Case<'_> {
         whole_millis(longest).unwrap_or_default()
     }
 
-    fn filled(&self, joint: &Joint) -> Decision {
-        let mut decision = plain(self.variant(), None, self.now);
+    /// What every decision says of its limits.
+    fn fill(&self, joint: &Joint, decision: &mut Decision) {
         for (left, view) in decision.left.iter_mut().zip(self.views(joint)) {
             *left = Left::new(view);
         }
         decision.reset_after = self.reset_after(joint);
-        decision
     }
 
-    fn allow(&self, joint: &mut Joint, standing: &Standing) -> Decision {
+    fn allow(&self, joint: &mut Joint, standing: &Standing, decision: &mut Decision) {
         if self.op.only_looks() {
             self.foresee(joint);
         }
         let least = self.least(joint);
-        let mut decision = self.filled(joint);
+        self.fill(joint, decision);
         let size = |index: usize| self.variant().numbers[index].size;
         decision.limit = Some(size(least));
         decision.remaining = Some(joint.views[least].remaining);
@@ -356,35 +366,34 @@ impl Case<'_> {
         if !self.op.only_looks() {
             standing.forgive(self.snapshot.tables.penalties());
         }
-        decision
     }
 
     /// What the limits would say after the hit.
     fn foresee(&self, joint: &mut Joint) {
-        let plan = self.snapshot.plan();
-        for (view, &(group, place)) in joint.views.iter_mut().zip(&plan.places) {
-            let limit = &self.variant().groups[group].stated()[place];
-            *view = view.after(limit, self.cost, self.now);
-        }
+        let places = &self.snapshot.plan().places;
+        let after = |(view, &(group, at)): (&View, &(usize, usize))| {
+            view.after(&self.variant().groups[group].stated()[at], self.cost, self.now)
+        };
+        joint.views = joint.views.iter().zip(places).map(after).collect();
     }
 
     /// Denied for good: nothing starts, and nothing is counted.
-    fn too_costly(&self, joint: &Joint) -> Decision {
+    fn too_costly(&self, joint: &Joint, decision: &mut Decision) {
         let index = self.variant().smallest.unwrap_or_else(|| self.least(joint));
-        let mut decision = self.filled(joint);
+        self.fill(joint, decision);
         decision.allowed = false;
         decision.reason = Some(Reason::Cost);
         decision.limit = Some(self.variant().numbers[index].size);
         decision.remaining = Some(joint.views[index].remaining);
         decision.retry_after = None;
         decision.notify = self.op.counts_denials() && self.variant().notifies_always();
-        self.shadowed(decision)
+        self.shadow(decision);
     }
 
     /// Refused by something other than the limits: no violation.
-    fn refuse(&self, joint: &Joint, barred: &Barred, standing: &Standing) -> Decision {
+    fn refuse(&self, joint: &Joint, barred: &Barred, standing: &Standing, decision: &mut Decision) {
         let own = self.views(joint).iter().map(|view| view.wait).max().unwrap_or(0);
-        let mut decision = self.filled(joint);
+        self.fill(joint, decision);
         decision.allowed = false;
         decision.reason = Some(barred.reason);
         decision.limit = match barred.reason {
@@ -395,10 +404,10 @@ impl Case<'_> {
         decision.retry_after = whole_millis(barred.wait.max(own));
         decision.notify = self.op.counts_denials()
             && standing.tell(&self.snapshot.tables, self.variant(), self.now);
-        self.shadowed(decision)
+        self.shadow(decision);
     }
 
-    fn deny(&self, joint: &Joint, standing: &Standing) -> Decision {
+    fn deny(&self, joint: &Joint, standing: &Standing, decision: &mut Decision) {
         let views = self.views(joint);
         let denial = match self.op.waits() {
             true => Denial::without_cooldowns(views),
@@ -414,9 +423,9 @@ impl Case<'_> {
         };
         if let Some(barred) = &verdict.barred {
             // Another thread's denial came first and has begun to bar the key.
-            return self.refuse(joint, barred, standing);
+            return self.refuse(joint, barred, standing, decision);
         }
-        let mut decision = self.filled(joint);
+        self.fill(joint, decision);
         decision.allowed = false;
         decision.reason = Some(Reason::limit(denial.limit));
         decision.limit = Some(self.variant().numbers[denial.limit].size);
@@ -424,17 +433,16 @@ impl Case<'_> {
         decision.retry_after = whole_millis(verdict.wait);
         decision.alert = counts && verdict.alert;
         decision.notify = self.op.counts_denials() && verdict.notify;
-        self.shadowed(decision)
+        self.shadow(decision);
     }
 
     /// In shadow mode a denial is only told of.
-    fn shadowed(&self, mut decision: Decision) -> Decision {
+    fn shadow(&self, decision: &mut Decision) {
         if self.variant().effective.mode == Mode::Shadow {
             decision.would = decision.reason.take();
             decision.allowed = true;
             decision.notify = false;
             decision.retry_after = Some(std::time::Duration::ZERO);
         }
-        decision
     }
 }

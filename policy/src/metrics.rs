@@ -11,7 +11,7 @@ use tidegate_core::{Counters, Engine, OnFull};
 
 use crate::call::{Call, MOST_PARTS};
 use crate::decision::{Decision, Face, Reason};
-use crate::judge::{Op, judge};
+use crate::judge::{Found, Op, judge};
 use crate::lock::lock;
 use crate::plan::MOST_LIMITS;
 use crate::rule::Rule;
@@ -282,7 +282,7 @@ impl Meter {
     /// denied it is looked up and counted here.
     #[cold]
     pub(crate) fn note(&self, snapshot: &Snapshot, call: &Call<'_>, allowed: bool, weight: u64) {
-        let reason = || judge(snapshot, call, 1, Op::Peek).ok()?.decision.reason;
+        let reason = || judge(snapshot, call, 1, Op::Peek, &mut Found::default()).ok()?.reason;
         let reason = match (allowed, snapshot.several) {
             (true, _) => None,
             (false, false) => Some(Reason::Limit(0)),
@@ -371,8 +371,11 @@ impl Meter {
         names.push(snapshot, name, reason, true);
     }
 
-    pub(crate) fn count_default(&self) {
-        self.counters.add(Count::Defaulted as usize);
+    /// Counts a call that classify had no class for, if it was one.
+    pub(crate) fn count_default(&self, defaulted: bool) {
+        if defaulted {
+            self.counters.add(Count::Defaulted as usize);
+        }
     }
 
     pub(crate) fn total(&self, count: Count) -> u64 {

@@ -11,7 +11,7 @@ use crate::call::Call;
 use crate::decision::{Decision, Ground, whole_millis};
 use crate::error::{Code, Error};
 use crate::held::{Held, Permit, Reservation};
-use crate::judge::{Judged, Op, Plain, hit_plainly, judge, part_of};
+use crate::judge::{Found, Op, Plain, hit_plainly, judge, part_of};
 use crate::limiter::Shared;
 use crate::metrics::Meter;
 use crate::plan::MOST_LIMITS;
@@ -150,30 +150,42 @@ impl Rule {
 
     fn allow_any(&self, snapshot: &Snapshot, call: &Call<'_>) -> Result<bool, Error> {
         self.no_permits(snapshot, "allow")?;
-        Ok(self.judged(snapshot, call, 1, Op::Hit)?.decision.allowed)
+        Ok(self.decided(snapshot, call, 1, Op::Hit)?.allowed)
     }
 
     /// Judges a call, and counts what came of it.
-    pub(crate) fn judged(
+    pub(crate) fn decided(
         &self,
         snapshot: &Snapshot,
         call: &Call<'_>,
         cost: u64,
         op: Op,
-    ) -> Result<Judged, Error> {
-        let judged = judge(snapshot, call, cost, op)?;
-        let counts = match op {
-            Op::Hit | Op::Check => true,
-            Op::Try => judged.decision.allowed,
-            Op::Peek | Op::Foresee => false,
-        };
-        if counts {
-            self.state.meter.count(snapshot, call, &judged.decision, cost);
-            if judged.defaulted {
-                self.state.meter.count_default();
+    ) -> Result<Decision, Error> {
+        self.judged(snapshot, call, cost, op, &mut Found::default())
+    }
+
+    fn judged(
+        &self,
+        snapshot: &Snapshot,
+        call: &Call<'_>,
+        cost: u64,
+        op: Op,
+        found: &mut Found,
+    ) -> Result<Decision, Error> {
+        let decision = judge(snapshot, call, cost, op, found);
+        // By reference: a decision is large to hand on, by `?` too.
+        if let Ok(decision) = &decision {
+            let counts = match op {
+                Op::Hit | Op::Check => true,
+                Op::Try => decision.allowed,
+                Op::Peek | Op::Foresee => false,
+            };
+            if counts {
+                self.state.meter.count(snapshot, call, decision, cost);
+                self.state.meter.count_default(found.defaulted);
             }
         }
-        Ok(judged)
+        decision
     }
 
     /// Whether it has a concurrent limit, so that [`permit`](Rule::permit) takes the place of a hit.
@@ -236,7 +248,7 @@ impl Rule {
 
     fn hit_any(&self, snapshot: &Snapshot, call: &Call<'_>, cost: u64) -> Result<Decision, Error> {
         self.no_permits(snapshot, "hit")?;
-        Ok(self.judged(snapshot, call, cost, Op::Hit)?.decision)
+        self.decided(snapshot, call, cost, Op::Hit)
     }
 
     /// As a hit, but an allowed one spends nothing: for "check, do the work, then [`record`](Rule::record)".
@@ -255,7 +267,7 @@ impl Rule {
     pub fn check<'a>(&self, call: impl Into<Call<'a>>, cost: u64) -> Result<Decision, Error> {
         let snapshot = self.snapshot()?;
         self.no_permits(&snapshot, "check")?;
-        Ok(self.judged(&snapshot, &call.into(), cost, Op::Check)?.decision)
+        self.decided(&snapshot, &call.into(), cost, Op::Check)
     }
 
     /// What a hit would get, changing nothing. With a cost of 0, what is left now.
@@ -270,21 +282,21 @@ impl Rule {
     /// As [`Rule::hit`].
     pub fn peek<'a>(&self, call: impl Into<Call<'a>>, cost: u64) -> Result<Decision, Error> {
         let snapshot = self.snapshot()?;
-        Ok(self.judged(&snapshot, &call.into(), cost, Op::Peek)?.decision)
+        self.decided(&snapshot, &call.into(), cost, Op::Peek)
     }
 
     /// As [`Rule::hit`] for those who wait: a denial counts for nothing.
     pub(crate) fn attempt(&self, call: &Call<'_>, cost: u64) -> Result<Decision, Error> {
         let snapshot = self.snapshot()?;
         self.no_permits(&snapshot, "acquire")?;
-        Ok(self.judged(&snapshot, call, cost, Op::Try)?.decision)
+        self.decided(&snapshot, call, cost, Op::Try)
     }
 
     /// What [`Rule::attempt`] would get, changing nothing.
     pub(crate) fn foresee(&self, call: &Call<'_>, cost: u64) -> Result<Decision, Error> {
         let snapshot = self.snapshot()?;
         self.no_permits(&snapshot, "acquire")?;
-        Ok(self.judged(&snapshot, call, cost, Op::Foresee)?.decision)
+        self.decided(&snapshot, call, cost, Op::Foresee)
     }
 
     /// Where a call is counted; `None` if it is not.
@@ -370,13 +382,14 @@ impl Rule {
     ) -> Result<Reservation, Error> {
         let (snapshot, call) = (self.snapshot()?, call.into());
         self.no_permits(&snapshot, "reserve")?;
-        let judged = self.judged(&snapshot, &call, estimate, Op::Hit)?;
-        let spent = judged.decision.allowed && judged.decision.would.is_none();
-        let held = judged
+        let mut found = Found::default();
+        let decision = self.judged(&snapshot, &call, estimate, Op::Hit, &mut found)?;
+        let spent = decision.allowed && decision.would.is_none();
+        let held = found
             .hashes
             .filter(|_| spent)
-            .map(|hashes| self.held(&snapshot, judged.decision.variant.owned(), hashes));
-        Ok(Reservation::new(judged.decision, held, estimate))
+            .map(|hashes| self.held(&snapshot, decision.variant.owned(), hashes));
+        Ok(Reservation::new(decision, held, estimate))
     }
 
     /// Takes all limits of a rule with a `concurrent` one, and holds a slot until it is released or
@@ -400,12 +413,13 @@ impl Rule {
                 format!("rule {:?} has no concurrent limit: use `hit`", snapshot.face.rule);
             return Err(Error::new(Code::Operation, message));
         }
-        let judged = self.judged(&snapshot, &call, 1, Op::Hit)?;
-        let held = judged
+        let mut found = Found::default();
+        let decision = self.judged(&snapshot, &call, 1, Op::Hit, &mut found)?;
+        let held = found
             .hashes
-            .filter(|_| judged.permits.iter().any(Option::is_some))
-            .map(|hashes| self.held(&snapshot, judged.decision.variant.owned(), hashes));
-        Ok(Permit::new(judged.decision, held, judged.permits))
+            .filter(|_| found.permits.iter().any(Option::is_some))
+            .map(|hashes| self.held(&snapshot, decision.variant.owned(), hashes));
+        Ok(Permit::new(decision, held, found.permits))
     }
 
     /// A batch of [`Rule::allow`]: 1 or 0 for each key.
@@ -427,8 +441,8 @@ impl Rule {
         }
         self.no_permits(&snapshot, "allow_many")?;
         for (allowed, key) in mask.iter_mut().zip(keys) {
-            let judged = self.judged(&snapshot, &key.as_ref().into(), 1, Op::Hit)?;
-            *allowed = u8::from(judged.decision.allowed);
+            let decision = self.decided(&snapshot, &key.as_ref().into(), 1, Op::Hit)?;
+            *allowed = u8::from(decision.allowed);
         }
         Ok(mask)
     }

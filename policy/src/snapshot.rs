@@ -282,6 +282,7 @@ impl Snapshot {
     }
 
     /// A call as the rule looks at it.
+    #[inline(always)]
     pub(crate) fn subject<'a>(&'a self, call: &'a Call<'_>) -> Result<(Subject<'a>, bool), Error> {
         let wanted =
             self.plan().parts - usize::from(self.classes.as_ref().is_some_and(|c| c.is_part));
@@ -327,6 +328,7 @@ impl Snapshot {
     }
 
     /// The call, and the numbers that it is judged by.
+    #[inline]
     pub(crate) fn resolve<'a>(&'a self, call: &'a Call<'_>) -> Result<Resolved<'a>, Error> {
         let (subject, defaulted) = self.subject(call)?;
         let after = |place: Option<usize>| place.map_or(0, |place| place + 1);

@@ -134,7 +134,7 @@ impl Rule {
         let (snapshot, call) = (self.snapshot()?, call.into());
         let resolved = snapshot.resolve(&call)?;
         if resolved.variant.backoff.is_none() {
-            return Ok(!self.judged(&snapshot, &call, 1, Op::Peek)?.decision.allowed);
+            return Ok(!self.decided(&snapshot, &call, 1, Op::Peek)?.allowed);
         }
         let counted = snapshot.uncounted(&resolved).is_none();
         Ok(counted && record_of(&snapshot, &resolved).is_some_and(|r| r.is_recent))

@@ -136,7 +136,8 @@ fn other_numbers_are_adopted_and_another_shape_is_refused_with_the_remedy() {
 
 #[test]
 fn a_table_that_cannot_be_read_is_made_anew_only_if_told_so() {
-    let damages: [(&str, fn(&mut Vec<u8>)); 3] = [
+    type Damage = fn(&mut Vec<u8>);
+    let damages: [(&str, Damage); 3] = [
         ("truncated", |bytes| bytes.truncate(bytes.len() - 8)),
         ("format", |bytes| bytes[8] ^= 0x40),
         ("damaged", |bytes| bytes[40] ^= 1),

@@ -11,7 +11,7 @@
 use std::hint::black_box;
 use std::time::Duration;
 
-use tidegate::{Limiter, ManualClock, Rule};
+use tidegate::{Limiter, ManualClock, Rule, RuleConfig};
 use tidegate_benches::{Quota, distinct, engine};
 use tidegate_core::{Clock, Engine, Limit, Limits};
 
@@ -35,6 +35,16 @@ fn run(case: &str, calls: usize) {
         "hit" => with(usual(), 1, calls, |engine, key| engine.hit(key, 1)),
         "rule-allow" => with_rule(calls, |rule, key| rule.allow(key)),
         "rule-hit" => with_rule(calls, |rule, key| rule.hit(key, 1)),
+        "cooled-hit" => {
+            let mut config = RuleConfig::new(DEEP).expect("a limit that fits");
+            config.cooldown = Some(Duration::from_secs(1));
+            with_rule_of(config, calls, |rule, key| rule.hit(key, 1));
+        }
+        "windows-hit" => {
+            let config =
+                RuleConfig::new(["4000/2ms window", "4000/20ms window", "4000/40ms window"]);
+            with_rule_of(config.expect("limits that fit"), calls, |rule, key| rule.hit(key, 1));
+        }
         "allow-10k" => with(half_spent(10_000), 10_000, calls, Engine::allow),
         "window-deny" => with(fresh(windows(&[(20, 60)]), 1), 1, calls, Engine::allow),
         "windows-deny" => with(three_windows(), 1, calls, Engine::allow),
@@ -68,16 +78,28 @@ fn half_spent(keys: usize) -> Engine {
     engine
 }
 
-/// A rule of one bucket, half of it spent a while ago.
+const DEEP: &str = "1000000000/min";
+
+/// A rule of one bucket.
 fn with_rule<R>(calls: usize, call: impl Fn(&Rule, &[u8]) -> R) {
+    with_rule_of(RuleConfig::new(DEEP).expect("a limit that fits"), calls, call);
+}
+
+/// A rule, one bucket of which is half spent a while ago. The clock moves by 20 µs at each call.
+fn with_rule_of<R>(config: RuleConfig, calls: usize, call: impl Fn(&Rule, &[u8]) -> R) {
     let clock = ManualClock::new(Duration::from_secs(1_000), Duration::ZERO);
-    let options = tidegate::Options { clock: clock.clock(), ..Default::default() };
-    let limiter = Limiter::with("1000000000/min", options).expect("a limit that fits");
+    let options =
+        tidegate::Options { clock: clock.clock(), capacity: Some(64), ..Default::default() };
+    let limiter = Limiter::with_rule(config, options).expect("limits that fit");
     let rule = limiter.main().expect("its rule");
-    let key = &distinct(1)[0];
-    rule.record(key, 500_000_000).expect("a key that fits");
-    clock.advance(Duration::from_secs(3));
-    each(1, calls, |key| call(rule, key));
+    if rule.limit_names().expect("its limits") == [DEEP] {
+        rule.record(&distinct(1)[0], 500_000_000).expect("a key that fits");
+        clock.advance(Duration::from_secs(3));
+    }
+    each(1, calls, |key| {
+        clock.advance(Duration::from_micros(20));
+        call(rule, key)
+    });
 }
 
 fn each<R>(keys: usize, calls: usize, mut call: impl FnMut(&[u8]) -> R) {
