@@ -50,7 +50,7 @@ impl Tally {
 /// The units of the current and the previous cell.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cells {
-    pub(crate) current: u64,
+    current: u64,
     previous: u64,
     /// Nanoseconds of the current cell that have passed.
     into: u64,
@@ -66,12 +66,23 @@ impl Counter {
     }
 
     pub(crate) fn read(&self, row: &Row<'_>, at: usize, now: u64) -> Cells {
+        self.read_after(row, at, None, now)
+    }
+
+    /// The same as of the charge that left this word. (Its cell may be over by now.)
+    pub(crate) fn read_after(
+        &self,
+        row: &Row<'_>,
+        at: usize,
+        left: Option<u64>,
+        now: u64,
+    ) -> Cells {
         let (cell, into) = self.place(now);
-        let current = Tally(row.load(at + Self::word_at(cell))).units_in(cell);
-        let previous = cell
-            .checked_sub(1)
-            .map_or(0, |before| Tally(row.load(at + Self::word_at(before))).units_in(before));
-        Cells { current, previous, into }
+        let units = |cell: u64| {
+            let mine = left.map(Tally).filter(|tally| tally.names(cell));
+            mine.unwrap_or_else(|| Tally(row.load(at + Self::word_at(cell)))).units_in(cell)
+        };
+        Cells { current: units(cell), previous: cell.checked_sub(1).map_or(0, units), into }
     }
 
     /// The estimate of what was spent in the window that ends now.
@@ -84,7 +95,7 @@ impl Counter {
         product.div_ceil(u128::from(self.per)) as u64
     }
 
-    /// Takes `cost` if it fits, or, if `always`, in any case. The units of the cell then; none if it
+    /// Takes `cost` if it fits, or, if `always`, in any case. The word that it left; none if it
     /// did not fit.
     pub(crate) fn take(
         &self,
@@ -107,7 +118,7 @@ impl Counter {
                     return Step::Keep(Some(None));
                 }
                 let tally = Tally::new(cell, cells.current.saturating_add(cost));
-                Step::Write(tally.0, Some(Some(tally.units_in(cell))))
+                Step::Write(tally.0, Some(Some(tally.0)))
             })?;
             if let Some(taken) = taken {
                 return Ok(taken);

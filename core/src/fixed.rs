@@ -56,7 +56,18 @@ pub(crate) struct Spent {
 impl Fixed {
     /// The state at `now`.
     pub(crate) fn read(&self, row: &Row<'_>, at: usize, now: u64) -> Spent {
-        let count = Tagged(row.load(at + 1));
+        self.read_after(row, at, None, now)
+    }
+
+    /// The same as of the charge that left this count.
+    pub(crate) fn read_after(
+        &self,
+        row: &Row<'_>,
+        at: usize,
+        left: Option<u64>,
+        now: u64,
+    ) -> Spent {
+        let count = Tagged(left.unwrap_or_else(|| row.load(at + 1)));
         let span = Tagged(row.load(at));
         let running = span.start().is_some_and(|s| stamp::age(s, now) < self.per_us as i64);
         let counted = span.epoch() == count.epoch();
@@ -66,8 +77,8 @@ impl Fixed {
         Spent { span, count, used, open }
     }
 
-    /// Takes `cost` if it fits, or, if `always`, in any case. The units of the span then; none if it
-    /// did not fit.
+    /// Takes `cost` if it fits, or, if `always`, in any case. The count that it left; none if it did not
+    /// fit.
     pub(crate) fn take(
         &self,
         row: &Row<'_>,
@@ -93,7 +104,7 @@ impl Fixed {
             let units = spent.used.saturating_add(cost).min(UNITS);
             let counted = Tagged::new(spent.span.epoch(), units);
             if row.replace(at + 1, spent.count.0, counted.0).is_ok() {
-                return Ok(Some(units));
+                return Ok(Some(counted.0));
             }
         }
     }

@@ -130,7 +130,7 @@ impl std::ops::Deref for Views {
     }
 }
 
-/// What a charge left in each cell: a bucket's word, the units of a count, a log's length. Who looks
+/// What a charge left in each cell: the word that it wrote, or the place of its entry in a log. Who looks
 /// at a row by these is told of the charge, and of no other that came after it.
 pub(crate) type Left = [Option<u64>; MOST_LIMITS];
 
@@ -225,8 +225,7 @@ impl Limits {
                 views[index] = bucket_view(bucket, Word(word), cost, now);
             }
             Cell::Counter(counter) => {
-                let mut cells = counter.read(row, at, now);
-                cells.current = left.unwrap_or(cells.current);
+                let cells = counter.read_after(row, at, left, now);
                 let wait = if cost > counter.max { NEVER } else { counter.wait(&cells, cost) };
                 let (used, reset) = (counter.used(&cells), counter.until_clear(&cells));
                 let one_more = counter.max.saturating_sub(used) + 1;
@@ -234,8 +233,7 @@ impl Limits {
                 views[index] = of(counter.max, used, wait, more, reset);
             }
             Cell::Fixed(fixed) => {
-                let mut spent = fixed.read(row, at, now);
-                spent.used = left.unwrap_or(spent.used);
+                let spent = fixed.read_after(row, at, left, now);
                 let reset = fixed.until_over(&spent, now);
                 let wait = if spent.used.saturating_add(cost) > fixed.max { reset } else { 0 };
                 views[index] = of(fixed.max, spent.used, wait, reset, reset);
@@ -252,9 +250,10 @@ impl Limits {
             }
             Cell::Ring { slots, windows } => {
                 let ring = Ring::new(row, at, *slots);
+                let log = left.map(|entry| ring.log_of(entry));
                 for window in windows {
-                    let (used, wait, more, reset) = match left {
-                        Some(position) => ring.view_at(position, window, cost, now),
+                    let (used, wait, more, reset) = match log {
+                        Some(log) => ring.view_of(log, window, cost, now),
                         None => ring.view(window, cost, now),
                     };
                     views[window.index] = of(window.max, used, wait, more, reset);
@@ -308,7 +307,7 @@ impl Limits {
             Cell::Ring { slots, windows } => {
                 let ring = Ring::new(row, at, *slots);
                 taken.entry = ring.take(windows, cost, time)?;
-                taken.entry.map(|entry| ring.after(entry))
+                taken.entry.map(|entry| entry.position)
             }
         };
         taken.left[taken.cells] = left;
@@ -384,7 +383,7 @@ impl Limits {
             Cell::Permits(_) => Ok(None),
             Cell::Ring { slots, windows } => {
                 let ring = Ring::new(row, at, *slots);
-                Ok(ring.record(windows, cost, time)?.map(|entry| ring.after(entry)))
+                Ok(ring.record(windows, cost, time)?.map(|entry| entry.position))
             }
         }
     }
@@ -490,5 +489,82 @@ impl Shape for Hull {
     }
     fn freshen(&self, row: &Row<'_>, incarnation: u64, idle: bool, now: u64) -> bool {
         freshen_by(self.all(), row, incarnation, idle, now)
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::word::Charge;
+    use proptest::prelude::*;
+
+    /// Times of every size.
+    fn any_time() -> impl Strategy<Value = u64> {
+        (any::<u64>(), 1u32..64).prop_map(|(time, down)| time >> down)
+    }
+
+    /// Numbers of every size up to a most.
+    fn up_to(most: u64) -> impl Strategy<Value = u64> {
+        (1..=most, 0u32..35).prop_map(|(number, down)| (number >> down).max(1))
+    }
+
+    fn spent(bucket: &Bucket, word: Word, milli: u64, kind: u8, now: u64) -> Word {
+        let charge = match kind {
+            0 => return bucket.refund(word, milli, now).unwrap_or(word),
+            1 => return bucket.mended(word, now),
+            2 => bucket.drain(word, milli, now),
+            _ => bucket.charge(word, milli, now),
+        };
+        if let Charge::Granted(next) = charge { next } else { word }
+    }
+
+    fn assert_same(bucket: &Bucket, word: Word, now: u64) -> Result<(), TestCaseError> {
+        for cost in 0..=1 {
+            let (quick, slow) =
+                (bucket_view(bucket, word, cost, now), bucket_view_slowly(bucket, word, cost, now));
+            prop_assert_eq!(quick, slow, "{:?} at {}, cost {}", word, now, cost);
+        }
+        Ok(())
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(4_000))]
+        /// For words that charges and refunds leave, read at any time, and for any bits at all.
+        #[test]
+        fn a_view_in_a_straight_line_is_the_general_one(
+            max in up_to(1_000_000_000),
+            per_ms in up_to(366 * 86_400_000),
+            burst in prop::option::of(up_to(1_000_000_000)),
+            start in any_time(),
+            steps in prop::collection::vec((0u64..1 << 50, 0u32..50, 1u64..5, 0u8..8), 1..30),
+            looks in prop::collection::vec((any_time(), any::<bool>()), 6),
+            bits: u64,
+        ) {
+            let burst = burst.unwrap_or(max);
+            let Some(bucket) = Bucket::new(max, per_ms * 1_000_000, burst) else { return Ok(()) };
+            let (mut word, mut now) = (Word::fresh(1), start >> 1);
+            for (step, down, cost, kind) in steps {
+                now = now.saturating_add(step >> down);
+                word = spent(&bucket, word, MILLI * cost.min(burst), kind, now);
+                let (view, tick) = (bucket_view_slowly(&bucket, word, 1, now), bucket.tick_nanos());
+                for apart in [0, 1, tick - 1, tick, tick + 1] {
+                    assert_same(&bucket, word, now.saturating_add(apart))?;
+                    assert_same(&bucket, word, now.saturating_sub(apart))?;
+                    assert_same(&bucket, word, now.saturating_add(view.more.saturating_sub(apart)))?;
+                    assert_same(&bucket, word, now.saturating_add(view.reset.saturating_sub(apart)))?;
+                }
+                for &(apart, back) in &looks {
+                    let then = if back { now.saturating_sub(apart) } else { now.saturating_add(apart) };
+                    assert_same(&bucket, word, then)?;
+                }
+            }
+            // Bits in the bucket's own scale, as damage or other limits may leave them.
+            let scale = 0x7f << 56;
+            let any = Word((word.0 & scale) | (bits & !scale));
+            for &(then, _) in &looks {
+                assert_same(&bucket, any, then)?;
+                assert_same(&bucket, any, now)?;
+            }
+        }
     }
 }

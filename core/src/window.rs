@@ -110,8 +110,21 @@ struct Tip {
 /// An entry that was just admitted, for taking exactly that one back.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entry {
-    position: u64,
+    pub(crate) position: u64,
     slot: Slot,
+}
+
+/// A log as of a position: the entries before it, down to the oldest that still counts.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Log {
+    bottom: u64,
+    position: u64,
+}
+
+impl Log {
+    fn len(self) -> u64 {
+        self.position - self.bottom
+    }
 }
 
 /// The ring of one row.
@@ -214,11 +227,6 @@ impl<'r> Ring<'r> {
         Some(Entry { position, slot })
     }
 
-    /// Where the log ended when the entry was its newest.
-    pub(crate) fn after(&self, entry: Entry) -> u64 {
-        self.next(entry.position)
-    }
-
     /// An admission by a process that is killed before it moves the head on.
     #[cfg(all(test, loom))]
     pub(crate) fn put_and_stop(&self, now: u64) {
@@ -235,42 +243,62 @@ impl<'r> Ring<'r> {
         if base > position { lowest } else { base.max(lowest) }
     }
 
-    fn is_plain(&self, position: u64) -> bool {
-        position >= self.header(MIXED)
+    /// The log up to the tip.
+    fn log(&self, tip: Tip) -> Log {
+        Log { bottom: self.bottom(tip.position), position: tip.position }
     }
 
-    /// The live entries at and below the tip, newest position first.
-    fn entries(&self, position: u64) -> impl Iterator<Item = (u64, Slot)> + '_ {
-        (self.bottom(position)..position).rev().map(|p| (p, self.slot(p)))
+    /// The log when an entry was its newest. What was overwritten since had left every window; after a
+    /// reset since, no more than the entry itself is known.
+    pub(crate) fn log_of(&self, entry: u64) -> Log {
+        let position = self.next(entry);
+        if self.header(BASE) > position {
+            return Log { bottom: position - 1, position };
+        }
+        let bottom = self.bottom(position);
+        let is_there = |p: u64| self.slot(p).lap() == self.lap(p);
+        let gone = match is_there(bottom) {
+            true => 0,
+            // The oldest go first.
+            false => stamp::first_time(position - bottom, |up| is_there(bottom + up)),
+        };
+        Log { bottom: bottom + gone, position }
+    }
+
+    fn is_plain(&self, log: Log) -> bool {
+        log.position >= self.header(MIXED)
+    }
+
+    /// The entries of a log, newest position first.
+    fn entries(&self, log: Log) -> impl Iterator<Item = (u64, Slot)> + '_ {
+        (log.bottom..log.position).rev().map(|p| (p, self.slot(p)))
     }
 
     /// Units in the window of `per` that ends `now`.
-    fn used(&self, position: u64, per_us: u64, now: u64) -> u64 {
-        let bottom = self.bottom(position);
-        if !self.is_plain(position) {
+    fn used(&self, log: Log, per_us: u64, now: u64) -> u64 {
+        if !self.is_plain(log) {
             let within = |(_, slot): &(u64, Slot)| slot.is_within(per_us, now);
-            return self.entries(position).filter(within).map(|(_, s)| s.weight()).sum();
+            return self.entries(log).filter(within).map(|(_, s)| s.weight()).sum();
         }
         // Stamps are in order: find the newest entry that has left the window.
-        let newer = stamp::first_time(position - bottom, |back| {
-            stamp::age(self.slot(position - 1 - back).stamp(), now) >= per_us as i64
-        });
-        newer.min(position - bottom)
+        stamp::first_time(log.len(), |back| {
+            stamp::age(self.slot(log.position - 1 - back).stamp(), now) >= per_us as i64
+        })
     }
 
     /// Nanoseconds until `cost` more fit into the window: 0 if they do.
-    fn wait(&self, position: u64, window: &Window, cost: u64, now: u64) -> u64 {
+    fn wait(&self, log: Log, window: &Window, cost: u64, now: u64) -> u64 {
         let Some(rest) = window.max.checked_sub(cost) else {
             return crate::NEVER;
         };
-        if self.is_plain(position) {
+        if self.is_plain(log) {
             // The entry that must have left: the one after the `rest` newest.
-            let blocked = position - self.bottom(position) > rest;
-            let oldest = || self.slot(position - 1 - rest).stamp();
+            let oldest = || self.slot(log.position - 1 - rest).stamp();
+            let blocked = log.len() > rest;
             return if blocked { stamp::until_age(oldest(), window.per_us, now) } else { 0 };
         }
-        let used_in = |micros: u64| self.used(position, window.per_us.saturating_sub(micros), now);
-        if self.used(position, window.per_us, now) <= rest {
+        let used_in = |micros: u64| self.used(log, window.per_us.saturating_sub(micros), now);
+        if self.used(log, window.per_us, now) <= rest {
             return 0;
         }
         let micros = stamp::first_time(window.per_us + 1, |t| used_in(t) <= rest);
@@ -278,11 +306,11 @@ impl<'r> Ring<'r> {
         (micros * stamp::MICRO).saturating_sub(now % stamp::MICRO)
     }
 
-    fn fits(&self, position: u64, windows: &[Window], cost: u64, now: u64) -> bool {
-        let mixed = !self.is_plain(position);
+    fn fits(&self, log: Log, windows: &[Window], cost: u64, now: u64) -> bool {
+        let mixed = !self.is_plain(log);
         windows.iter().all(|w| match mixed {
-            true => self.used(position, w.per_us, now) + cost <= w.max,
-            false => self.wait(position, w, cost, now) == 0,
+            true => self.used(log, w.per_us, now) + cost <= w.max,
+            false => self.wait(log, w, cost, now) == 0,
         })
     }
 
@@ -293,7 +321,7 @@ impl<'r> Ring<'r> {
         cost: u64,
         time: &mut Time<'_>,
     ) -> Result<Option<Entry>, Moved> {
-        self.admit(windows, cost, time, |tip, now| self.fits(tip.position, windows, cost, now))
+        self.admit(windows, cost, time, |log, now| self.fits(log, windows, cost, now))
     }
 
     /// Logs `cost` without asking. A ring full of live entries forgets its oldest, which no window
@@ -312,7 +340,7 @@ impl<'r> Ring<'r> {
         windows: &[Window],
         cost: u64,
         time: &mut Time<'_>,
-        may: impl Fn(Tip, u64) -> bool,
+        may: impl Fn(Log, u64) -> bool,
     ) -> Result<Option<Entry>, Moved> {
         let mut mends = 0;
         loop {
@@ -321,7 +349,8 @@ impl<'r> Ring<'r> {
             if self.mend_base(tip) {
                 continue;
             }
-            let newest = self.newest(tip.position);
+            let log = self.log(tip);
+            let newest = self.newest(log);
             match newest {
                 // An empty log may have become so after the clock was read.
                 None => time.refresh(),
@@ -333,7 +362,7 @@ impl<'r> Ring<'r> {
                 }
                 Some(_) => {}
             }
-            if !may(tip, time.now()) {
+            if !may(log, time.now()) {
                 // The log may have changed under the look. If nothing came in since, it was right.
                 if self.is_tip(tip) {
                     return Ok(None);
@@ -356,17 +385,18 @@ impl<'r> Ring<'r> {
     }
 
     /// The latest stamp in the log.
-    fn newest(&self, position: u64) -> Option<u64> {
-        if self.is_plain(position) {
-            let any = position > self.bottom(position);
-            return any.then(|| self.slot(position - 1).stamp());
+    fn newest(&self, log: Log) -> Option<u64> {
+        if self.is_plain(log) {
+            let any = log.len() > 0;
+            return any.then(|| self.slot(log.position - 1).stamp());
         }
-        self.entries(position).map(|(_, slot)| slot.stamp()).reduce(later)
+        self.entries(log).map(|(_, slot)| slot.stamp()).reduce(later)
     }
 
     /// Whether the entry that the tip would overwrite may still count. In a plain log it never does.
     fn must_carry(&self, tip: Tip, windows: &[Window], now: u64) -> bool {
-        if self.is_plain(tip.position) {
+        let log = self.log(tip);
+        if self.is_plain(log) {
             return false;
         }
         let keep = longest(windows);
@@ -376,8 +406,8 @@ impl<'r> Ring<'r> {
             return false;
         }
         // With every slot live (which only `record` brings about) the oldest has to go.
-        let full = self.entries(tip.position).all(|(_, slot)| slot.is_within(keep, now));
-        let oldest = || self.entries(tip.position).map(|(_, s)| s.stamp()).reduce(earlier);
+        let full = self.entries(log).all(|(_, slot)| slot.is_within(keep, now));
+        let oldest = || self.entries(log).map(|(_, s)| s.stamp()).reduce(earlier);
         !(full && oldest() == Some(tip.seen.stamp()))
     }
 
@@ -397,10 +427,10 @@ impl<'r> Ring<'r> {
 
     /// Mends a log that a clock fault left in the future. True if it was.
     pub(crate) fn mend_newest(&self, time: &mut Time<'_>) -> Result<bool, Moved> {
-        let position = self.tip().position;
-        let ahead = self.newest(position).is_some_and(|s| stamp::is_ahead(s, time.now()));
+        let tip = self.tip();
+        let ahead = self.newest(self.log(tip)).is_some_and(|s| stamp::is_ahead(s, time.now()));
         if ahead {
-            self.mend(position, false, time)?;
+            self.mend(tip.position, false, time)?;
         }
         Ok(ahead)
     }
@@ -438,7 +468,7 @@ impl<'r> Ring<'r> {
         while *left > 0 {
             let tip = self.tip();
             let newest = self
-                .entries(tip.position)
+                .entries(self.log(tip))
                 .filter(|(_, slot)| slot.is_within(keep, now))
                 .reduce(|a, b| if later(a.1.stamp(), b.1.stamp()) == a.1.stamp() { a } else { b });
             self.row.check()?;
@@ -457,11 +487,11 @@ impl<'r> Ring<'r> {
 
     /// Whether nothing counts any more.
     pub(crate) fn is_idle(&self, windows: &[Window], now: u64) -> bool {
-        let (position, keep) = (self.tip().position, longest(windows));
-        if !self.is_plain(position) {
-            return !self.entries(position).any(|(_, slot)| slot.is_within(keep, now));
+        let (log, keep) = (self.log(self.tip()), longest(windows));
+        if !self.is_plain(log) {
+            return !self.entries(log).any(|(_, slot)| slot.is_within(keep, now));
         }
-        self.newest(position).is_none_or(|s| stamp::age(s, now) >= keep as i64)
+        self.newest(log).is_none_or(|s| stamp::age(s, now) >= keep as i64)
     }
 
     /// Empties the log. `keep` is the longest that any entry may count.
@@ -484,7 +514,7 @@ impl<'r> Ring<'r> {
         let mut view = (0, 0, 0, 0);
         for _ in 0..LOOKS {
             let tip = self.tip();
-            view = self.view_at(tip.position, window, cost, now);
+            view = self.view_of(self.log(tip), window, cost, now);
             if self.is_tip(tip) {
                 break;
             }
@@ -492,22 +522,22 @@ impl<'r> Ring<'r> {
         view
     }
 
-    /// The same as of a position: what came in later is not seen.
-    pub(crate) fn view_at(
+    /// The same of one log.
+    pub(crate) fn view_of(
         &self,
-        position: u64,
+        log: Log,
         window: &Window,
         cost: u64,
         now: u64,
     ) -> (u64, u64, u64, u64) {
-        let used = self.used(position, window.per_us, now);
-        let wait = self.wait(position, window, cost, now);
+        let used = self.used(log, window.per_us, now);
+        let wait = self.wait(log, window, cost, now);
         let one_more = window.max.saturating_sub(used) + 1;
-        let more = if used == 0 { 0 } else { self.wait(position, window, one_more, now) };
+        let more = if used == 0 { 0 } else { self.wait(log, window, one_more, now) };
         let counting = |(_, slot): &(u64, Slot)| slot.weight() != 0;
-        let last = match self.is_plain(position) {
-            true => self.newest(position),
-            false => self.entries(position).filter(counting).map(|(_, s)| s.stamp()).reduce(later),
+        let last = match self.is_plain(log) {
+            true => self.newest(log),
+            false => self.entries(log).filter(counting).map(|(_, s)| s.stamp()).reduce(later),
         };
         let reset = last.map_or(0, |s| stamp::until_age(s, window.per_us, now));
         (used, wait, more, reset)
@@ -586,5 +616,28 @@ mod tests {
                 granted([head, u64::MAX, mixed, 0, 1 << 61, 5, u64::MAX]);
             }
         }
+    }
+
+    /// Others come in since, over entries that had left the window.
+    #[test]
+    fn a_log_as_of_an_entry_has_nothing_that_came_later() {
+        let windows = [Window { max: 3, per_us: 1_000_000, index: 0 }];
+        let live = KeyWord::new(State::Live, 1, 7);
+        let (key, words) = (AtomicU64::new(live.0), [0u64; 6].map(AtomicU64::new));
+        let (row, (clock, hand)) = (Row::new(&key, live, &words), Clock::manual(NOW));
+        let ring = Ring::new(&row, 0, 3);
+        let take = |at: u64| {
+            hand.set(at);
+            ring.take(&windows, 1, &mut Time::read(&clock)).unwrap().expect("room").position
+        };
+        take(NOW);
+        take(NOW + 500_000_000);
+        let now = NOW + 1_000_000_000;
+        let third = take(now);
+        let view = || ring.view_of(ring.log_of(third), &windows[0], 0, now);
+        let told = view();
+        assert_eq!(told, (2, 0, 500_000_000, 1_000_000_000));
+        take(now);
+        assert_eq!(view(), told);
     }
 }

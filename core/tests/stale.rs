@@ -9,7 +9,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use tidegate_core::{Answer, Clock, Engine, Limit, Limits, ManualClock, OnFull, Options};
+use tidegate_core::{
+    Answer, Clock, Engine, Limit, Limits, ManualClock, OnFull, Options, Time, View, Views,
+    hit_together,
+};
 
 const SECOND: u64 = 1_000_000_000;
 const MILLISECOND: u64 = 1_000_000;
@@ -221,4 +224,38 @@ fn a_permit_of_another_engine_is_not_ours_to_release() {
     assert!(!one.release(b"x", foreign));
     assert!(one.renew(b"x", foreign).is_none());
     assert!(one.hit(b"x", 1).permit.is_none(), "the slot is still held");
+}
+
+/// A hit on all and on a new key, for which the clock is read anew: told of the limit on all, and what
+/// that is then. The clock moves on from one time to the other while the hit is under way.
+fn told_and_true(stated: Limit, from: u64, to: u64) -> (View, View) {
+    let (clock, hand) = Clock::manual(100 * SECOND);
+    let engine = |limit: Limit| {
+        let options = Options { clock: clock.clone(), ..Options::default() };
+        Engine::new(Limits::new(&[limit]).unwrap(), options).unwrap()
+    };
+    let (all, each) = (engine(stated), engine(Limit::bucket(5, Duration::from_secs(1))));
+    assert!(all.hit(b"", 59).answer.is_allowed());
+    hand.set(from);
+    let (mut time, mut views) = (Time::read(&clock), [Views::default(); 2]);
+    hand.set(to);
+    let parts = [all.part(all.hash(b"")), each.part(each.hash(b"new"))];
+    assert!(hit_together(&parts, 1, &mut time, &mut views).answer.is_allowed());
+    (views[0][0], all.peek(b"", 0).views[0])
+}
+
+#[test]
+fn a_cell_that_ends_under_a_hit_is_told_once() {
+    let counter = Limit::counter(100, Duration::from_secs(1));
+    let (told, is) = told_and_true(counter, 100 * SECOND + 900_000_000, 101 * SECOND);
+    assert_eq!(told, is);
+    assert_eq!(told.used, 60);
+}
+
+#[test]
+fn a_span_that_ends_under_a_hit_is_over() {
+    let fixed = Limit::fixed(100, Duration::from_secs(1));
+    let (told, is) = told_and_true(fixed, 101 * SECOND - 1, 101 * SECOND + 5_000);
+    assert_eq!(told, is);
+    assert_eq!(told.used, 0);
 }

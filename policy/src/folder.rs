@@ -12,6 +12,7 @@
 //! is refused, with the rule and the remedy.
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, Mode, OFlags};
@@ -103,6 +104,8 @@ impl Folder {
     ) -> Result<(TableFile, Shape), Error> {
         let path = self.file(rule, "table");
         let error = |error: FileError| store_error(&path, error);
+        // Held while a table is made anew: another who does must not take away the new one.
+        let mut alone = None;
         loop {
             let fit = match TableFile::open(&path) {
                 Ok(Some(file)) => fits(rule, &file, wanted, capacity_stated, manual)
@@ -114,6 +117,10 @@ impl Folder {
             match fit {
                 Ok(Some(found)) => return Ok(found),
                 Ok(None) => {}
+                Err(_) if self.recreate && alone.is_none() => {
+                    alone = Some(self.lock(rule).map_err(|e| store_error(&path, e))?);
+                    continue;
+                }
                 Err(_) if self.recreate => {
                     std::fs::remove_file(&path).map_err(|e| store_error(&path, e))?;
                 }
@@ -142,18 +149,23 @@ impl Folder {
         Runtime::from_value(&value).map_err(|error| store_error(&path, error))
     }
 
+    /// Waits until no other process changes what is known of a rule. Dropped, or with the process, it is over.
+    fn lock(&self, rule: &str) -> io::Result<OwnedFd> {
+        let flags = OFlags::CREATE | OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        let lock = rustix::fs::open(self.file(rule, "lock"), flags, Mode::RUSR | Mode::WUSR)?;
+        rustix::fs::flock(&lock, FlockOperation::LockExclusive)?;
+        Ok(lock)
+    }
+
     /// Replaces what was changed at run time, while nobody else does.
     pub(crate) fn change<R>(
         &self,
         rule: &str,
         change: impl FnOnce(&mut Runtime) -> Result<R, Error>,
     ) -> Result<(Runtime, R), Error> {
-        let (path, lock) = (self.file(rule, "changes"), self.file(rule, "lock"));
+        let path = self.file(rule, "changes");
         let failed = |error: io::Error| store_error(&path, error);
-        let flags = OFlags::CREATE | OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-        let guard = rustix::fs::open(&lock, flags, Mode::RUSR | Mode::WUSR)
-            .map_err(|error| failed(error.into()))?;
-        rustix::fs::flock(&guard, FlockOperation::LockExclusive).map_err(|e| failed(e.into()))?;
+        let _alone = self.lock(rule).map_err(failed)?;
         let mut runtime = self.read_changes(rule)?;
         let result = change(&mut runtime)?;
         replace(&path, runtime.to_value().to_string().as_bytes()).map_err(failed)?;

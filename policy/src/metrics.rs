@@ -42,6 +42,8 @@ const COUNTS: usize = NAMED_COUNTS + MOST_LIMITS;
 /// Names are kept of every hit so often, and then of one in [`SAMPLE`].
 const WARM: u64 = 1024;
 const SAMPLE: u64 = 64;
+/// The golden ratio, by which a sample is spread so that keys which come in turns are all met.
+const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 /// Names that are watched, of which the first [`SHOWN`] are shown.
 const WATCHED: usize = 64;
 const SHOWN: usize = 10;
@@ -247,15 +249,12 @@ impl Meter {
             self.warm.fetch_add(1, Ordering::Relaxed);
             return 1;
         }
-        // Spread by the golden ratio, so that keys which come in turns are all met.
-        const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
         if nth.wrapping_mul(SPREAD) < u64::MAX / SAMPLE { SAMPLE } else { 0 }
     }
 
     /// Notes a batch of the fastest path; see [`Meter::note`]. Where names are sampled, the others are
-    /// not looked at: one in a prime number of them, so that batches of like keys are all met.
+    /// not looked at: one key in so many is noted, from another place on in each batch.
     pub(crate) fn note_batch<K: AsRef<[u8]>>(&self, snapshot: &Snapshot, keys: &[K], mask: &[u8]) {
-        const STRIDE: u64 = 61;
         let many = keys.len() as u64;
         let before = self.counters.add_many(Count::Batched as usize, many).wrapping_sub(many);
         // ORDERING: Relaxed; a few names more or less.
@@ -263,9 +262,10 @@ impl Meter {
         if !warm {
             self.warm.fetch_add(many, Ordering::Relaxed);
         }
-        let every = if warm { STRIDE } else { 1 };
-        let weight =
-            |at: u64| if before.wrapping_add(at).is_multiple_of(every) { every } else { 0 };
+        let every = if warm { SAMPLE } else { 1 };
+        // Any batch in a row starts elsewhere, whatever its length.
+        let first = (before.wrapping_mul(SPREAD) >> 32) % every;
+        let weight = |at: u64| if at % every == first { every } else { 0 };
         let note = |at: u64| {
             let (key, allowed) = (keys[at as usize].as_ref(), mask[at as usize] != 0);
             self.note(snapshot, &key.into(), allowed, weight(at));
@@ -274,7 +274,6 @@ impl Meter {
             // Which limit denied is counted for each.
             return (0..many).filter(|&at| weight(at) > 0 || mask[at as usize] == 0).for_each(note);
         }
-        let first = before.next_multiple_of(every) - before;
         (first..many).step_by(every as usize).for_each(note);
     }
 

@@ -165,6 +165,26 @@ fn a_table_that_cannot_be_read_is_made_anew_only_if_told_so() {
 }
 
 #[test]
+fn several_who_recreate_at_once_have_one_table() {
+    for _ in 0..60 {
+        let place = Place::new();
+        drop(open(&place, rule("10/h window")).unwrap());
+        let barrier = std::sync::Barrier::new(4);
+        let recreate = || {
+            barrier.wait();
+            let options = Options { recreate: true, ..Options::default() };
+            let limiter = open_with(&place, rule("10/h"), options).expect("a table");
+            granted(&limiter, "alice", 20)
+        };
+        let all: usize = std::thread::scope(|scope| {
+            let openers: Vec<_> = (0..4).map(|_| scope.spawn(recreate)).collect();
+            openers.into_iter().map(|opener| opener.join().unwrap()).sum()
+        });
+        assert_eq!(all, 10);
+    }
+}
+
+#[test]
 fn folder_and_files_are_for_their_owner_alone() {
     let place = Place::new();
     let limiter = open(&place, rule("10/h")).unwrap();

@@ -32,6 +32,20 @@ fn keys_that_come_in_turns_are_all_named() {
 }
 
 #[test]
+fn batches_of_any_length_name_all_their_keys() {
+    // The stride by which a batch's names are sampled, and a length beside it.
+    for length in [60, 61, 122] {
+        let limiter = Limiter::new("1000000000/s").unwrap();
+        let keys: Vec<&str> = SENDERS.into_iter().cycle().take(length).collect();
+        let batches = 40 * MANY / length;
+        for _ in 0..batches {
+            limiter.allow_many(&keys).unwrap();
+        }
+        assert_even(&limiter.metrics().unwrap()[0].heaviest, batches * length);
+    }
+}
+
+#[test]
 fn batches_are_named_too() {
     for limits in ["1/h", "1/h, 2/h"] {
         let limiter = Limiter::new(limits).unwrap();
