@@ -11,7 +11,7 @@ count() {
         sed -n 's/.*Collected : //p'
 }
 
-[ $# -gt 0 ] || set -- loop clock hash allow deny hit allow-10k window-deny windows-deny windows
+[ $# -gt 0 ] || set -- loop clock hash allow deny hit allow-10k window-deny windows-deny windows rule-allow rule-hit cooled-hit windows-hit
 echo "| case | instructions a call |"
 echo "|---|--:|"
 for case in "$@"; do

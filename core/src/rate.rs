@@ -63,7 +63,7 @@ impl Rate {
     }
 
     /// ⌈milli·d/n⌉: the nanoseconds after which at least `milli` were refilled.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn time_ceil(&self, milli: u64) -> u64 {
         if let Some(product) = milli.checked_mul(self.d) {
             return product.div_ceil(self.n);

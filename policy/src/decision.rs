@@ -81,10 +81,17 @@ pub(crate) struct Left {
 impl Left {
     const NEVER: u32 = u32::MAX;
 
+    #[inline]
     pub(crate) fn new(view: &View) -> Left {
         let seconds = u32::try_from(view.more.div_ceil(1_000_000_000)).unwrap_or(Left::NEVER);
         let more = if view.more == NEVER { Left::NEVER } else { seconds };
         Left { remaining: u32::try_from(view.remaining).unwrap_or(u32::MAX), more }
+    }
+    /// Of a rule's only limit. (Spelled out, it is written at once where it is wanted.)
+    #[inline(always)]
+    pub(crate) fn only(view: &View) -> [Left; MOST_LIMITS] {
+        const NONE: Left = Left { remaining: 0, more: 0 };
+        [Left::new(view), NONE, NONE, NONE, NONE, NONE, NONE, NONE]
     }
     pub(crate) fn remaining(self) -> u64 {
         u64::from(self.remaining)

@@ -1,6 +1,7 @@
 //! The order of judgement: off, exempt, cost, budget, cooldown, enforced backoff, limits.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tidegate_core::{
     Answer, NEVER, Part, Permit, Spent, Time, View, Views, hit_together, peek_together,
@@ -179,8 +180,8 @@ fn plain(variant: &Arc<Variant>, reason: Option<Reason>, now: u64) -> Decision {
         allowed: true,
         limit: None,
         remaining: None,
-        retry_after: Some(std::time::Duration::ZERO),
-        reset_after: std::time::Duration::ZERO,
+        retry_after: Some(Duration::ZERO),
+        reset_after: Duration::ZERO,
         warning: false,
         alert: false,
         notify: false,
@@ -224,21 +225,21 @@ impl Plain {
     #[inline(always)]
     pub(crate) fn decision(&self, variant: Ground) -> Decision {
         let (view, full) = (&self.view, self.denied == Some(Reason::Full));
-        let mut left = [Left::default(); MOST_LIMITS];
-        left[0] = Left::new(view);
+        let allowed = self.denied.is_none();
+        let wait = if full { NEVER } else { view.wait };
         Decision {
-            allowed: self.denied.is_none(),
+            allowed,
             limit: (!full).then_some(view.limit),
             remaining: Some(if full { 0 } else { view.remaining }),
-            retry_after: whole_millis(if full { NEVER } else { view.wait }),
+            retry_after: if allowed { Some(Duration::ZERO) } else { whole_millis(wait) },
             reset_after: whole_millis(view.reset).unwrap_or_default(),
             warning: self.warning,
             alert: false,
-            notify: self.denied.is_some() && variant.notifies_always(),
+            notify: !allowed && variant.notifies_always(),
             reason: self.denied,
             would: None,
             variant,
-            left,
+            left: Left::only(view),
             at: self.now,
         }
     }
@@ -338,7 +339,7 @@ impl Case<'_> {
         (0..views.len()).min_by_key(|&index| views[index].remaining).unwrap_or(0)
     }
 
-    fn reset_after(&self, joint: &Joint) -> std::time::Duration {
+    fn reset_after(&self, joint: &Joint) -> Duration {
         let longest = self.views(joint).iter().map(|view| view.reset).max().unwrap_or(0);
         whole_millis(longest).unwrap_or_default()
     }
@@ -442,7 +443,7 @@ impl Case<'_> {
             decision.would = decision.reason.take();
             decision.allowed = true;
             decision.notify = false;
-            decision.retry_after = Some(std::time::Duration::ZERO);
+            decision.retry_after = Some(Duration::ZERO);
         }
     }
 }
