@@ -601,9 +601,10 @@ impl Bucket {
     /// Nanoseconds until a line has `goal` thousandths, more than now.
     #[inline(always)]
     pub(crate) fn until(&self, line: &Line, goal: u64) -> u64 {
-        let at = match goal.checked_sub(line.anchor) {
-            Some(missing) if missing > 0 => self.rate.time_ceil(missing) as i64,
-            _ => -(self.latest_before(line.anchor - goal, line.integral) as i64),
+        let at = if goal > line.anchor {
+            self.rate.time_ceil(goal - line.anchor) as i64
+        } else {
+            -(self.latest_before(line.anchor - goal, line.integral) as i64)
         };
         at.saturating_sub(line.since).max(0) as u64
     }

@@ -88,28 +88,6 @@ pub(crate) fn part_of<'a>(
     Some(Part { engine: &snapshot.tables.engines[group], hash, limits: &variant.groups[group] })
 }
 
-/// Asks the groups of a rule together. The number of groups is known at compile time below.
-fn join(
-    snapshot: &Snapshot,
-    variant: &Variant,
-    hashes: &Hashes,
-    time: &mut Time<'_>,
-    (cost, spend): (u64, bool),
-    joint: &mut Joint,
-) {
-    let of = |group: usize| part_of(snapshot, variant, hashes, group);
-    let Some(a) = of(0) else {
-        // A rule has at least one group.
-        return;
-    };
-    match (of(1), of(2), of(3)) {
-        (None, ..) => ask_one(&a, cost, spend, time, joint),
-        (Some(b), None, _) => ask(snapshot, &[a, b], cost, spend, time, joint),
-        (Some(b), Some(c), None) => ask(snapshot, &[a, b, c], cost, spend, time, joint),
-        (Some(b), Some(c), Some(d)) => ask(snapshot, &[a, b, c, d], cost, spend, time, joint),
-    }
-}
-
 /// A lone group has its limits in declared order.
 fn ask_one(part: &Part<'_>, cost: u64, spend: bool, time: &mut Time<'_>, joint: &mut Joint) {
     let together = match spend {
@@ -259,8 +237,20 @@ impl Case<'_> {
         &self.resolved.variant
     }
 
+    /// Asks the groups of the rule together. How many there are is known at compile time below.
     fn ask(&self, (cost, spend): (u64, bool), time: &mut Time<'_>, joint: &mut Joint) {
-        join(self.snapshot, self.variant(), self.hashes, time, (cost, spend), joint);
+        let snapshot = self.snapshot;
+        let of = |group: usize| part_of(snapshot, self.variant(), self.hashes, group);
+        let Some(a) = of(0) else {
+            // A rule has at least one group.
+            return;
+        };
+        match (of(1), of(2), of(3)) {
+            (None, ..) => ask_one(&a, cost, spend, time, joint),
+            (Some(b), None, _) => ask(snapshot, &[a, b], cost, spend, time, joint),
+            (Some(b), Some(c), None) => ask(snapshot, &[a, b, c], cost, spend, time, joint),
+            (Some(b), Some(c), Some(d)) => ask(snapshot, &[a, b, c, d], cost, spend, time, joint),
+        }
     }
 
     /// Judges into a decision that says yes so far: it is large to hand on.

@@ -241,12 +241,21 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
+    /// Whether the names of so many more hits are all kept, as a new rule's are.
+    #[inline]
+    fn keeps_all(&self, hits: u64) -> bool {
+        // ORDERING: Relaxed; a few names more or less.
+        let all = self.warm.load(Ordering::Relaxed) < WARM;
+        if all {
+            self.warm.fetch_add(hits, Ordering::Relaxed);
+        }
+        all
+    }
+
     /// Whether the name of a thread's `nth` hit is to be kept: for how many hits it stands, or 0.
     #[inline]
     pub(crate) fn weight(&self, nth: u64) -> u64 {
-        // ORDERING: Relaxed; a few names more or less.
-        if self.warm.load(Ordering::Relaxed) < WARM {
-            self.warm.fetch_add(1, Ordering::Relaxed);
+        if self.keeps_all(1) {
             return 1;
         }
         if nth.wrapping_mul(SPREAD) < u64::MAX / SAMPLE { SAMPLE } else { 0 }
@@ -257,12 +266,7 @@ impl Meter {
     pub(crate) fn note_batch<K: AsRef<[u8]>>(&self, snapshot: &Snapshot, keys: &[K], mask: &[u8]) {
         let many = keys.len() as u64;
         let before = self.counters.add_many(Count::Batched as usize, many).wrapping_sub(many);
-        // ORDERING: Relaxed; a few names more or less.
-        let warm = self.warm.load(Ordering::Relaxed) >= WARM;
-        if !warm {
-            self.warm.fetch_add(many, Ordering::Relaxed);
-        }
-        let every = if warm { SAMPLE } else { 1 };
+        let every = if self.keeps_all(many) { 1 } else { SAMPLE };
         // Any batch in a row starts elsewhere, whatever its length.
         let first = (before.wrapping_mul(SPREAD) >> 32) % every;
         let weight = |at: u64| if at % every == first { every } else { 0 };
