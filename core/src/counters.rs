@@ -3,11 +3,10 @@
 //! Each thread has a line of its own and adds to it by a plain load and store: no other thread
 //! writes there, so nothing is lost. More threads than lines share one line and add atomically.
 
-use std::cell::Cell;
-
 use crossbeam_utils::CachePadded;
 
 use crate::sync::{Ordering, PlainU64};
+use crate::threads::PerThread;
 
 /// What is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,74 +25,32 @@ pub enum Count {
 }
 
 pub(crate) const COUNTS: usize = 5;
-const LINES: usize = 64;
-/// The line of a thread that has none of its own, or not asked yet.
-const NONE: usize = LINES;
 
-/// A bit for each line that belongs to a living thread.
-static OWNED: PlainU64 = PlainU64::new(0);
+/// Counts of one thread.
+#[derive(Debug)]
+struct Line<const N: usize>([PlainU64; N]);
 
-thread_local! {
-    static LINE: Cell<usize> = const { Cell::new(NONE) };
-    static LEASE: Lease = Lease::claim();
-}
-
-/// A thread's line, given back when the thread ends.
-struct Lease(usize);
-
-impl Lease {
-    fn claim() -> Lease {
-        // ORDERING: Acquire, with the Release in `drop`: the last owner's counts are seen.
-        let claimed = OWNED.fetch_update(Ordering::Acquire, Ordering::Relaxed, |owned| {
-            let free = (!owned).trailing_zeros();
-            (free < LINES as u32).then(|| owned | 1 << free)
-        });
-        Lease(claimed.map_or(NONE, |before| (!before).trailing_zeros() as usize))
+impl<const N: usize> Default for Line<N> {
+    fn default() -> Self {
+        Line(std::array::from_fn(|_| PlainU64::new(0)))
     }
-}
-
-impl Drop for Lease {
-    fn drop(&mut self) {
-        LINE.set(NONE);
-        if self.0 != NONE {
-            // ORDERING: Release, see `claim`.
-            OWNED.fetch_and(!(1 << self.0), Ordering::Release);
-        }
-    }
-}
-
-type Line<const N: usize> = [PlainU64; N];
-
-fn line<const N: usize>() -> CachePadded<Line<N>> {
-    CachePadded::new(std::array::from_fn(|_| PlainU64::new(0)))
 }
 
 /// `N` counts that many threads add to.
 ///
 /// ```
-/// let counters = tidegate_core::Counters::<2>::new();
+/// let counters = tidegate_core::Counters::<2>::default();
 /// assert_eq!(counters.add(1), 1);
 /// assert_eq!((counters.sum(0), counters.sum(1)), (0, 1));
 /// ```
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Counters<const N: usize> {
-    lines: Box<[CachePadded<Line<N>>]>,
-    /// For threads that found no line free.
+    lines: PerThread<Line<N>>,
+    /// For threads that have no line of their own.
     shared: CachePadded<Line<N>>,
 }
 
-impl<const N: usize> Default for Counters<N> {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl<const N: usize> Counters<N> {
-    /// All at 0.
-    pub fn new() -> Self {
-        Counters { lines: (0..LINES).map(|_| line()).collect(), shared: line() }
-    }
-
     /// Adds one to a count below `N`. What this thread's part of it has come to.
     #[inline(always)]
     pub fn add(&self, count: usize) -> u64 {
@@ -103,39 +60,42 @@ impl<const N: usize> Counters<N> {
     /// Adds `more` to a count below `N`. What this thread's part of it has come to.
     #[inline(always)]
     pub fn add_many(&self, count: usize, more: u64) -> u64 {
-        match self.lines.get(LINE.get()) {
-            Some(line) => add_alone(line, count, more),
+        match self.lines.own() {
+            Some(line) => line.add_alone(count, more),
             None => self.add_slowly(count, more),
         }
     }
 
-    /// The first count of a thread claims its line; one that is ending, or got none, shares.
     #[cold]
     fn add_slowly(&self, count: usize, more: u64) -> u64 {
-        let claimed = LEASE.try_with(|lease| lease.0).unwrap_or(NONE);
-        LINE.set(claimed);
-        match self.lines.get(claimed) {
-            Some(line) => add_alone(line, count, more),
-            // ORDERING: Relaxed; a count orders nothing.
-            None => self.shared[count].fetch_add(more, Ordering::Relaxed).wrapping_add(more),
-        }
+        self.lines.claimed(|line| match line {
+            Some(line) => line.add_alone(count, more),
+            None => self.shared.add_together(count, more),
+        })
     }
 
     /// What a count has come to.
     pub fn sum(&self, count: usize) -> u64 {
-        let lines = self.lines.iter().chain([&self.shared]);
+        let lines = self.lines.all().chain([&*self.shared]);
         // ORDERING: Relaxed; a sum taken while threads count is as good as any moment's.
-        lines.map(|line| line[count].load(Ordering::Relaxed)).sum()
+        lines.map(|line| line.0[count].load(Ordering::Relaxed)).sum()
     }
 }
 
-#[inline(always)]
-fn add_alone<const N: usize>(line: &Line<N>, count: usize, more: u64) -> u64 {
-    let cell = &line[count];
-    // ORDERING: Relaxed; only this thread writes here.
-    let sum = cell.load(Ordering::Relaxed).wrapping_add(more);
-    cell.store(sum, Ordering::Relaxed);
-    sum
+impl<const N: usize> Line<N> {
+    #[inline(always)]
+    fn add_alone(&self, count: usize, more: u64) -> u64 {
+        let cell = &self.0[count];
+        // ORDERING: Relaxed; only this thread writes here.
+        let sum = cell.load(Ordering::Relaxed).wrapping_add(more);
+        cell.store(sum, Ordering::Relaxed);
+        sum
+    }
+
+    fn add_together(&self, count: usize, more: u64) -> u64 {
+        // ORDERING: Relaxed; a count orders nothing.
+        self.0[count].fetch_add(more, Ordering::Relaxed).wrapping_add(more)
+    }
 }
 
 #[cfg(all(test, not(loom)))]
@@ -144,7 +104,7 @@ mod tests {
 
     #[test]
     fn nothing_is_lost_with_more_threads_than_lines() {
-        let counters = Counters::<COUNTS>::new();
+        let counters = Counters::<COUNTS>::default();
         let barrier = std::sync::Barrier::new(100);
         std::thread::scope(|s| {
             for _ in 0..100 {

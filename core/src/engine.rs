@@ -166,7 +166,7 @@ impl Engine {
             hasher,
             on_full,
             capacity,
-            counters: Counters::new(),
+            counters: Counters::default(),
         })
     }
 

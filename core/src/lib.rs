@@ -46,6 +46,7 @@ mod row;
 mod stamp;
 mod sync;
 mod table;
+mod threads;
 mod window;
 mod word;
 
@@ -71,6 +72,7 @@ pub use limit::{
 pub use penalty::{Alert, Penalty, Spent, Until};
 pub use permit::Permit;
 pub use table::Hash;
+pub use threads::PerThread;
 
 /// A wait that never ends: the cost can't pass however long one waits.
 pub const NEVER: u64 = u64::MAX;

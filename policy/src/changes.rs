@@ -132,7 +132,7 @@ impl Rule {
                 Ok(())
             },
             |next| {
-                if next.base().has_penalties() {
+                if next.base.has_penalties() {
                     tables.make_penalties().map_err(|e| vec![Problem::new("", e.to_string())])?;
                 }
                 Ok(())

@@ -5,13 +5,12 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
-use arc_swap::Guard;
+use crossbeam_utils::CachePadded;
 use serde_json::Value;
 use tidegate_core::{Clock, NEVER, View};
 
 use crate::config::HeaderNames;
 use crate::plan::MOST_LIMITS;
-use crate::snapshot::Snapshot;
 use crate::variant::Variant;
 
 /// What decisions of a rule have in common.
@@ -139,38 +138,57 @@ pub struct Decision {
     pub(crate) at: u64,
 }
 
+/// A rule's own numbers, with a count of owners on a line of its own: one for each thread, since all
+/// threads would otherwise write to one place at each hit.
+#[derive(Clone, Debug)]
+pub(crate) struct Base(Arc<CachePadded<Arc<Variant>>>);
+
+impl Base {
+    pub(crate) fn new(variant: Arc<Variant>) -> Base {
+        Base(Arc::new(CachePadded::new(variant)))
+    }
+    #[inline]
+    pub(crate) fn variant(&self) -> &Arc<Variant> {
+        &self.0
+    }
+}
+
+impl Deref for Base {
+    type Target = Variant;
+    #[inline]
+    fn deref(&self) -> &Variant {
+        &self.0
+    }
+}
+
 /// The numbers that a decision was made by, and the names it is told with.
 pub(crate) enum Ground {
-    /// The rule's own, as it stood: lent, since counting another owner would have all threads write
-    /// to one place at each hit.
-    Rule(Guard<Arc<Snapshot>>),
+    /// The rule's, as it stood.
+    Lent(Base),
     Own(Arc<Variant>),
+}
+
+impl Ground {
+    #[inline]
+    pub(crate) fn variant(&self) -> &Arc<Variant> {
+        match self {
+            Ground::Lent(base) => base.variant(),
+            Ground::Own(variant) => variant,
+        }
+    }
 }
 
 impl Deref for Ground {
     type Target = Variant;
     #[inline]
     fn deref(&self) -> &Variant {
-        match self {
-            Ground::Rule(snapshot) => snapshot.base(),
-            Ground::Own(variant) => variant,
-        }
-    }
-}
-
-impl Ground {
-    /// One to keep for long.
-    pub(crate) fn owned(&self) -> Arc<Variant> {
-        match self {
-            Ground::Rule(snapshot) => snapshot.base().clone(),
-            Ground::Own(variant) => variant.clone(),
-        }
+        self.variant()
     }
 }
 
 impl Clone for Ground {
     fn clone(&self) -> Ground {
-        Ground::Own(self.owned())
+        Ground::Own(self.variant().clone())
     }
 }
 

@@ -146,7 +146,7 @@ impl<'a> Facts<'a> {
 
     /// As [`Decision::headers`], of a decision of this rule.
     pub fn headers(&self, rule: &Rule, style: Style) -> Vec<(String, String)> {
-        self.fields(&rule.state.live.load().face, style)
+        self.fields(&rule.state.last().face, style)
     }
 
     fn fields(&self, face: &Face, style: Style) -> Vec<(String, String)> {

@@ -14,6 +14,7 @@ use crate::decision::{Decision, Ground, Left, Reason, whole_millis};
 use crate::error::Error;
 use crate::penalty::{Denial, Standing};
 use crate::plan::{MOST_GROUPS, MOST_LIMITS};
+use crate::rule::Lent;
 use crate::snapshot::{Hashes, Resolved, Snapshot};
 use crate::variant::Variant;
 
@@ -172,36 +173,41 @@ fn plain(variant: &Arc<Variant>, reason: Option<Reason>, now: u64) -> Decision {
 }
 
 /// What the only bucket of a plain rule said to a hit.
-pub(crate) struct Plain {
+pub(crate) struct Plain<'s> {
     /// Why it is denied.
     pub(crate) denied: Option<Reason>,
     pub(crate) warning: bool,
     view: View,
     now: u64,
+    lent: &'s Lent,
 }
 
 /// A hit of a plain rule with one bucket: what the order of judgement comes to then. `None` if the
 /// general way has to be gone.
 #[inline(always)]
-pub(crate) fn hit_plainly(snapshot: &Snapshot, key: &[u8], cost: u64) -> Option<Plain> {
+pub(crate) fn hit_plainly<'s>(lent: &'s Lent, call: &Call<'_>, cost: u64) -> Option<Plain<'s>> {
+    let snapshot = &*lent.snapshot;
+    let key = snapshot.plain_key(call).filter(|_| snapshot.lone)?;
     let engine = &snapshot.tables.engines[0];
     let part = engine.part(engine.hash(key));
     part.prefetch();
     let mut time = Time::read(snapshot.tables.clock());
     let (answer, view, _) = part.hit_lone(cost, &mut time)?;
-    let denied = match answer {
-        Answer::Allowed | Answer::Uncounted => None,
-        Answer::Denied => Some(Reason::Limit(0)),
-        Answer::Cost | Answer::Full => Some(Reason::Full),
+    let denied = if answer.is_allowed() {
+        None
+    } else if answer == Answer::Denied {
+        Some(Reason::Limit(0))
+    } else {
+        Some(Reason::Full)
     };
-    let warning = denied.is_none() && snapshot.base().warns(view.remaining, view.limit);
-    Some(Plain { denied, warning, view, now: time.now() })
+    let warning = denied.is_none() && lent.base.warns(view.remaining, view.limit);
+    Some(Plain { denied, warning, view, now: time.now(), lent })
 }
 
-impl Plain {
+impl Plain<'_> {
     /// In one piece, so that it is written once: where the caller wants it.
     #[inline(always)]
-    pub(crate) fn decision(&self, variant: Ground) -> Decision {
+    pub(crate) fn decision(&self) -> Decision {
         let (view, full) = (&self.view, self.denied == Some(Reason::Full));
         let allowed = self.denied.is_none();
         let wait = if full { NEVER } else { view.wait };
@@ -213,10 +219,10 @@ impl Plain {
             reset_after: whole_millis(view.reset).unwrap_or_default(),
             warning: self.warning,
             alert: false,
-            notify: !allowed && variant.notifies_always(),
+            notify: !allowed && self.lent.base.notifies_always(),
             reason: self.denied,
             would: None,
-            variant,
+            variant: Ground::Lent(self.lent.base.clone()),
             left: Left::only(view),
             at: self.now,
         }

@@ -269,7 +269,7 @@ impl Limiter {
             let known: Vec<&String> = policy.rules.iter().map(|(name, _)| name).collect();
             return Err(Error::new(Code::Rule, crate::nearest::unknown("rule", name, &known)));
         };
-        if state.live.load().closed {
+        if state.last().closed {
             return Err(closed());
         }
         Ok(Rule { state: state.clone(), _limiter: self.shared.clone() })
@@ -336,7 +336,7 @@ impl Limiter {
         for (rule, snapshot) in built.iter().zip(next?) {
             let state = match old.get(&rule.name) {
                 Some(state) => {
-                    state.live.store(Arc::new(snapshot));
+                    state.replace(snapshot);
                     state.clone()
                 }
                 None => Arc::new(RuleState::new(snapshot)),
@@ -358,8 +358,8 @@ impl Limiter {
     pub fn close(&self) {
         let _changing = lock(&self.shared.changing);
         for state in self.shared.rules.load().values() {
-            if let Ok(closed) = state.live.load().closed() {
-                state.live.store(Arc::new(closed));
+            if let Ok(closed) = state.last().closed() {
+                state.replace(closed);
             }
         }
     }
@@ -433,7 +433,7 @@ impl Limiter {
 impl Shared {
     /// An error if it is closed.
     fn open(&self) -> Result<(), Error> {
-        match self.rules.load().values().any(|state| state.live.load().closed) {
+        match self.rules.load().values().any(|state| state.last().closed) {
             true => Err(closed()),
             false => Ok(()),
         }
@@ -451,7 +451,7 @@ impl Shared {
         rule: &Built,
         old: &HashMap<String, Arc<RuleState>>,
     ) -> Result<Snapshot, Error> {
-        let known = old.get(&rule.name).map(|state| state.live.load().tables.clone());
+        let known = old.get(&rule.name).map(|state| state.last().tables.clone());
         let kept = known.clone().filter(|tables| {
             rule.wanted.plan.keeps_state_of(&tables.plan)
                 && rule.wanted.capacity == tables.capacity

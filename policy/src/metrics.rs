@@ -162,6 +162,16 @@ impl Name {
         name
     }
 
+    /// The same for the same name, and seldom for another.
+    fn mark(&self) -> u64 {
+        let used = self.ends[usize::from(self.parts).saturating_sub(1)];
+        let words = self.bytes.as_chunks::<8>().0.iter().take(usize::from(used).div_ceil(8));
+        let words = words.map(|word| u64::from_le_bytes(*word));
+        words.fold(u64::from_le_bytes(self.ends), |mark, word| {
+            (mark ^ word).wrapping_mul(SPREAD).rotate_left(32)
+        })
+    }
+
     pub(crate) fn texts(&self) -> Vec<String> {
         let mut start = 0;
         let ends = self.ends[..usize::from(self.parts)].iter();
@@ -178,27 +188,40 @@ impl Name {
 /// new name takes the place, and the count, of the lightest.
 #[derive(Debug)]
 struct Heaviest {
-    names: Vec<(Name, u64)>,
+    names: Vec<Name>,
+    /// For each name: its mark, so that most names need not be compared.
+    marks: Vec<u64>,
+    counts: Vec<u64>,
 }
 
 impl Heaviest {
     fn new() -> Heaviest {
-        Heaviest { names: Vec::with_capacity(WATCHED) }
+        Heaviest {
+            names: Vec::with_capacity(WATCHED),
+            marks: Vec::with_capacity(WATCHED),
+            counts: Vec::with_capacity(WATCHED),
+        }
     }
 
     fn add(&mut self, name: &Name, weight: u64) {
-        if let Some((_, count)) = self.names.iter_mut().find(|(known, _)| known == name) {
-            *count += weight;
+        let mark = name.mark();
+        let mut alike = (0..).zip(&self.marks).filter(|&(_, other)| *other == mark);
+        if let Some((at, _)) = alike.find(|&(at, _): &(usize, _)| self.names[at] == *name) {
+            self.counts[at] += weight;
         } else if self.names.len() < WATCHED {
-            self.names.push((*name, weight));
-        } else if let Some(lightest) = self.names.iter_mut().min_by_key(|(_, count)| *count) {
-            *lightest = (*name, lightest.1 + weight);
+            self.names.push(*name);
+            self.marks.push(mark);
+            self.counts.push(weight);
+        } else if let Some(lightest) = (0..WATCHED).min_by_key(|&at| self.counts[at]) {
+            self.names[lightest] = *name;
+            self.marks[lightest] = mark;
+            self.counts[lightest] += weight;
         }
     }
 
     fn shown(&self) -> Vec<NamedCount> {
-        let named = |(name, count): &(Name, u64)| NamedCount { key: name.texts(), count: *count };
-        let mut all: Vec<NamedCount> = self.names.iter().map(named).collect();
+        let named = |(name, count): (&Name, &u64)| NamedCount { key: name.texts(), count: *count };
+        let mut all: Vec<NamedCount> = self.names.iter().zip(&self.counts).map(named).collect();
         all.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.key.cmp(&b.key)));
         all.truncate(SHOWN);
         all
@@ -300,6 +323,7 @@ impl Meter {
     }
 
     #[cold]
+    #[inline(never)]
     fn note_name(
         &self,
         snapshot: &Snapshot,
@@ -346,7 +370,7 @@ impl Meter {
     }
 
     /// Counts a hit that led to nothing beyond itself.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn count_plainly(
         &self,
         snapshot: &Snapshot,

@@ -1,17 +1,19 @@
 //! A rule at work, and everything that can be done with it.
 
+use std::cell::RefCell;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use arc_swap::{ArcSwap, Guard};
-use tidegate_core::{Time, View};
+use tidegate_core::{PerThread, Time, View};
 
 use crate::budget::Day;
 use crate::call::Call;
-use crate::decision::{Decision, Ground, whole_millis};
+use crate::decision::{Base, Decision, whole_millis};
 use crate::error::{Code, Error};
 use crate::held::{Held, Permit, Reservation};
-use crate::judge::{Found, Op, Plain, hit_plainly, judge, part_of};
+use crate::judge::{Found, Op, hit_plainly, judge, part_of};
 use crate::limiter::Shared;
 use crate::metrics::Meter;
 use crate::plan::MOST_LIMITS;
@@ -22,28 +24,98 @@ use crate::waiters::Waiters;
 /// What belongs to a rule for as long as its limiter lives, whatever its policy becomes.
 #[derive(Debug)]
 pub(crate) struct RuleState {
-    pub(crate) live: ArcSwap<Snapshot>,
+    live: ArcSwap<Snapshot>,
+    /// How often `live` was replaced by another policy's.
+    replaced: AtomicU64,
+    /// What each thread goes by, so that a hit need not count one more owner of `live`, which would
+    /// have all threads write to one place. An idle thread may keep an old one.
+    lent: PerThread<RefCell<Option<Lent>>>,
     pub(crate) meter: Meter,
     pub(crate) waiters: Waiters,
+}
+
+/// A rule as a thread found it.
+#[derive(Clone, Debug)]
+pub(crate) struct Lent {
+    /// The rule's `replaced` before it was looked at.
+    replaced: u64,
+    pub(crate) snapshot: Arc<Snapshot>,
+    /// This thread's own, if it has a place for it.
+    pub(crate) base: Base,
 }
 
 impl RuleState {
     pub(crate) fn new(snapshot: Snapshot) -> RuleState {
         RuleState {
             live: ArcSwap::from_pointee(snapshot),
+            replaced: AtomicU64::new(0),
+            lent: PerThread::default(),
             meter: Meter::default(),
             waiters: Waiters::default(),
         }
     }
 
+    /// The rule as it was last seen, which others may have changed or closed since.
+    pub(crate) fn last(&self) -> Guard<Arc<Snapshot>> {
+        self.live.load()
+    }
+
+    /// From the next hit on, of all threads.
+    pub(crate) fn replace(&self, next: Snapshot) {
+        self.live.store(Arc::new(next));
+        // ORDERING: Release, with the Acquire of who reads it: who sees this count sees `next`. Who
+        // looked in between has an older count, and looks again next time.
+        self.replaced.fetch_add(1, Ordering::Release);
+    }
+
+    /// Asks the rule as this thread found it; none if it does not stand so any more.
+    #[inline(always)]
+    fn with_lent<R>(&self, ask: impl FnOnce(Option<&Lent>) -> R) -> R {
+        self.lent.with(|mine| {
+            // ORDERING: Acquire, see `replace`.
+            let replaced = self.replaced.load(Ordering::Acquire);
+            if let Some(Ok(lent)) = mine.map(RefCell::try_borrow)
+                && let Some(lent) = &*lent
+                && lent.replaced == replaced
+                && lent.snapshot.is_current()
+            {
+                return ask(Some(lent));
+            }
+            ask(None)
+        })
+    }
+
+    /// Asks the rule as it stands now.
+    #[inline(always)]
+    fn with<R>(&self, ask: impl FnOnce(&Lent) -> Result<R, Error>) -> Result<R, Error> {
+        self.with_lent(|lent| match lent {
+            Some(lent) => ask(lent),
+            None => self.with_new(ask),
+        })
+    }
+
+    /// Asks the rule as it stands now, which this thread goes by from now on.
+    #[cold]
+    #[inline(never)]
+    fn with_new<R>(&self, ask: impl FnOnce(&Lent) -> Result<R, Error>) -> Result<R, Error> {
+        // ORDERING: Acquire, see `replace`. Read before the snapshot, so that no later one is missed.
+        let replaced = self.replaced.load(Ordering::Acquire);
+        let snapshot = Guard::into_inner(self.snapshot()?);
+        let mut lent = Lent { replaced, base: snapshot.base.clone(), snapshot };
+        self.lent.claimed(|mine| {
+            // None for one of too many threads; and in a call within a call, which leaves the outer
+            // one's where it is.
+            let Some(Ok(mut mine)) = mine.map(RefCell::try_borrow_mut) else { return };
+            lent.base = Base::new(lent.base.variant().clone());
+            *mine = Some(lent.clone());
+        });
+        ask(&lent)
+    }
+
     /// The rule as it stands now.
-    #[inline]
     pub(crate) fn snapshot(&self) -> Result<Guard<Arc<Snapshot>>, Error> {
         let snapshot = self.live.load();
-        if snapshot.generation == snapshot.tables.generation() && !snapshot.closed {
-            return Ok(snapshot);
-        }
-        self.renewed(&snapshot)
+        if snapshot.is_current() { Ok(snapshot) } else { self.renewed(&snapshot) }
     }
 
     #[cold]
@@ -113,7 +185,7 @@ impl Rule {
     /// assert_eq!(limiter.rule("default").unwrap().name(), "default");
     /// ```
     pub fn name(&self) -> String {
-        self.state.live.load().face.rule.clone()
+        self.state.last().face.rule.clone()
     }
 
     /// Whether the two are one rule at work, and not only of one name: a rule that a reload took away
@@ -136,21 +208,33 @@ impl Rule {
     #[inline]
     pub fn allow<'a>(&self, call: impl Into<Call<'a>>) -> Result<bool, Error> {
         let call = call.into();
-        let snapshot = self.snapshot()?;
-        if let Some(key) = snapshot.plain_key(&call) {
-            let (allowed, nth) = snapshot.tables.engines[0].allow_counted(key);
-            let weight = self.state.meter.weight(nth);
-            if weight > 0 || !allowed && snapshot.several {
-                self.state.meter.note(&snapshot, &call, allowed, weight);
-            }
-            return Ok(allowed);
+        let plainly = |lent: Option<&Lent>| self.allow_plainly(&lent?.snapshot, &call);
+        match self.state.with_lent(plainly) {
+            Some(allowed) => Ok(allowed),
+            None => self.allow_any(&call),
         }
-        self.allow_any(&snapshot, &call)
     }
 
-    fn allow_any(&self, snapshot: &Snapshot, call: &Call<'_>) -> Result<bool, Error> {
-        self.no_permits(snapshot, "allow")?;
-        Ok(self.decided(snapshot, call, 1, Op::Hit)?.allowed)
+    #[inline(always)]
+    fn allow_plainly(&self, snapshot: &Snapshot, call: &Call<'_>) -> Option<bool> {
+        let key = snapshot.plain_key(call)?;
+        let (allowed, nth) = snapshot.tables.engines[0].allow_counted(key);
+        let weight = self.state.meter.weight(nth);
+        if weight > 0 || !allowed && snapshot.several {
+            self.state.meter.note(snapshot, call, allowed, weight);
+        }
+        Some(allowed)
+    }
+
+    fn allow_any(&self, call: &Call<'_>) -> Result<bool, Error> {
+        self.state.with(|lent| {
+            let snapshot = &*lent.snapshot;
+            if let Some(allowed) = self.allow_plainly(snapshot, call) {
+                return Ok(allowed);
+            }
+            self.no_permits(snapshot, "allow")?;
+            Ok(self.decided(snapshot, call, 1, Op::Hit)?.allowed)
+        })
     }
 
     /// Judges a call, and counts what came of it.
@@ -231,19 +315,25 @@ impl Rule {
 
     /// In one piece for all kinds of keys: what it finds stays in registers until the decision is written.
     fn hit_call(&self, call: &Call<'_>, cost: u64) -> Result<Decision, Error> {
-        let snapshot = self.snapshot()?;
-        match self.hit_plainly(&snapshot, call, cost) {
-            Some(plain) => Ok(plain.decision(Ground::Rule(snapshot))),
-            None => self.hit_any(&snapshot, call, cost),
-        }
+        self.state.with_lent(|lent| match lent {
+            Some(lent) => self.hit_by(lent, call, cost),
+            None => self.hit_anew(call, cost),
+        })
+    }
+
+    #[cold]
+    fn hit_anew(&self, call: &Call<'_>, cost: u64) -> Result<Decision, Error> {
+        self.state.with_new(|lent| self.hit_by(lent, call, cost))
     }
 
     #[inline(always)]
-    fn hit_plainly(&self, snapshot: &Snapshot, call: &Call<'_>, cost: u64) -> Option<Plain> {
-        let key = snapshot.plain_key(call).filter(|_| !snapshot.several)?;
-        let plain = hit_plainly(snapshot, key, cost)?;
-        self.state.meter.count_plainly(snapshot, call, plain.denied, plain.warning, cost);
-        Some(plain)
+    fn hit_by(&self, lent: &Lent, call: &Call<'_>, cost: u64) -> Result<Decision, Error> {
+        let Some(plain) = hit_plainly(lent, call, cost) else {
+            return self.hit_any(&lent.snapshot, call, cost);
+        };
+        let meter = &self.state.meter;
+        meter.count_plainly(&lent.snapshot, call, plain.denied, plain.warning, cost);
+        Ok(plain.decision())
     }
 
     fn hit_any(&self, snapshot: &Snapshot, call: &Call<'_>, cost: u64) -> Result<Decision, Error> {
@@ -388,7 +478,7 @@ impl Rule {
         let held = found
             .hashes
             .filter(|_| spent)
-            .map(|hashes| self.held(&snapshot, decision.variant.owned(), hashes));
+            .map(|hashes| self.held(&snapshot, decision.variant.variant().clone(), hashes));
         Ok(Reservation::new(decision, held, estimate))
     }
 
@@ -418,7 +508,7 @@ impl Rule {
         let held = found
             .hashes
             .filter(|_| found.permits.iter().any(Option::is_some))
-            .map(|hashes| self.held(&snapshot, decision.variant.owned(), hashes));
+            .map(|hashes| self.held(&snapshot, decision.variant.variant().clone(), hashes));
         Ok(Permit::new(decision, held, found.permits))
     }
 
@@ -461,14 +551,10 @@ impl Rule {
         &self,
         calls: impl IntoIterator<Item = K>,
     ) -> Result<Vec<Decision>, Error> {
-        let snapshot = self.snapshot()?;
-        self.no_permits(&snapshot, "hit_many")?;
-        let base = || Ground::Own(snapshot.base().clone());
-        let hit = |call: Call<'_>| match self.hit_plainly(&snapshot, &call, 1) {
-            Some(plain) => Ok(plain.decision(base())),
-            None => self.hit_any(&snapshot, &call, 1),
-        };
-        calls.into_iter().map(|call| hit(call.into())).collect()
+        self.state.with(|lent| {
+            self.no_permits(&lent.snapshot, "hit_many")?;
+            calls.into_iter().map(|call| self.hit_by(lent, &call.into(), 1)).collect()
+        })
     }
 
     /// Forgets the key's limits, penalties and budget, but never those of a wider scope.

@@ -8,7 +8,7 @@ use tidegate_core::{Algorithm, Hash, Spent};
 
 use crate::call::{Call, MOST_PARTS};
 use crate::config::{Mode, RuleConfig};
-use crate::decision::{Face, Reason};
+use crate::decision::{Base, Face, Reason};
 use crate::error::{Code, Error, Problem};
 use crate::limit::LimitPatches;
 use crate::matching::{Matcher, Subject, closest};
@@ -57,6 +57,8 @@ pub(crate) struct Snapshot {
     pub(crate) closed: bool,
     /// A hit of 1 needs nothing but the engine's own answer.
     pub(crate) plain: bool,
+    /// And it has one limit.
+    pub(crate) lone: bool,
     /// Whether it has a concurrent limit.
     pub(crate) concurrent: bool,
     /// Whether it has more than one limit.
@@ -70,6 +72,8 @@ pub(crate) struct Snapshot {
     /// The distinct changes of `by_key`.
     key_layers: Vec<LimitPatches>,
     variants: Box<[OnceLock<Arc<Variant>>]>,
+    /// The rule's own numbers, the first of `variants`.
+    pub(crate) base: Base,
 }
 
 /// The numbers that a call is judged by: the rule's, or some of its own.
@@ -124,7 +128,10 @@ impl Snapshot {
             config.when.iter().filter_map(|when| Matcher::new(&when.matches, &config.key).ok());
         let exempts = runtime.exempts(&config.exempt);
         let exempts = exempts.iter().filter_map(|m| Matcher::new(m, &config.key).ok());
+        let effective = Effective::of(&config).patched(&runtime.default);
+        let base = Variant::new(effective, &tables.plan, &face).map_err(Error::policy)?;
         let mut snapshot = Snapshot {
+            base: Base::new(Arc::new(base)),
             classes: classes(&config),
             whens: whens.collect(),
             exempts: exempts.collect(),
@@ -135,6 +142,7 @@ impl Snapshot {
             variants: Box::default(),
             closed: false,
             plain: false,
+            lone: false,
             several: config.limits.len() > 1,
             concurrent: config.limits.iter().any(|l| l.algorithm == Algorithm::Concurrent),
             config,
@@ -149,11 +157,15 @@ impl Snapshot {
         snapshot.variants = (0..layers).map(|_| OnceLock::new()).collect();
         for when in 0..=snapshot.whens.len() {
             let layers = Layers { when, ..Layers::default() };
-            let compiled = snapshot.compile(layers).map_err(Error::policy)?;
+            let compiled = match when {
+                0 => snapshot.base.variant().clone(),
+                _ => Arc::new(snapshot.compile(layers).map_err(Error::policy)?),
+            };
             snapshot.tables.widen(&compiled);
-            let _ = snapshot.variants[snapshot.index(layers)].set(Arc::new(compiled));
+            let _ = snapshot.variants[snapshot.index(layers)].set(compiled);
         }
         snapshot.plain = snapshot.is_plain();
+        snapshot.lone = snapshot.plain && !snapshot.several;
         Ok(snapshot)
     }
 
@@ -181,11 +193,17 @@ impl Snapshot {
     /// The same rule, closed.
     pub(crate) fn closed(&self) -> Result<Snapshot, Error> {
         let next = Snapshot::new(self.config.clone(), self.face.clone(), self.tables.clone())?;
-        Ok(Snapshot { closed: true, plain: false, ..next })
+        Ok(Snapshot { closed: true, plain: false, lone: false, ..next })
+    }
+
+    /// Whether nothing was changed at run time since it was built, nor the limiter closed.
+    #[inline]
+    pub(crate) fn is_current(&self) -> bool {
+        self.generation == self.tables.generation() && !self.closed
     }
 
     fn is_plain(&self) -> bool {
-        let base = self.base();
+        let base = &self.base;
         self.whens.is_empty()
             && self.exempts.is_empty()
             && self.by_match.is_empty()
@@ -204,12 +222,6 @@ impl Snapshot {
 
     pub(crate) fn plan(&self) -> &Plan {
         &self.tables.plan
-    }
-
-    /// The rule's own numbers (and the run-time default's).
-    #[inline]
-    pub(crate) fn base(&self) -> &Arc<Variant> {
-        self.variants[0].get().unwrap_or_else(|| self.variant(Layers::default()))
     }
 
     fn index(&self, layers: Layers) -> usize {

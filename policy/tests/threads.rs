@@ -174,6 +174,47 @@ fn a_change_acts_on_the_next_hit_of_who_made_it() {
     });
 }
 
+/// Each thread keeps what it last found a rule to be.
+#[test]
+fn a_change_acts_on_the_next_hit_of_all_threads() {
+    let (limiter, _) = limiter(RuleConfig::new("1/h").unwrap());
+    let rule = limiter.rule("default").unwrap();
+    // More than have a place to keep it.
+    let threads = if cfg!(miri) { 4 } else { 80 };
+    let (before, after) = (Barrier::new(threads), Barrier::new(threads));
+    let seen = together(threads, |index| {
+        let size = |_| rule.hit(["bob", "carol"][index % 2], 1).unwrap().limit;
+        let turn = |turn: u64| {
+            before.wait();
+            if index == turn as usize % threads {
+                limiter.set_default(max_of("1/h", turn)).unwrap();
+            }
+            after.wait();
+            // Once anew, and once by what it kept.
+            [0, 1].map(size) == [Some(turn); 2]
+        };
+        (1..=rounds(20) as u64).map(turn).collect::<Vec<bool>>()
+    });
+    assert!(seen.iter().flatten().all(|&seen| seen), "{seen:?}");
+}
+
+/// Calls that an iterator makes while a batch goes through it.
+#[test]
+fn a_call_within_a_call_goes_by_what_stands_then() {
+    let (limiter, _) = limiter(RuleConfig::new("5/h").unwrap());
+    let rule = limiter.rule("default").unwrap();
+    let calls = ["alice", "alice"].into_iter().inspect(|key| {
+        assert_eq!(rule.hit(*key, 1).unwrap().limit, Some(5));
+        limiter.set_default(max_of("5/h", 9)).unwrap();
+        assert_eq!(rule.hit(*key, 1).unwrap().limit, Some(9));
+        limiter.set_default(Vec::new()).unwrap();
+    });
+    let decisions = rule.hit_many(calls).unwrap();
+    assert!(decisions.iter().all(|decision| decision.limit == Some(5)));
+    assert_eq!(rule.hit("bob", 1).unwrap().limit, Some(5));
+    assert_eq!(rule.stats("alice").unwrap().unwrap().limits[0].used, 5);
+}
+
 #[test]
 fn a_cooldown_starts_once_and_is_not_extended() {
     let mut rule = RuleConfig::new("1/h window").unwrap();
