@@ -3,7 +3,6 @@
 //! A thread claims one of a few numbers when it first needs a place, and gives it back when it ends;
 //! places of that number are its own until then. More threads than numbers go without.
 
-use std::cell::Cell;
 use std::fmt;
 
 use crossbeam_utils::CachePadded;
@@ -18,8 +17,80 @@ const NONE: usize = PLACES;
 static OWNED: PlainU64 = PlainU64::new(0);
 
 thread_local! {
-    static PLACE: Cell<usize> = const { Cell::new(NONE) };
     static LEASE: Lease = Lease::claim();
+}
+
+/// The number of this thread, or [`NONE`].
+///
+/// A shared library finds a thread's own variable by a call, which takes as long as all else that
+/// is done with it here. One in the block that is made with each thread needs no call; there is room
+/// for a few such words of libraries that are opened late, of which this is one.
+#[cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64", not(miri)))]
+mod place {
+    use std::arch::{asm, global_asm};
+
+    use super::NONE;
+
+    // All threads start with 0: it stands for `NONE`, and what is kept is that much more.
+    global_asm!(
+        ".pushsection .tbss, \"awT\", @nobits",
+        ".balign 8",
+        ".globl tidegate_core_place",
+        ".hidden tidegate_core_place",
+        ".type tidegate_core_place, @object",
+        ".size tidegate_core_place, 8",
+        "tidegate_core_place:",
+        ".zero 8",
+        ".popsection",
+    );
+
+    #[inline(always)]
+    pub(super) fn get() -> usize {
+        let kept: usize;
+        // SAFETY: reads this thread's own word, which is above.
+        unsafe {
+            asm!(
+                "mov {0}, qword ptr [rip + tidegate_core_place@gottpoff]",
+                "mov {0}, qword ptr fs:[{0}]",
+                out(reg) kept,
+                options(pure, readonly, nostack, preserves_flags),
+            );
+        }
+        NONE.wrapping_add(kept)
+    }
+
+    pub(super) fn set(place: usize) {
+        // SAFETY: writes this thread's own word, which is above.
+        unsafe {
+            asm!(
+                "mov {0}, qword ptr [rip + tidegate_core_place@gottpoff]",
+                "mov qword ptr fs:[{0}], {1}",
+                out(reg) _,
+                in(reg) place.wrapping_sub(NONE),
+                options(nostack, preserves_flags),
+            );
+        }
+    }
+}
+
+#[cfg(not(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64", not(miri))))]
+mod place {
+    use std::cell::Cell;
+
+    use super::NONE;
+
+    thread_local! {
+        static PLACE: Cell<usize> = const { Cell::new(NONE) };
+    }
+
+    #[inline(always)]
+    pub(super) fn get() -> usize {
+        PLACE.get()
+    }
+
+    pub(super) fn set(place: usize) {
+        PLACE.set(place);
+    }
 }
 
 /// A thread's number, given back when the thread ends.
@@ -38,7 +109,7 @@ impl Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        PLACE.set(NONE);
+        place::set(NONE);
         if self.0 != NONE {
             // ORDERING: Release, see `claim`.
             OWNED.fetch_and(!(1 << self.0), Ordering::Release);
@@ -84,7 +155,7 @@ impl<T> PerThread<T> {
     /// Lends this thread its own; none if it has not claimed one, or got none.
     #[inline(always)]
     pub fn with<R>(&self, ask: impl FnOnce(Option<&T>) -> R) -> R {
-        ask(self.places.get(PLACE.get()).map(|place| &**place))
+        ask(self.places.get(place::get()).map(|place| &**place))
     }
 
     /// As [`PerThread::with`], claiming a place first: there is none for one of too many threads, and
@@ -92,7 +163,7 @@ impl<T> PerThread<T> {
     pub fn claimed<R>(&self, ask: impl FnOnce(Option<&T>) -> R) -> R {
         // All threads of a model are one to the system, and would share a place.
         if cfg!(not(all(test, loom))) {
-            PLACE.set(LEASE.try_with(|lease| lease.0).unwrap_or(NONE));
+            place::set(LEASE.try_with(|lease| lease.0).unwrap_or(NONE));
         }
         self.with(ask)
     }
@@ -103,7 +174,7 @@ impl<T: Sync> PerThread<T> {
     /// This thread's own; none if it has not claimed one, or got none.
     #[inline(always)]
     pub(crate) fn own(&self) -> Option<&T> {
-        self.places.get(PLACE.get()).map(|place| &**place)
+        self.places.get(place::get()).map(|place| &**place)
     }
 
     /// Those of all threads.
@@ -114,6 +185,8 @@ impl<T: Sync> PerThread<T> {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
+    use std::cell::Cell;
+
     use super::*;
 
     /// Threads come and go, more than there are places: no place is ever two threads' at once.

@@ -9,23 +9,18 @@ use crate::status::Failure;
 use crate::status::tg_status::{self, *};
 
 /// Runs the body of a function that says how it went.
-#[inline]
+#[inline(always)]
 pub(crate) fn guard(body: impl FnOnce() -> Result<(), Failure>) -> tg_status {
-    match catch_unwind(AssertUnwindSafe(body)) {
-        Ok(Ok(())) => TG_STATUS_OK,
-        Ok(Err(failure)) => failure.tell(),
-        Err(panic) => panicked(panic),
-    }
+    // A failure is told within: a result that holds one would go through memory.
+    let told = || body().map_or_else(Failure::tell, |()| TG_STATUS_OK);
+    catch_unwind(AssertUnwindSafe(told)).unwrap_or_else(panicked)
 }
 
 /// Runs the body of a function that says yes (1), no (0), or what went wrong (less than 0).
-#[inline]
+#[inline(always)]
 pub(crate) fn answer(body: impl FnOnce() -> Result<bool, Failure>) -> c_int {
-    match catch_unwind(AssertUnwindSafe(body)) {
-        Ok(Ok(yes)) => c_int::from(yes),
-        Ok(Err(failure)) => -(failure.tell() as c_int),
-        Err(panic) => -(panicked(panic) as c_int),
-    }
+    let told = || body().map_or_else(|failure| -(failure.tell() as c_int), c_int::from);
+    catch_unwind(AssertUnwindSafe(told)).unwrap_or_else(|panic| -(panicked(panic) as c_int))
 }
 
 /// Frees a handle, or nothing; a panic on the way ends here.
@@ -45,6 +40,7 @@ fn panicked(panic: Box<dyn Any + Send>) -> tg_status {
 }
 
 #[cold]
+#[inline(never)]
 pub(crate) fn null(name: &str) -> Failure {
     Failure::new(TG_STATUS_NULL, format!("`{name}` is NULL"))
 }
@@ -100,8 +96,14 @@ pub(crate) unsafe fn room<'a, T>(
 fn length(count: usize, size: usize, name: &str) -> Result<(), Failure> {
     match count.checked_mul(size).is_some_and(|bytes| bytes <= isize::MAX as usize) {
         true => Ok(()),
-        false => Err(Failure::new(TG_STATUS_LENGTH, format!("`{name}`: {count} is no length"))),
+        false => Err(no_length(count, name)),
     }
+}
+
+#[cold]
+#[inline(never)]
+fn no_length(count: usize, name: &str) -> Failure {
+    Failure::new(TG_STATUS_LENGTH, format!("`{name}`: {count} is no length"))
 }
 
 /// Text that ends with NUL.

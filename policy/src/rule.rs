@@ -1,6 +1,6 @@
 //! A rule at work, and everything that can be done with it.
 
-use std::cell::RefCell;
+use std::cell::{Ref, RefCell};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -74,14 +74,10 @@ impl RuleState {
         self.lent.with(|mine| {
             // ORDERING: Acquire, see `replace`.
             let replaced = self.replaced.load(Ordering::Acquire);
-            if let Some(Ok(lent)) = mine.map(RefCell::try_borrow)
-                && let Some(lent) = &*lent
-                && lent.replaced == replaced
-                && lent.snapshot.is_current()
-            {
-                return ask(Some(lent));
-            }
-            ask(None)
+            let stands = |lent: &&Lent| lent.replaced == replaced && lent.snapshot.is_current();
+            let lent = mine.and_then(|mine| mine.try_borrow().ok());
+            let lent = lent.and_then(|l| Ref::filter_map(l, |l| l.as_ref().filter(stands)).ok());
+            ask(lent.as_deref())
         })
     }
 
@@ -208,20 +204,22 @@ impl Rule {
     #[inline]
     pub fn allow<'a>(&self, call: impl Into<Call<'a>>) -> Result<bool, Error> {
         let call = call.into();
-        let plainly = |lent: Option<&Lent>| self.allow_plainly(&lent?.snapshot, &call);
+        let plainly = |lent: Option<&Lent>| self.allow_plainly(&lent?.snapshot, call);
         match self.state.with_lent(plainly) {
             Some(allowed) => Ok(allowed),
-            None => self.allow_any(&call),
+            None => self.allow_any(&{ call }),
         }
     }
 
+    /// The call is copied only where something is done with it but reading its key: else it would have
+    /// to be written down before each hit.
     #[inline(always)]
-    fn allow_plainly(&self, snapshot: &Snapshot, call: &Call<'_>) -> Option<bool> {
-        let key = snapshot.plain_key(call)?;
+    fn allow_plainly(&self, snapshot: &Snapshot, call: Call<'_>) -> Option<bool> {
+        let key = snapshot.plain_key(&call)?;
         let (allowed, nth) = snapshot.tables.engines[0].allow_counted(key);
         let weight = self.state.meter.weight(nth);
         if weight > 0 || !allowed && snapshot.several {
-            self.state.meter.note(snapshot, call, allowed, weight);
+            self.state.meter.note(snapshot, &{ call }, allowed, weight);
         }
         Some(allowed)
     }
@@ -229,7 +227,7 @@ impl Rule {
     fn allow_any(&self, call: &Call<'_>) -> Result<bool, Error> {
         self.state.with(|lent| {
             let snapshot = &*lent.snapshot;
-            if let Some(allowed) = self.allow_plainly(snapshot, call) {
+            if let Some(allowed) = self.allow_plainly(snapshot, *call) {
                 return Ok(allowed);
             }
             self.no_permits(snapshot, "allow")?;
