@@ -85,9 +85,9 @@ def timed(name, call):
     return (time.perf_counter_ns() - start) / len(KEYS)
 
 
-def threads():
+def threads(capacity):
     """Calls a second of 16 threads together, and of one, in turns; the median of the ratios."""
-    rule, ratios = Limiter(f"{MANY}/s")["default"], []
+    rule, ratios = Limiter(f"{MANY}/s", capacity=capacity)["default"], []
 
     def work():
         allow = rule.allow
@@ -95,7 +95,7 @@ def threads():
             allow(key)
 
     def together(count):
-        workers = [threading.Thread(target=lambda: [work() for _ in range(32 // count)]) for _ in range(count)]
+        workers = [threading.Thread(target=lambda: [work() for _ in range(480 // count)]) for _ in range(count)]
         start = time.perf_counter()
         [worker.start() for worker in workers]
         [worker.join() for worker in workers]
@@ -125,7 +125,9 @@ def main():
     least = {name: min(times) for name, times in rounds.items()}
     print(f"\nby minima: allow {least['rule.allow(str)'] / least['noop(str) -> bool']:.2f} noop, "
           f"hit {least['rule.hit(str)'] / least['rule.allow(str)']:.2f} allow")
-    print("16 threads do %.2f (at best %.2f) of what one does" % threads())
+    for capacity in (len(KEYS), 65_536):
+        done = threads(capacity)
+        print("16 threads do %.2f (at best %.2f) of what one does, with room for %d keys" % (*done, capacity))
 
 
 main()

@@ -195,7 +195,10 @@ fn made(
     py: Python<'_>,
     hit: Result<policy::Decision, policy::Error>,
 ) -> PyResult<Bound<'_, PyAny>> {
-    Ok(Bound::new(py, Decision::from(hit.map_err(raise)?))?.into_any())
+    match hit {
+        Ok(decision) => Ok(Bound::new(py, Decision::from(decision))?.into_any()),
+        Err(error) => Err(raise(error)),
+    }
 }
 
 /// Puts the two in the place of pyo3's own, with their signatures and documentation.
