@@ -4,7 +4,7 @@ use std::ffi::{CStr, c_char};
 use std::mem::MaybeUninit;
 use std::time::Duration;
 
-use policy::{Decision, Facts, LimitLeft, Style};
+use policy::{Facts, LimitLeft, Style, Tell, Told};
 
 use crate::boundary::{given, guard, write_text};
 use crate::rule::tg_rule;
@@ -87,7 +87,7 @@ pub struct tg_decision {
 }
 
 /// What of a decision is written each time.
-type Out<'a> = &'a mut MaybeUninit<tg_decision>;
+pub(crate) type Out<'a> = &'a mut MaybeUninit<tg_decision>;
 
 #[inline]
 pub(crate) fn ms(duration: Duration) -> i64 {
@@ -108,41 +108,62 @@ impl tg_rule {
     }
 
     /// Writes a decision down.
-    #[inline]
-    pub(crate) fn write(&self, decision: &Decision, out: Out<'_>) {
+    #[inline(always)]
+    pub(crate) fn write(&self, told: &Told<'_>, out: Out<'_>) {
         let kept = |text: Option<&str>| text.map_or(std::ptr::null(), |text| self.names.keep(text));
-        let attach = decision.attach().map(|value| self.keep_json(value));
+        let attach = told.attach().map(|value| self.keep_json(value));
         // SAFETY: a decision is laid out as its parts are, which is asserted below, and any bytes are parts.
         let out = unsafe { &mut *out.as_mut_ptr().cast::<Parts>() };
-        let mut limit_count = 0;
-        for (to, left) in out.limits.iter_mut().zip(decision.limits()) {
-            to.write(tg_limit_left {
-                name: self.names.keep(left.name),
-                limit: left.size,
-                window_seconds: left.window_seconds,
-                remaining: left.remaining,
-                more_after_ms: left.more_after.map_or(TG_NONE, ms),
-            });
+        let limit = |at: usize, left: &LimitLeft<'_>| tg_limit_left {
+            name: self.names.keep_limit(told, at, left.name),
+            limit: left.size,
+            window_seconds: left.window_seconds,
+            remaining: left.remaining,
+            more_after_ms: left.more_after.map_or(TG_NONE, ms),
+        };
+        let [first, others @ ..] = &mut out.limits;
+        let (mut limits, mut limit_count) = (told.limits(), 0);
+        // Most rules have one, for which no loop is needed then.
+        if let Some(left) = limits.next() {
+            first.write(limit(0, &left));
+            limit_count = 1;
+        }
+        for (to, left) in others.iter_mut().zip(limits) {
+            to.write(limit(limit_count.into(), &left));
             limit_count += 1;
         }
         out.head.write(Head {
             version: TG_DECISION_VERSION,
-            allowed: decision.allowed.into(),
-            warning: decision.warning.into(),
-            alert: decision.alert.into(),
-            notify: decision.notify.into(),
+            allowed: told.allowed.into(),
+            warning: told.warning.into(),
+            alert: told.alert.into(),
+            notify: told.notify.into(),
             limit_count: u64::from_ne_bytes([limit_count, 0, 0, 0, 0, 0, 0, 0]),
             rule: self.name.as_ptr(),
-            reason: kept(decision.reason()),
-            would_deny: kept(decision.would_deny()),
+            reason: kept(told.reason()),
+            would_deny: kept(told.would_deny()),
             attach: attach.unwrap_or(std::ptr::null()),
-            limit: number(decision.limit),
-            remaining: number(decision.remaining),
-            retry_after_ms: decision.retry_after.map_or(TG_NONE, ms),
-            reset_after_ms: ms(decision.reset_after),
-            at_ns: decision.at(),
+            limit: number(told.limit),
+            remaining: number(told.remaining),
+            retry_after_ms: number(told.retry_after_ms),
+            reset_after_ms: number(Some(told.reset_after_ms)),
+            at_ns: told.at,
             reserved_words: [0; 4],
         });
+    }
+}
+
+/// Where a decision of a rule is to be written.
+pub(crate) struct Written<'a> {
+    pub(crate) rule: &'a tg_rule,
+    pub(crate) out: Out<'a>,
+}
+
+impl Tell for Written<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn tell(self, told: &Told<'_>) {
+        self.rule.write(told, self.out);
     }
 }
 

@@ -39,8 +39,8 @@ pub unsafe extern "C" fn tg_reserve(
         let (rule, key, out) = (given(rule, "rule")?, given(key, "key")?, given(out, "out")?);
         let out_reservation = given(out_reservation, "out_reservation")?;
         // SAFETY: the caller's word.
-        let reserved = unsafe { key.with(|call| Ok(rule.rule.reserve(call, estimate)?)) }?;
-        rule.write(reserved.decision(), out);
+        let reserved = unsafe { key.with(|call| Ok(rule.rule.reserve(*call, estimate)?)) }?;
+        rule.write(&reserved.decision().told(), out);
         let handle = reserved.decision().allowed.then(|| {
             Box::into_raw(Box::new(tg_reservation { reservation: Mutex::new(Some(reserved)) }))
         });
@@ -97,8 +97,8 @@ pub unsafe extern "C" fn tg_permit(
         let (rule, key, out) = (given(rule, "rule")?, given(key, "key")?, given(out, "out")?);
         let out_permit = given(out_permit, "out_permit")?;
         // SAFETY: the caller's word.
-        let permit = unsafe { key.with(|call| Ok(rule.rule.permit(call)?)) }?;
-        rule.write(permit.decision(), out);
+        let permit = unsafe { key.with(|call| Ok(rule.rule.permit(*call)?)) }?;
+        rule.write(&permit.decision().told(), out);
         let handle = (permit.decision().allowed)
             .then(|| Box::into_raw(Box::new(tg_permit_handle { permit })));
         out_permit.write(handle.unwrap_or(std::ptr::null_mut()));

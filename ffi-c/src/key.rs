@@ -74,25 +74,34 @@ impl tg_key {
     ///
     /// # Safety
     /// What it points to is there.
-    #[inline]
+    #[inline(always)]
     pub(crate) unsafe fn with<R>(
         &self,
-        body: impl FnOnce(Call<'_>) -> Result<R, Failure>,
+        body: impl FnOnce(&Call<'_>) -> Result<R, Failure>,
+    ) -> Result<R, Failure> {
+        let more = self.part_count | self.attribute_count | self.has_max as usize;
+        if self.version == TG_KEY_VERSION && self.parts.is_null() && more == 0 {
+            // SAFETY: the caller's word.
+            return body(&Call::from(unsafe { self.bytes.get("key.bytes") }?));
+        }
+        // SAFETY: the caller's word.
+        unsafe { self.with_more(body) }
+    }
+
+    /// For keys that are more than bytes. Apart, since it takes a large frame.
+    ///
+    /// # Safety
+    /// As [`tg_key::with`].
+    #[inline(never)]
+    unsafe fn with_more<R>(
+        &self,
+        body: impl FnOnce(&Call<'_>) -> Result<R, Failure>,
     ) -> Result<R, Failure> {
         self.check()?;
-        // Most keys are plain, and a call with parts is large to hand on.
-        if self.parts.is_null() && self.part_count + self.attribute_count == 0 && self.has_max == 0
-        {
-            // SAFETY: the caller's word.
-            return body(Call::from(unsafe { self.bytes.get("key.bytes") }?));
-        }
         // SAFETY: the caller's word.
         let mut call = Call::of(unsafe { self.key() }?);
         if self.has_max == 1 {
             call = call.max(self.max);
-        }
-        if self.attribute_count == 0 {
-            return body(call);
         }
         let mut all = [("", ""); TG_MOST_ATTRIBUTES];
         // SAFETY: the caller's word.
@@ -104,10 +113,9 @@ impl tg_key {
             let value = unsafe { one.value.get("key.attributes.value") }?;
             *to = (utf8(name, "key.attributes.name")?, utf8(value, "key.attributes.value")?);
         }
-        body(call.with(&all[..given.len()]))
+        body(&call.with(&all[..given.len()]))
     }
 
-    #[inline]
     fn check(&self) -> Result<(), Failure> {
         let plain = self.version == TG_KEY_VERSION && self.has_max <= 1;
         match plain && self.part_count <= MOST_PARTS && self.attribute_count <= TG_MOST_ATTRIBUTES {
@@ -116,7 +124,6 @@ impl tg_key {
         }
     }
 
-    #[cold]
     fn wrong(&self) -> Failure {
         if self.version != TG_KEY_VERSION {
             let message = format!("key.version is {}: use TG_KEY_INIT", self.version);

@@ -3,10 +3,19 @@
 use std::ffi::{CString, c_char};
 use std::sync::OnceLock;
 
+use policy::Told;
+
 /// A list that only grows. It is as long as the rule has limits (and had, before it was reloaded).
 #[derive(Default)]
 pub(crate) struct Names {
     first: OnceLock<Box<Name>>,
+    limits: OnceLock<Limits>,
+}
+
+/// The names of a rule's limits when they were first told: found without comparing texts.
+struct Limits {
+    names: policy::Names,
+    texts: Vec<CString>,
 }
 
 struct Name {
@@ -15,8 +24,26 @@ struct Name {
 }
 
 impl Names {
-    /// The same text, to stay. (Names are printable and JSON escapes NUL: none has one.)
+    /// The name of a limit, to stay.
     #[inline]
+    pub(crate) fn keep_limit(&self, told: &Told<'_>, at: usize, name: &str) -> *const c_char {
+        // Nothing is done with `told` but reading it: else it would have to be written down first.
+        let first = self.limits.get();
+        match first.filter(|first| told.is_named_by(&first.names)).and_then(|it| it.texts.get(at)) {
+            Some(text) => text.as_ptr(),
+            None => self.keep_other(told.names(), name),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn keep_other(&self, names: policy::Names, name: &str) -> *const c_char {
+        self.limits.get_or_init(|| Limits::new(names));
+        self.keep(name)
+    }
+
+    /// The same text, to stay. (Names are printable and JSON escapes NUL: none has one.)
+    #[inline(never)]
     pub(crate) fn keep(&self, text: &str) -> *const c_char {
         let mut place = &self.first;
         while let Some(name) = place.get() {
@@ -40,6 +67,13 @@ impl Names {
             }
             place = &name.next;
         }
+    }
+}
+
+impl Limits {
+    fn new(names: policy::Names) -> Limits {
+        let texts = names.iter().map(|name| CString::new(name).unwrap_or_default()).collect();
+        Limits { names, texts }
     }
 }
 

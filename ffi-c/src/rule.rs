@@ -3,10 +3,10 @@
 use std::ffi::{CString, c_char, c_int};
 use std::mem::MaybeUninit;
 
-use policy::{Budget, Call, Decision, Limiter, Rule, Stats};
+use policy::{Budget, Call, Limiter, Rule, Stats};
 
 use crate::boundary::{answer, given, guard, room, slice};
-use crate::decision::{TG_MOST_LIMITS, TG_NONE, ms, tg_decision};
+use crate::decision::{Out, TG_MOST_LIMITS, TG_NONE, Written, ms, tg_decision};
 use crate::key::{tg_bytes, tg_key};
 use crate::names::Names;
 use crate::status::Failure;
@@ -104,7 +104,7 @@ unsafe fn keyed<T, R>(
     guard(|| {
         let (rule, key, out) = (given(rule, "rule")?, given(key, "key")?, given(out, "out")?);
         // SAFETY: the caller's word.
-        let result = unsafe { key.with(|it| Ok(call(&rule.rule, it)?)) }?;
+        let result = unsafe { key.with(|it| Ok(call(&rule.rule, *it)?)) }?;
         out.write(write(rule, result));
         Ok(())
     })
@@ -114,25 +114,17 @@ unsafe fn keyed<T, R>(
 ///
 /// # Safety
 /// As [`keyed`].
-#[inline]
+#[inline(always)]
 unsafe fn decided(
     rule: Option<&tg_rule>,
     key: Option<&tg_key>,
-    out: Option<&mut MaybeUninit<tg_decision>>,
-    call: impl FnOnce(&Rule, Call<'_>) -> Result<Decision, policy::Error>,
+    out: Option<Out<'_>>,
+    call: impl FnOnce(&tg_rule, &Call<'_>, Out<'_>) -> Result<(), policy::Error>,
 ) -> tg_status {
     guard(|| {
         let (rule, key, out) = (given(rule, "rule")?, given(key, "key")?, given(out, "out")?);
-        // Written from where it was made: a decision is large to hand on, by `?` too.
-        let write = |it: Call<'_>| match call(&rule.rule, it) {
-            Ok(ref decision) => {
-                rule.write(decision, out);
-                Ok(())
-            }
-            Err(error) => Err(error.into()),
-        };
         // SAFETY: the caller's word.
-        unsafe { key.with(write) }
+        unsafe { key.with(|it| Ok(call(rule, it, out)?)) }
     })
 }
 
@@ -148,7 +140,7 @@ unsafe fn done(
     guard(|| {
         let (rule, key) = (given(rule, "rule")?, given(key, "key")?);
         // SAFETY: the caller's word.
-        unsafe { key.with(|it| Ok(call(&rule.rule, it)?)) }
+        unsafe { key.with(|it| Ok(call(&rule.rule, *it)?)) }
     })
 }
 
@@ -206,7 +198,11 @@ pub unsafe extern "C" fn tg_hit(
     out: Option<&mut MaybeUninit<tg_decision>>,
 ) -> tg_status {
     // SAFETY: the caller's word.
-    unsafe { decided(rule, key, out, |rule, call| rule.hit(call, cost)) }
+    unsafe {
+        decided(rule, key, out, |rule, call, out| {
+            rule.rule.hit_telling(call, cost, Written { rule, out })
+        })
+    }
 }
 
 /// As `tg_hit`, but an allowed one spends nothing: for "check, do the work, then `tg_record`". A denial
@@ -219,7 +215,12 @@ pub unsafe extern "C" fn tg_check(
     out: Option<&mut MaybeUninit<tg_decision>>,
 ) -> tg_status {
     // SAFETY: the caller's word.
-    unsafe { decided(rule, key, out, |rule, call| rule.check(call, cost)) }
+    unsafe {
+        decided(rule, key, out, |rule, call, out| {
+            rule.write(&rule.rule.check(*call, cost)?.told(), out);
+            Ok(())
+        })
+    }
 }
 
 /// What a `tg_hit` would get, changing nothing. With a cost of 0, what is left now.
@@ -231,7 +232,12 @@ pub unsafe extern "C" fn tg_peek(
     out: Option<&mut MaybeUninit<tg_decision>>,
 ) -> tg_status {
     // SAFETY: the caller's word.
-    unsafe { decided(rule, key, out, |rule, call| rule.peek(call, cost)) }
+    unsafe {
+        decided(rule, key, out, |rule, call, out| {
+            rule.write(&rule.rule.peek(*call, cost)?.told(), out);
+            Ok(())
+        })
+    }
 }
 
 /// Spends without asking, also in a cooldown: a bucket goes no lower than 0, a window logs it.
@@ -304,7 +310,7 @@ pub unsafe extern "C" fn tg_is_limited(rule: Option<&tg_rule>, key: Option<&tg_k
     answer(|| {
         let (rule, key) = (given(rule, "rule")?, given(key, "key")?);
         // SAFETY: the caller's word.
-        unsafe { key.with(|call| Ok(rule.rule.is_limited(call)?)) }
+        unsafe { key.with(|call| Ok(rule.rule.is_limited(*call)?)) }
     })
 }
 

@@ -86,11 +86,11 @@ impl Left {
         let more = if view.more == NEVER { Left::NEVER } else { seconds };
         Left { remaining: u32::try_from(view.remaining).unwrap_or(u32::MAX), more }
     }
-    /// Of a rule's only limit. (Spelled out, it is written at once where it is wanted.)
+    /// Those of a rule whose only limit this is. (Spelled out, they are written at once where they are wanted.)
     #[inline(always)]
-    pub(crate) fn only(view: &View) -> [Left; MOST_LIMITS] {
+    pub(crate) fn alone(self) -> [Left; MOST_LIMITS] {
         const NONE: Left = Left { remaining: 0, more: 0 };
-        [Left::new(view), NONE, NONE, NONE, NONE, NONE, NONE, NONE]
+        [self, NONE, NONE, NONE, NONE, NONE, NONE, NONE]
     }
     pub(crate) fn remaining(self) -> u64 {
         u64::from(self.remaining)
@@ -192,9 +192,16 @@ impl Clone for Ground {
     }
 }
 
-/// A duration of whole milliseconds, rounded up; none for one that never ends.
+/// Whole milliseconds, rounded up; none for a time that never ends.
+#[inline]
+pub(crate) fn millis(nanos: u64) -> Option<u64> {
+    (nanos != NEVER).then(|| nanos.div_ceil(1_000_000))
+}
+
+/// As [`millis`], as a duration.
+#[inline]
 pub(crate) fn whole_millis(nanos: u64) -> Option<Duration> {
-    (nanos != NEVER).then(|| Duration::from_millis(nanos.div_ceil(1_000_000)))
+    millis(nanos).map(Duration::from_millis)
 }
 
 impl Decision {

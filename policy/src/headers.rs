@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use crate::Rule;
-use crate::decision::{Decision, Face};
+use crate::decision::{Decision, Face, Left};
+use crate::variant::Variant;
 
 /// The draft that the `ietf` fields follow; it still moves.
 ///
@@ -101,14 +102,7 @@ impl Decision {
     /// How it left each limit, in declared order.
     #[inline]
     pub fn limits(&self) -> impl Iterator<Item = LimitLeft<'_>> {
-        let limits = self.face().limits.iter().zip(&self.variant.numbers).zip(&self.left);
-        limits.map(|((name, numbers), left)| LimitLeft {
-            name,
-            size: numbers.size,
-            window_seconds: numbers.window_seconds,
-            remaining: left.remaining(),
-            more_after: left.more_seconds().map(Duration::from_secs),
-        })
+        self.variant.limits(&self.left)
     }
 
     /// The decision as header fields, names and values, in the order in which they are best sent.
@@ -126,6 +120,24 @@ impl Decision {
     pub fn headers(&self, style: Style) -> Vec<(String, String)> {
         let limits: Vec<LimitLeft<'_>> = self.limits().collect();
         Facts::new(self, &limits).fields(self.face(), style)
+    }
+}
+
+impl Variant {
+    /// How each limit was left.
+    #[inline]
+    pub(crate) fn limits<'a>(
+        &'a self,
+        left: &'a [Left],
+    ) -> impl Iterator<Item = LimitLeft<'a>> + use<'a> {
+        let limits = self.face.limits.iter().zip(&self.numbers).zip(left);
+        limits.map(|((name, numbers), left)| LimitLeft {
+            name,
+            size: numbers.size,
+            window_seconds: numbers.window_seconds,
+            remaining: left.remaining(),
+            more_after: left.more_seconds().map(Duration::from_secs),
+        })
     }
 }
 

@@ -10,12 +10,13 @@ use tidegate_core::{
 use crate::budget::Day;
 use crate::call::Call;
 use crate::config::Mode;
-use crate::decision::{Decision, Ground, Left, Reason, whole_millis};
+use crate::decision::{Decision, Ground, Left, Reason, millis, whole_millis};
 use crate::error::Error;
 use crate::penalty::{Denial, Standing};
 use crate::plan::{MOST_GROUPS, MOST_LIMITS};
 use crate::rule::Lent;
 use crate::snapshot::{Hashes, Resolved, Snapshot};
+use crate::told::Told;
 use crate::variant::Variant;
 
 /// What is wanted of a judgement.
@@ -205,26 +206,52 @@ pub(crate) fn hit_plainly<'s>(lent: &'s Lent, call: &Call<'_>, cost: u64) -> Opt
 }
 
 impl Plain<'_> {
-    /// In one piece, so that it is written once: where the caller wants it.
     #[inline(always)]
-    pub(crate) fn decision(&self) -> Decision {
+    pub(crate) fn left(&self) -> Left {
+        Left::new(&self.view)
+    }
+
+    /// The decision, with what is [left](Plain::left).
+    #[inline(always)]
+    pub(crate) fn told<'a>(&'a self, left: &'a [Left]) -> Told<'a> {
         let (view, full) = (&self.view, self.denied == Some(Reason::Full));
         let allowed = self.denied.is_none();
         let wait = if full { NEVER } else { view.wait };
-        Decision {
+        Told {
             allowed,
-            limit: (!full).then_some(view.limit),
-            remaining: Some(if full { 0 } else { view.remaining }),
-            retry_after: if allowed { Some(Duration::ZERO) } else { whole_millis(wait) },
-            reset_after: whole_millis(view.reset).unwrap_or_default(),
             warning: self.warning,
             alert: false,
             notify: !allowed && self.lent.base.notifies_always(),
+            limit: (!full).then_some(view.limit),
+            remaining: Some(if full { 0 } else { view.remaining }),
+            retry_after_ms: if allowed { Some(0) } else { millis(wait) },
+            reset_after_ms: millis(view.reset).unwrap_or_default(),
+            at: self.now,
             reason: self.denied,
             would: None,
+            left,
+            variant: &self.lent.base,
+        }
+    }
+
+    /// In one piece, so that it is written once: where the caller wants it.
+    #[inline(always)]
+    pub(crate) fn decision(&self) -> Decision {
+        let told = self.told(&[]);
+        Decision {
+            allowed: told.allowed,
+            limit: told.limit,
+            remaining: told.remaining,
+            retry_after: told.retry_after_ms.map(Duration::from_millis),
+            reset_after: Duration::from_millis(told.reset_after_ms),
+            warning: told.warning,
+            alert: told.alert,
+            notify: told.notify,
+            reason: told.reason,
+            would: told.would,
             variant: Ground::Lent(self.lent.base.clone()),
-            left: Left::only(view),
-            at: self.now,
+            left: self.left().alone(),
+            at: told.at,
         }
     }
 }

@@ -49,6 +49,7 @@ mod schema;
 mod snapshot;
 mod stats;
 mod tables;
+mod told;
 #[cfg(feature = "tower")]
 pub mod tower;
 mod variant;
@@ -79,6 +80,7 @@ pub use runtime::Target;
 pub use schema::schema;
 pub use stats::{LimitUse, Stats};
 pub use tidegate_core::{Algorithm, Clock, OnFull};
+pub use told::{Names, Tell, Told};
 
 /// The README's example, as pasted.
 #[cfg(doctest)]

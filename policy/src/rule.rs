@@ -13,11 +13,12 @@ use crate::call::Call;
 use crate::decision::{Base, Decision, whole_millis};
 use crate::error::{Code, Error};
 use crate::held::{Held, Permit, Reservation};
-use crate::judge::{Found, Op, hit_plainly, judge, part_of};
+use crate::judge::{Found, Op, Plain, hit_plainly, judge, part_of};
 use crate::limiter::Shared;
 use crate::metrics::Meter;
 use crate::plan::MOST_LIMITS;
 use crate::snapshot::{Hashes, Resolved, Snapshot};
+use crate::told::Tell;
 use crate::variant::Variant;
 use crate::waiters::Waiters;
 
@@ -326,12 +327,37 @@ impl Rule {
 
     #[inline(always)]
     fn hit_by(&self, lent: &Lent, call: &Call<'_>, cost: u64) -> Result<Decision, Error> {
-        let Some(plain) = hit_plainly(lent, call, cost) else {
-            return self.hit_any(&lent.snapshot, call, cost);
-        };
+        match self.hit_plainly(lent, call, cost) {
+            Some(plain) => Ok(plain.decision()),
+            None => self.hit_any(&lent.snapshot, call, cost),
+        }
+    }
+
+    #[inline(always)]
+    fn hit_plainly<'l>(&self, lent: &'l Lent, call: &Call<'_>, cost: u64) -> Option<Plain<'l>> {
+        let plain = hit_plainly(lent, call, cost)?;
         let meter = &self.state.meter;
         meter.count_plainly(&lent.snapshot, call, plain.denied, plain.warning, cost);
-        Ok(plain.decision())
+        Some(plain)
+    }
+
+    /// As [`Rule::hit`], for who writes the answer down in a form of their own; see [`Told`](crate::Told).
+    ///
+    /// # Errors
+    /// As [`Rule::hit`].
+    #[inline]
+    pub fn hit_telling<T: Tell>(
+        &self,
+        call: &Call<'_>,
+        cost: u64,
+        tell: T,
+    ) -> Result<T::Output, Error> {
+        self.state.with_lent(|lent| {
+            match lent.and_then(|lent| self.hit_plainly(lent, call, cost)) {
+                Some(plain) => Ok(tell.tell(&plain.told(&[plain.left()]))),
+                None => Ok(tell.tell(&self.hit_call(call, cost)?.told())),
+            }
+        })
     }
 
     fn hit_any(&self, snapshot: &Snapshot, call: &Call<'_>, cost: u64) -> Result<Decision, Error> {
