@@ -46,7 +46,7 @@ class Rule {
   }
 
   allow(key, options) {
-    if (options === undefined) return this.#native.allow(key);
+    if (options === undefined) return this.#native.allow(key) === undefined;
     const { max, attributes } = withoutCost(options);
     this.#native.hit(key, 1, max, attributes);
     return (board[0] & 1) === 1;

@@ -11,7 +11,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 
-use policy::{Budget, Decision, Facts, LimitLeft, Recorded, Rule, Style};
+use policy::{Budget, Facts, LimitLeft, Recorded, Rule, Style, Tell, Told};
 
 use crate::failure::Failure;
 use crate::js::{Result, Scope};
@@ -63,26 +63,21 @@ impl RuleAt {
     }
 
     /// Writes a decision down.
-    #[inline]
-    pub(crate) fn write(
-        &self,
-        scope: Scope<'_>,
-        surface: &Surface,
-        decision: &Decision,
-    ) -> Result<()> {
+    #[inline(always)]
+    pub(crate) fn write(&self, scope: Scope<'_>, surface: &Surface, told: &Told<'_>) -> Result<()> {
         let text = |text: Option<&str>| match text {
             None => Ok(NONE),
             Some(text) => surface.text(scope, text).map(f64::from),
         };
-        let attach = decision.attach().map(|value| value.to_string());
-        let (reason, would) = (text(decision.reason())?, text(decision.would_deny())?);
+        let attach = told.attach().map(|value| value.to_string());
+        let (reason, would) = (text(told.reason())?, text(told.would_deny())?);
         let attach = text(attach.as_deref())?;
-        let flags = u8::from(decision.allowed)
-            | u8::from(decision.warning) << 1
-            | u8::from(decision.alert) << 2
-            | u8::from(decision.notify) << 3;
+        let flags = u8::from(told.allowed)
+            | u8::from(told.warning) << 1
+            | u8::from(told.alert) << 2
+            | u8::from(told.notify) << 3;
         let mut count = 0;
-        for (index, left) in decision.limits().enumerate() {
+        for (index, left) in told.limits().enumerate() {
             let name = self.name(scope, surface, index, left.name)?;
             let more = left.more_after.map_or(NONE, ms);
             surface.write(
@@ -98,12 +93,12 @@ impl RuleAt {
                 reason,
                 would,
                 attach,
-                or_none(decision.limit),
-                or_none(decision.remaining),
-                decision.retry_after.map_or(NONE, ms),
-                ms(decision.reset_after),
-                (decision.at() >> 32) as f64,
-                (decision.at() & 0xffff_ffff) as f64,
+                or_none(told.limit),
+                or_none(told.remaining),
+                or_none(told.retry_after_ms),
+                told.reset_after_ms as f64,
+                (told.at >> 32) as f64,
+                (told.at & 0xffff_ffff) as f64,
                 f64::from(count),
             ],
         );
@@ -146,6 +141,22 @@ impl RuleAt {
             limits: &limits,
         };
         Ok(facts.headers(&self.rule, style))
+    }
+}
+
+/// Where a decision of a rule is to be written.
+#[derive(Clone, Copy)]
+pub(crate) struct Written<'a, 's> {
+    pub(crate) rule: &'a RuleAt,
+    pub(crate) scope: Scope<'s>,
+    pub(crate) surface: &'a Surface,
+}
+
+impl Tell for Written<'_, '_> {
+    type Output = Result<()>;
+    #[inline(always)]
+    fn tell(self, told: &Told<'_>) -> Result<()> {
+        self.rule.write(self.scope, self.surface, told)
     }
 }
 

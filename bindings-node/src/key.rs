@@ -11,18 +11,26 @@ const LARGEST: f64 = 9_007_199_254_740_991.0;
 /// What Node writes in place of half a surrogate pair.
 const REPLACEMENT: &[u8] = "\u{fffd}".as_bytes();
 
-/// Runs `act` on a key: a text, bytes, a whole number, or a list of texts.
+/// A short text without surprises, which most keys are: in ASCII, no half of a surrogate pair can be lost.
 #[inline]
-pub(crate) fn with_key<R>(
+pub(crate) fn short_key<'b>(
     scope: Scope<'_>,
     value: Value,
-    act: impl FnOnce(Key<'_>) -> Result<R>,
+    buffer: &'b mut Short,
+) -> Option<&'b [u8]> {
+    scope.short_text(value, buffer).filter(|text| text.is_ascii())
+}
+
+/// Runs `act` on a key: a text, bytes, a whole number, or a list of texts.
+#[inline(always)]
+fn with_key<R>(
+    scope: Scope<'_>,
+    value: Value,
+    act: impl FnOnce(&Call<'_>) -> Result<R>,
 ) -> Result<R> {
     let mut buffer: Short = [const { std::mem::MaybeUninit::uninit() }; _];
-    if let Some(text) = scope.short_text(value, &mut buffer)
-        && text.is_ascii()
-    {
-        return act(text.into());
+    if let Some(text) = short_key(scope, value, &mut buffer) {
+        return act(&Call::from(text));
     }
     with_any_key(scope, value, act)
 }
@@ -34,9 +42,7 @@ pub(crate) fn with_plain_key(
     act: impl FnOnce(&[u8]),
 ) -> Result<()> {
     let mut buffer: Short = [const { std::mem::MaybeUninit::uninit() }; _];
-    if let Some(text) = scope.short_text(value, &mut buffer)
-        && text.is_ascii()
-    {
+    if let Some(text) = short_key(scope, value, &mut buffer) {
         act(text);
         return Ok(());
     }
@@ -48,13 +54,13 @@ pub(crate) fn with_plain_key(
 }
 
 #[inline(never)]
-fn with_any_key<R>(
+pub(crate) fn with_any_key<R>(
     scope: Scope<'_>,
     value: Value,
-    act: impl FnOnce(Key<'_>) -> Result<R>,
+    act: impl FnOnce(&Call<'_>) -> Result<R>,
 ) -> Result<R> {
     let parts = key_parts(scope, value)?;
-    act(Key::parts(parts.iter().map(Vec::as_slice)))
+    act(&Call::of(Key::parts(parts.iter().map(Vec::as_slice))))
 }
 
 /// The parts of any key; a plain one has one.
@@ -155,14 +161,14 @@ fn attributes(scope: Scope<'_>, value: Value) -> Result<Vec<String>> {
 }
 
 /// Runs `act` on a call: a key, and perhaps a `max` of its own and attributes.
-#[inline]
+#[inline(always)]
 pub(crate) fn with_call<R>(
     scope: Scope<'_>,
     [key, max, attributes]: [Value; 3],
-    act: impl FnOnce(Call<'_>) -> Result<R>,
+    act: impl FnOnce(&Call<'_>) -> Result<R>,
 ) -> Result<R> {
     if attributes.is_null() {
-        return with_key(scope, key, |key| act(Call::of(key)));
+        return with_key(scope, key, act);
     }
     with_all(scope, [key, max, attributes], act)
 }
@@ -171,15 +177,15 @@ pub(crate) fn with_call<R>(
 fn with_all<R>(
     scope: Scope<'_>,
     [key, max, list]: [Value; 3],
-    act: impl FnOnce(Call<'_>) -> Result<R>,
+    act: impl FnOnce(&Call<'_>) -> Result<R>,
 ) -> Result<R> {
     let max = count(scope, max, "max")?;
     let texts = attributes(scope, list)?;
     let pairs = texts.chunks_exact(2).map(|pair| (pair[0].as_str(), pair[1].as_str()));
     let pairs: Vec<(&str, &str)> = pairs.collect();
-    with_key(scope, key, |key| {
-        let call = Call::of(key).with(&pairs);
-        act(max.map_or(call, |max| call.max(max)))
+    with_any_key(scope, key, |call| {
+        let call = call.with(&pairs);
+        act(&max.map_or(call, |max| call.max(max)))
     })
 }
 

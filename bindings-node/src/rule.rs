@@ -1,34 +1,36 @@
 //! What is done with a rule.
 
 use std::cell::{Cell, RefCell};
+use std::mem::MaybeUninit;
 use std::rc::Rc;
 use std::time::Duration;
 
-use policy::{Decision, Error, LimitPatches, Match, Permit, Reservation, Target, limit_patches};
+use policy::{Error, LimitPatches, Match, Permit, Reservation, Target, Tell, limit_patches};
 use serde_json::Value as Json;
 
-use crate::decision::{RuleAt, ms, write_budget, write_recorded};
+use crate::decision::{RuleAt, Written, ms, write_budget, write_recorded};
 use crate::failure::Failure;
 use crate::handle::{Handle, json_of};
 use crate::js::{Kind, Result, Scope, Value};
 use crate::json;
-use crate::key::{Owned, count, key_parts, text, with_call, with_key, with_plain_key};
+use crate::key::{
+    Owned, count, key_parts, short_key, text, with_any_key, with_call, with_plain_key,
+};
 use crate::surface::{Add, Answer, Call, Surface, bind};
 use crate::wait::Line;
 
-/// Judges a call by its rule, and writes the decision down: `(key, cost, max, attributes)`.
-#[inline]
+/// Judges a call by its rule, and has the decision written down: `(key, cost, max, attributes)`.
+#[inline(always)]
 fn decide(
     call: Call<'_, Rc<RuleAt>>,
     [key, cost, max, attributes]: [Value; 4],
-    judge: impl FnOnce(&policy::Rule, policy::Call<'_>, u64) -> std::result::Result<Decision, Error>,
+    judge: impl FnOnce(&policy::Call<'_>, u64, Written<'_, '_>) -> Result<()>,
 ) -> Answer {
-    let Call { scope, surface, it } = call;
+    let Call { scope, surface, it: rule } = call;
     let cost = cost_of(scope, cost)?;
-    let decision = with_call(scope, [key, max, attributes], |one| {
-        judge(&it.rule, one, cost).map_err(Failure::from)
+    with_call(scope, [key, max, attributes], |one| {
+        judge(one, cost, Written { rule, scope, surface })
     })?;
-    it.write(scope, surface, &decision)?;
     Ok(None)
 }
 
@@ -45,27 +47,32 @@ fn hot(scope: Scope<'_>, surface: &Rc<Surface>, rule: &Rc<RuleAt>) -> Result<Val
     let object = scope.object()?;
     let allow =
         bind(scope, surface, rule.clone(), |call: Call<'_, Rc<RuleAt>>, [key]: [Value; 1]| {
-            let allowed = with_key(call.scope, key, |key| Ok(call.it.rule.allow(key)?))?;
-            call.scope.boolean(allowed).map(Some)
+            let (rule, mut buffer) = (&call.it.rule, [const { MaybeUninit::uninit() }; _]);
+            let allowed = match short_key(call.scope, key, &mut buffer) {
+                Some(text) => rule.allow(text)?,
+                None => with_any_key(call.scope, key, |one| Ok(rule.allow(*one)?))?,
+            };
+            // A yes is `undefined`, which need not be asked for.
+            if allowed { Ok(None) } else { call.scope.boolean(false).map(Some) }
         })?;
     scope.set(object, c"allow", allow)?;
     let hit = bind(scope, surface, rule.clone(), |call: Call<'_, Rc<RuleAt>>, values| {
-        decide(call, values, |rule, call, cost| rule.hit(call, cost))
+        decide(call, values, |one, cost, to| to.rule.rule.hit_telling(one, cost, to)?)
     })?;
     scope.set(object, c"hit", hit)?;
     let check = bind(scope, surface, rule.clone(), |call: Call<'_, Rc<RuleAt>>, values| {
-        decide(call, values, |rule, call, cost| rule.check(call, cost))
+        decide(call, values, |one, cost, to| to.tell(&to.rule.rule.check(*one, cost)?.told()))
     })?;
     scope.set(object, c"check", check)?;
     let peek = bind(scope, surface, rule.clone(), |call: Call<'_, Rc<RuleAt>>, values| {
-        decide(call, values, |rule, call, cost| rule.peek(call, cost))
+        decide(call, values, |one, cost, to| to.tell(&to.rule.rule.peek(*one, cost)?.told()))
     })?;
     scope.set(object, c"peek", peek)?;
     let record = bind(scope, surface, rule.clone(), |call: Call<'_, Rc<RuleAt>>, values| {
         let [key, cost, max, attributes] = values;
         let cost = cost_of(call.scope, cost)?;
         let recorded = with_call(call.scope, [key, max, attributes], |one| {
-            Ok(call.it.rule.record(one, cost)?)
+            Ok(call.it.rule.record(*one, cost)?)
         })?;
         write_recorded(call.surface, &recorded);
         Ok(None)
@@ -103,7 +110,7 @@ fn keyed<R>(
     act: impl FnOnce(&policy::Rule, policy::Call<'_>) -> std::result::Result<R, Error>,
 ) -> Result<R> {
     let rule = rule(call, handle)?;
-    with_call(call.scope, [key, max, attributes], |one| Ok(act(&rule.rule, one)?))
+    with_call(call.scope, [key, max, attributes], |one| Ok(act(&rule.rule, *one)?))
 }
 
 /// What changes of a rule's limits.
@@ -212,12 +219,12 @@ pub(crate) fn functions(add: Add<'_>, scope: Scope<'_>, surface: &Rc<Surface>) -
             let estimate = count(call.scope, estimate, "estimate")?;
             let estimate = estimate.ok_or_else(|| Failure::argument("estimate is not a number"))?;
             let reserved = keyed(&call, [handle, key, max, attributes], |rule, one| rule.reserve(one, estimate))?;
-            rule(&call, handle)?.write(call.scope, call.surface, reserved.decision())?;
+            rule(&call, handle)?.write(call.scope, call.surface, &reserved.decision().told())?;
             call.scope.owner(Box::new(Handle::Reservation(Cell::new(Some(reserved))))).map(Some)
         };
         c"permit": |call: Cold<'_>, [handle, key, _, max, attributes]: [Value; 5]| {
             let permit = keyed(&call, [handle, key, max, attributes], |rule, one| rule.permit(one))?;
-            rule(&call, handle)?.write(call.scope, call.surface, permit.decision())?;
+            rule(&call, handle)?.write(call.scope, call.surface, &permit.decision().told())?;
             call.scope.owner(Box::new(Handle::Permit(permit))).map(Some)
         };
         c"settle": |call: Cold<'_>, [handle, actual]: [Value; 2]| {
@@ -312,7 +319,7 @@ pub(crate) fn functions(add: Add<'_>, scope: Scope<'_>, surface: &Rc<Surface>) -
             let mut line = line(&call, handle)?.borrow_mut();
             let number = match line.join(rule.rule.clone(), one, cost, timeout)? {
                 Ok(decision) => {
-                    rule.write(call.scope, call.surface, &decision)?;
+                    rule.write(call.scope, call.surface, &decision.told())?;
                     0
                 }
                 Err(number) => number,
@@ -324,7 +331,7 @@ pub(crate) fn functions(add: Add<'_>, scope: Scope<'_>, surface: &Rc<Surface>) -
             let next = line(&call, handle)?.borrow_mut().next();
             let Some((number, result)) = next else { return call.scope.number(0.0).map(Some) };
             call.surface.write(crate::surface::BOARD - 1, &[f64::from(number)]);
-            rule(&call, handle)?.write(call.scope, call.surface, &result?)?;
+            rule(&call, handle)?.write(call.scope, call.surface, &result?.told())?;
             call.scope.number(f64::from(number)).map(Some)
         };
         // Milliseconds until somebody's time comes; -1 if nobody's does.

@@ -110,14 +110,20 @@ where
     // SAFETY: of no size, which `bind` has checked: every address is one of it.
     let body = unsafe { ptr::NonNull::<F>::dangling().as_ref() };
     let call = Call { scope, surface: &bound.surface, it: &bound.it };
-    let failure = match catch_unwind(AssertUnwindSafe(|| body(call, arguments))) {
-        Ok(Ok(answer)) => return answer.unwrap_or(ptr::null_mut()),
-        Ok(Err(failure)) => failure,
-        Err(panic) => Failure::panicked(panic),
-    };
     // If not even that can be done, Node has told why, or is about to end.
-    let _ = failure.throw(scope, &bound.surface);
-    ptr::null_mut()
+    let throw = |failure: Failure| drop(failure.throw(scope, &bound.surface));
+    // A failure is thrown within: a result that holds one would go through memory.
+    let run = || match body(call, arguments) {
+        Ok(answer) => answer.unwrap_or(ptr::null_mut()),
+        Err(failure) => {
+            throw(failure);
+            ptr::null_mut()
+        }
+    };
+    catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
+        throw(Failure::panicked(panic));
+        ptr::null_mut()
+    })
 }
 
 /// A JavaScript function that runs `body` on `it`.
