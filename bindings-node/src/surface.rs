@@ -110,20 +110,18 @@ where
     // SAFETY: of no size, which `bind` has checked: every address is one of it.
     let body = unsafe { ptr::NonNull::<F>::dangling().as_ref() };
     let call = Call { scope, surface: &bound.surface, it: &bound.it };
-    // If not even that can be done, Node has told why, or is about to end.
-    let throw = |failure: Failure| drop(failure.throw(scope, &bound.surface));
+    // If not even that can be done, Node has told why, or is about to end; the answer is no then.
+    let throw = |failure: Failure| {
+        let _ = failure.throw(scope, &bound.surface);
+        scope.boolean(false).unwrap_or(ptr::null_mut())
+    };
     // A failure is thrown within: a result that holds one would go through memory.
     let run = || match body(call, arguments) {
         Ok(answer) => answer.unwrap_or(ptr::null_mut()),
-        Err(failure) => {
-            throw(failure);
-            ptr::null_mut()
-        }
+        Err(failure) => throw(failure),
     };
-    catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
-        throw(Failure::panicked(panic));
-        ptr::null_mut()
-    })
+    let ran = catch_unwind(AssertUnwindSafe(run));
+    ran.unwrap_or_else(|panic| throw(Failure::panicked(panic)))
 }
 
 /// A JavaScript function that runs `body` on `it`.

@@ -3,7 +3,9 @@
 //! A thread claims one of a few numbers when it first needs a place, and gives it back when it ends;
 //! places of that number are its own until then. More threads than numbers go without.
 
+use std::cell::Cell;
 use std::fmt;
+use std::panic::RefUnwindSafe;
 
 use crossbeam_utils::CachePadded;
 
@@ -17,103 +19,130 @@ const NONE: usize = PLACES;
 static OWNED: PlainU64 = PlainU64::new(0);
 
 thread_local! {
-    static LEASE: Lease = Lease::claim();
-}
-
-/// The number of this thread, or [`NONE`].
-///
-/// A shared library finds a thread's own variable by a call, which takes as long as all else that
-/// is done with it here. One in the block that is made with each thread needs no call; there is room
-/// for a few such words of libraries that are opened late, of which this is one.
-#[cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64", not(miri)))]
-mod place {
-    use std::arch::{asm, global_asm};
-
-    use super::NONE;
-
-    // All threads start with 0: it stands for `NONE`, and what is kept is that much more.
-    global_asm!(
-        ".pushsection .tbss, \"awT\", @nobits",
-        ".balign 8",
-        ".globl tidegate_core_place",
-        ".hidden tidegate_core_place",
-        ".type tidegate_core_place, @object",
-        ".size tidegate_core_place, 8",
-        "tidegate_core_place:",
-        ".zero 8",
-        ".popsection",
-    );
-
-    #[inline(always)]
-    pub(super) fn get() -> usize {
-        let kept: usize;
-        // SAFETY: reads this thread's own word, which is above.
-        unsafe {
-            asm!(
-                "mov {0}, qword ptr [rip + tidegate_core_place@gottpoff]",
-                "mov {0}, qword ptr fs:[{0}]",
-                out(reg) kept,
-                options(pure, readonly, nostack, preserves_flags),
-            );
-        }
-        NONE.wrapping_add(kept)
-    }
-
-    pub(super) fn set(place: usize) {
-        // SAFETY: writes this thread's own word, which is above.
-        unsafe {
-            asm!(
-                "mov {0}, qword ptr [rip + tidegate_core_place@gottpoff]",
-                "mov qword ptr fs:[{0}], {1}",
-                out(reg) _,
-                in(reg) place.wrapping_sub(NONE),
-                options(nostack, preserves_flags),
-            );
-        }
-    }
-}
-
-#[cfg(not(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64", not(miri))))]
-mod place {
-    use std::cell::Cell;
-
-    use super::NONE;
-
-    thread_local! {
-        static PLACE: Cell<usize> = const { Cell::new(NONE) };
-    }
-
-    #[inline(always)]
-    pub(super) fn get() -> usize {
-        PLACE.get()
-    }
-
-    pub(super) fn set(place: usize) {
-        PLACE.set(place);
-    }
+    static LEASE: Lease = const { Lease(Cell::new(NONE)) };
 }
 
 /// A thread's number, given back when the thread ends.
-struct Lease(usize);
+struct Lease(Cell<usize>);
 
 impl Lease {
-    fn claim() -> Lease {
-        // ORDERING: Acquire, with the Release in `drop`: what the last owner left is seen.
-        let claimed = OWNED.fetch_update(Ordering::Acquire, Ordering::Relaxed, |owned| {
-            let free = (!owned).trailing_zeros();
-            (free < PLACES as u32).then(|| owned | 1 << free)
-        });
-        Lease(claimed.map_or(NONE, |before| (!before).trailing_zeros() as usize))
+    /// The thread's number; one that got none asks again, since others may have ended.
+    fn number(&self) -> usize {
+        if self.0.get() == NONE {
+            // ORDERING: Acquire, with the Release in `give_back`: what the last owner left is seen.
+            let claimed = OWNED.fetch_update(Ordering::Acquire, Ordering::Relaxed, |owned| {
+                let free = (!owned).trailing_zeros();
+                (free < PLACES as u32).then(|| owned | 1 << free)
+            });
+            self.0.set(claimed.map_or(NONE, |before| (!before).trailing_zeros() as usize));
+        }
+        self.0.get()
     }
 }
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        place::set(NONE);
-        if self.0 != NONE {
-            // ORDERING: Release, see `claim`.
-            OWNED.fetch_and(!(1 << self.0), Ordering::Release);
+        mine::set(NONE);
+        if self.0.get() != NONE {
+            give_back(self.0.get());
         }
+    }
+}
+
+fn give_back(number: usize) {
+    // ORDERING: Release, see `Lease::number`.
+    OWNED.fetch_and(!(1 << number), Ordering::Release);
+}
+
+/// The number of this thread, or [`NONE`], which it may also be for one that has a number: then it is
+/// to ask its lease.
+///
+/// A shared library finds a thread's own variables by a call, which takes as long as all else that is
+/// done with a place. What a thread can be told apart by is in a register, though.
+#[cfg(all(
+    target_os = "linux",
+    target_arch = "x86_64",
+    target_pointer_width = "64",
+    not(miri),
+    not(all(test, loom))
+))]
+mod mine {
+    use super::{NONE, Ordering, PLACES, PlainU64};
+
+    /// Numbers by thread: its pointer, a multiple of 64, and its number. A thread that meets
+    /// another's entry replaces it, and so may the other.
+    static KNOWN: [PlainU64; 1 << BITS] = [const { PlainU64::new(0) }; 1 << BITS];
+    /// Enough that few threads meet; of what is never used, nothing is touched.
+    const BITS: u32 = 12;
+
+    const _: () = assert!(PLACES == 64);
+
+    #[inline(always)]
+    fn thread() -> u64 {
+        let pointer: u64;
+        // SAFETY: reads the thread pointer, which the ABI keeps there, and nothing else.
+        unsafe {
+            std::arch::asm!("mov {}, fs:[0]", out(reg) pointer, options(pure, readonly, nostack, preserves_flags));
+        }
+        pointer
+    }
+
+    /// Whether there is room for a number in its pointer, as there is everywhere that is known.
+    #[inline(always)]
+    fn is_plain(thread: u64) -> bool {
+        thread.is_multiple_of(PLACES as u64)
+    }
+
+    #[inline(always)]
+    fn entry(thread: u64) -> &'static PlainU64 {
+        // The golden ratio spreads them, wherever threads have their stacks.
+        &KNOWN[(thread.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - BITS)) as usize]
+    }
+
+    #[inline(always)]
+    pub(super) fn get() -> usize {
+        let thread = thread();
+        // ORDERING: Relaxed; only what this thread wrote is believed. (One of the same pointer that
+        // ended before has taken its entry back, or else its number too was never given back.)
+        let known = entry(thread).load(Ordering::Relaxed) ^ thread;
+        if known < PLACES as u64 && is_plain(thread) { known as usize } else { NONE }
+    }
+
+    pub(super) fn set(number: usize) {
+        let thread = thread();
+        // ORDERING: Relaxed, see `get`.
+        if number != NONE && is_plain(thread) {
+            entry(thread).store(thread | number as u64, Ordering::Relaxed);
+        } else if get() != NONE {
+            // Another's that comes in between is lost, and made anew.
+            entry(thread).store(0, Ordering::Relaxed);
+        }
+    }
+}
+
+#[cfg(not(all(
+    target_os = "linux",
+    target_arch = "x86_64",
+    target_pointer_width = "64",
+    not(miri),
+    not(all(test, loom))
+)))]
+mod mine {
+    use std::cell::Cell;
+
+    use super::NONE;
+
+    thread_local! {
+        static NUMBER: Cell<usize> = const { Cell::new(NONE) };
+    }
+
+    #[inline(always)]
+    pub(super) fn get() -> usize {
+        NUMBER.get()
+    }
+
+    pub(super) fn set(number: usize) {
+        NUMBER.set(number);
     }
 }
 
@@ -144,6 +173,18 @@ impl<T: Default> Default for PerThread<T> {
     }
 }
 
+/// A number that is given back, whatever happens.
+struct Vacant(usize);
+
+impl Drop for Vacant {
+    fn drop(&mut self) {
+        give_back(self.0);
+    }
+}
+
+/// A panic leaves what is in a place as it was; who keeps things there has to see to that.
+impl<T> RefUnwindSafe for PerThread<T> {}
+
 /// Says nothing of the places: they are not this thread's to look at.
 impl<T> fmt::Debug for PerThread<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -155,17 +196,30 @@ impl<T> PerThread<T> {
     /// Lends this thread its own; none if it has not claimed one, or got none.
     #[inline(always)]
     pub fn with<R>(&self, ask: impl FnOnce(Option<&T>) -> R) -> R {
-        ask(self.places.get(place::get()).map(|place| &**place))
+        ask(self.places.get(mine::get()).map(|place| &**place))
     }
 
     /// As [`PerThread::with`], claiming a place first: there is none for one of too many threads, and
     /// for one that is ending.
     pub fn claimed<R>(&self, ask: impl FnOnce(Option<&T>) -> R) -> R {
         // All threads of a model are one to the system, and would share a place.
-        if cfg!(not(all(test, loom))) {
-            place::set(LEASE.try_with(|lease| lease.0).unwrap_or(NONE));
+        if cfg!(all(test, loom)) {
+            return ask(None);
         }
-        self.with(ask)
+        let number = LEASE.try_with(Lease::number).unwrap_or(NONE);
+        mine::set(number);
+        ask(self.places.get(number).map(|place| &**place))
+    }
+
+    /// Runs `clean` on the places that no living thread has.
+    pub fn vacant(&self, clean: impl Fn(&T)) {
+        for (number, place) in self.places.iter().enumerate() {
+            // ORDERING: Acquire, see `Lease::number`: for the time of the call this thread is the owner.
+            if OWNED.fetch_or(1 << number, Ordering::Acquire) & 1 << number == 0 {
+                let _owner = Vacant(number);
+                clean(place);
+            }
+        }
     }
 }
 
@@ -174,7 +228,7 @@ impl<T: Sync> PerThread<T> {
     /// This thread's own; none if it has not claimed one, or got none.
     #[inline(always)]
     pub(crate) fn own(&self) -> Option<&T> {
-        self.places.get(place::get()).map(|place| &**place)
+        self.places.get(mine::get()).map(|place| &**place)
     }
 
     /// Those of all threads.
@@ -193,27 +247,86 @@ mod tests {
     #[test]
     fn a_place_is_one_threads_at_a_time() {
         let places = PerThread::<Cell<u64>>::default();
-        let without = std::sync::atomic::AtomicUsize::new(0);
+        let sum = PlainU64::new(0);
         for _ in 0..4 {
             let barrier = std::sync::Barrier::new(PLACES + 8);
             std::thread::scope(|s| {
                 for _ in 0..PLACES + 8 {
                     s.spawn(|| {
-                        let has = places.claimed(|mine| mine.is_some());
-                        without.fetch_add(usize::from(!has), Ordering::Relaxed);
                         barrier.wait();
                         for _ in 0..10_000 {
-                            places.with(|mine| mine.map(|mine| mine.set(mine.get() + 1)));
+                            let add = |mine: Option<&Cell<u64>>| {
+                                mine.map(|mine| mine.set(mine.get() + 1)).is_some()
+                            };
+                            let added = places.with(add) || places.claimed(add);
+                            sum.fetch_add(added.into(), Ordering::Relaxed);
                         }
                         barrier.wait();
                     });
                 }
             });
         }
-        let threads = 4 * (PLACES + 8) - without.load(Ordering::Relaxed);
-        // Other tests of this process have some of the places.
-        assert!((1..=4 * PLACES).contains(&threads));
-        let sum: u64 = places.places.into_iter().map(|place| place.get()).sum();
-        assert_eq!(sum, 10_000 * threads as u64);
+        let sum = sum.into_inner();
+        assert!(sum > 0 && sum <= 4 * 10_000 * (PLACES as u64 + 8));
+        assert_eq!(sum, places.places.into_iter().map(|place| place.get()).sum::<u64>());
+    }
+
+    /// What a thread left is there for who cleans up, and what a living one has is not.
+    #[test]
+    fn the_places_of_ended_threads_are_vacant() {
+        let places = PerThread::<Cell<u64>>::default();
+        let barrier = std::sync::Barrier::new(2);
+        std::thread::scope(|s| {
+            s.spawn(|| {
+                places.claimed(|mine| mine.map(|mine| mine.set(8)));
+                barrier.wait();
+                barrier.wait();
+                places.with(|mine| assert!(mine.is_none_or(|mine| mine.get() == 8)));
+            });
+            barrier.wait();
+            // Now, so that the other one can't have got its number.
+            let ended = s.spawn(|| places.claimed(|mine| mine.map(|mine| mine.set(7))).is_some());
+            let had_one = ended.join().unwrap();
+            // A thread of another test may have the number meanwhile.
+            let cleaned = PlainU64::new(0);
+            while had_one && cleaned.load(Ordering::Relaxed) != 7 {
+                places.vacant(|place| {
+                    cleaned.fetch_max(place.take(), Ordering::Relaxed);
+                });
+                std::thread::yield_now();
+            }
+            barrier.wait();
+        });
+    }
+
+    /// A thread that came when all places were taken has one once others have ended.
+    #[test]
+    fn who_got_none_asks_again() {
+        // Threads of other tests come and go: one of them may end too early, and leave its number.
+        assert!((0..100).any(|_| a_late_thread_had_none()));
+    }
+
+    fn a_late_thread_had_none() -> bool {
+        let places = PerThread::<Cell<u64>>::default();
+        let [full, over] = [(); 2].map(|()| std::sync::Barrier::new(PLACES + 1));
+        std::thread::scope(|s| {
+            for _ in 0..PLACES {
+                s.spawn(|| {
+                    places.claimed(|_| ());
+                    full.wait();
+                    over.wait();
+                });
+            }
+            full.wait();
+            let late = s.spawn(|| {
+                let had_none = places.claimed(|mine| mine.is_none());
+                over.wait();
+                while places.claimed(|mine| mine.is_none()) {
+                    std::thread::yield_now();
+                }
+                had_none
+            });
+            late.join().unwrap()
+        })
     }
 }

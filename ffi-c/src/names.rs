@@ -12,16 +12,24 @@ pub(crate) struct Names {
     limits: OnceLock<Limits>,
 }
 
-/// The names of a rule's limits when they were first told: found without comparing texts.
-struct Limits {
-    names: policy::Names,
-    texts: Vec<CString>,
-}
-
 struct Name {
     text: CString,
     next: OnceLock<Box<Name>>,
 }
+
+/// The names of a rule's limits when they were first told: found without comparing texts.
+struct Limits {
+    names: policy::Names,
+    texts: Vec<Kept>,
+}
+
+/// A text of the list.
+struct Kept(*const c_char);
+
+// SAFETY: nobody writes to what it points to.
+unsafe impl Send for Kept {}
+// SAFETY: as above.
+unsafe impl Sync for Kept {}
 
 impl Names {
     /// The name of a limit, to stay.
@@ -30,7 +38,7 @@ impl Names {
         // Nothing is done with `told` but reading it: else it would have to be written down first.
         let first = self.limits.get();
         match first.filter(|first| told.is_named_by(&first.names)).and_then(|it| it.texts.get(at)) {
-            Some(text) => text.as_ptr(),
+            Some(text) => text.0,
             None => self.keep_other(told.names(), name),
         }
     }
@@ -38,7 +46,10 @@ impl Names {
     #[cold]
     #[inline(never)]
     fn keep_other(&self, names: policy::Names, name: &str) -> *const c_char {
-        self.limits.get_or_init(|| Limits::new(names));
+        self.limits.get_or_init(|| {
+            let texts = names.iter().map(|name| Kept(self.keep(name))).collect();
+            Limits { names, texts }
+        });
         self.keep(name)
     }
 
@@ -67,13 +78,6 @@ impl Names {
             }
             place = &name.next;
         }
-    }
-}
-
-impl Limits {
-    fn new(names: policy::Names) -> Limits {
-        let texts = names.iter().map(|name| CString::new(name).unwrap_or_default()).collect();
-        Limits { names, texts }
     }
 }
 

@@ -24,6 +24,12 @@ pub(crate) struct Face {
 }
 
 impl Face {
+    /// Whether it says the same, by whatever clock.
+    pub(crate) fn is_like(&self, other: &Face) -> bool {
+        let Face { rule, limits, headers, clock: _ } = self;
+        (rule, limits, headers) == (&other.rule, &other.limits, &other.headers)
+    }
+
     /// The same, by the clock of the rule's tables.
     pub(crate) fn with_clock(&self, clock: &Clock) -> Face {
         Face {

@@ -10,11 +10,11 @@ use tidegate_core::{
 use crate::budget::Day;
 use crate::call::Call;
 use crate::config::Mode;
-use crate::decision::{Decision, Ground, Left, Reason, millis, whole_millis};
+use crate::decision::{Base, Decision, Ground, Left, Reason, millis, whole_millis};
 use crate::error::Error;
 use crate::penalty::{Denial, Standing};
 use crate::plan::{MOST_GROUPS, MOST_LIMITS};
-use crate::rule::Lent;
+use crate::rule::Live;
 use crate::snapshot::{Hashes, Resolved, Snapshot};
 use crate::told::Told;
 use crate::variant::Variant;
@@ -180,14 +180,14 @@ pub(crate) struct Plain<'s> {
     pub(crate) warning: bool,
     view: View,
     now: u64,
-    lent: &'s Lent,
+    base: &'s Base,
 }
 
 /// A hit of a plain rule with one bucket: what the order of judgement comes to then. `None` if the
 /// general way has to be gone.
 #[inline(always)]
-pub(crate) fn hit_plainly<'s>(lent: &'s Lent, call: &Call<'_>, cost: u64) -> Option<Plain<'s>> {
-    let snapshot = &*lent.snapshot;
+pub(crate) fn hit_plainly<'s>(rule: Live<'s>, call: &Call<'_>, cost: u64) -> Option<Plain<'s>> {
+    let Live { snapshot, base } = rule;
     let key = snapshot.plain_key(call).filter(|_| snapshot.lone)?;
     let engine = &snapshot.tables.engines[0];
     let part = engine.part(engine.hash(key));
@@ -201,8 +201,8 @@ pub(crate) fn hit_plainly<'s>(lent: &'s Lent, call: &Call<'_>, cost: u64) -> Opt
     } else {
         Some(Reason::Full)
     };
-    let warning = denied.is_none() && lent.base.warns(view.remaining, view.limit);
-    Some(Plain { denied, warning, view, now: time.now(), lent })
+    let warning = denied.is_none() && base.warns(view.remaining, view.limit);
+    Some(Plain { denied, warning, view, now: time.now(), base })
 }
 
 impl Plain<'_> {
@@ -221,7 +221,7 @@ impl Plain<'_> {
             allowed,
             warning: self.warning,
             alert: false,
-            notify: !allowed && self.lent.base.notifies_always(),
+            notify: !allowed && self.base.notifies_always(),
             limit: (!full).then_some(view.limit),
             remaining: Some(if full { 0 } else { view.remaining }),
             retry_after_ms: if allowed { Some(0) } else { millis(wait) },
@@ -230,7 +230,7 @@ impl Plain<'_> {
             reason: self.denied,
             would: None,
             left,
-            variant: &self.lent.base,
+            variant: self.base,
         }
     }
 
@@ -249,7 +249,7 @@ impl Plain<'_> {
             notify: told.notify,
             reason: told.reason,
             would: told.would,
-            variant: Ground::Lent(self.lent.base.clone()),
+            variant: Ground::Lent(self.base.clone()),
             left: self.left().alone(),
             at: told.at,
         }

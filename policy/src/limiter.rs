@@ -451,7 +451,8 @@ impl Shared {
         rule: &Built,
         old: &HashMap<String, Arc<RuleState>>,
     ) -> Result<Snapshot, Error> {
-        let known = old.get(&rule.name).map(|state| state.last().tables.clone());
+        let last = old.get(&rule.name).map(|state| state.last());
+        let known = last.as_ref().map(|last| last.tables.clone());
         let kept = known.clone().filter(|tables| {
             rule.wanted.plan.keeps_state_of(&tables.plan)
                 && rule.wanted.capacity == tables.capacity
@@ -472,7 +473,11 @@ impl Shared {
                 made
             }
         };
-        let face = Arc::new(rule.face.with_clock(tables.clock()));
+        // Who has written names down goes by the face: it stays while it says the same.
+        let same =
+            last.filter(|last| last.face.is_like(&rule.face) && Arc::ptr_eq(&last.tables, &tables));
+        let face = same.map(|last| last.face.clone());
+        let face = face.unwrap_or_else(|| Arc::new(rule.face.with_clock(tables.clock())));
         Snapshot::new(rule.config.clone(), face, tables)
     }
 }

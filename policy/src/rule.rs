@@ -30,19 +30,35 @@ pub(crate) struct RuleState {
     replaced: AtomicU64,
     /// What each thread goes by, so that a hit need not count one more owner of `live`, which would
     /// have all threads write to one place. An idle thread may keep an old one.
-    lent: PerThread<RefCell<Option<Lent>>>,
+    lent: PerThread<Place>,
     pub(crate) meter: Meter,
     pub(crate) waiters: Waiters,
 }
 
+type Place = RefCell<Option<Lent>>;
+
 /// A rule as a thread found it.
-#[derive(Clone, Debug)]
-pub(crate) struct Lent {
+#[derive(Debug)]
+struct Lent {
     /// The rule's `replaced` before it was looked at.
     replaced: u64,
-    pub(crate) snapshot: Arc<Snapshot>,
-    /// This thread's own, if it has a place for it.
-    pub(crate) base: Base,
+    snapshot: Arc<Snapshot>,
+    /// This thread's own.
+    base: Base,
+}
+
+impl Lent {
+    #[inline(always)]
+    fn live(&self) -> Live<'_> {
+        Live { snapshot: &self.snapshot, base: &self.base }
+    }
+}
+
+/// A rule as it stands, and its own numbers to be handed on with a decision.
+#[derive(Clone, Copy)]
+pub(crate) struct Live<'a> {
+    pub(crate) snapshot: &'a Snapshot,
+    pub(crate) base: &'a Base,
 }
 
 impl RuleState {
@@ -67,26 +83,32 @@ impl RuleState {
         // ORDERING: Release, with the Acquire of who reads it: who sees this count sees `next`. Who
         // looked in between has an older count, and looks again next time.
         self.replaced.fetch_add(1, Ordering::Release);
+        // Threads that have ended look no more; without this their old tables would stay.
+        self.lent.vacant(|place| drop(place.take()));
     }
 
     /// Asks the rule as this thread found it; none if it does not stand so any more.
     #[inline(always)]
-    fn with_lent<R>(&self, ask: impl FnOnce(Option<&Lent>) -> R) -> R {
+    fn with_lent<R>(&self, ask: impl FnOnce(Option<Live<'_>>) -> R) -> R {
         self.lent.with(|mine| {
-            // ORDERING: Acquire, see `replace`.
-            let replaced = self.replaced.load(Ordering::Acquire);
-            let stands = |lent: &&Lent| lent.replaced == replaced && lent.snapshot.is_current();
-            let lent = mine.and_then(|mine| mine.try_borrow().ok());
-            let lent = lent.and_then(|l| Ref::filter_map(l, |l| l.as_ref().filter(stands)).ok());
-            ask(lent.as_deref())
+            let lent = mine.and_then(|mine| self.standing(mine));
+            ask(lent.as_ref().map(|lent| lent.live()))
         })
+    }
+
+    #[inline(always)]
+    fn standing<'p>(&self, place: &'p Place) -> Option<Ref<'p, Lent>> {
+        // ORDERING: Acquire, see `replace`.
+        let replaced = self.replaced.load(Ordering::Acquire);
+        let stands = |lent: &&Lent| lent.replaced == replaced && lent.snapshot.is_current();
+        Ref::filter_map(place.try_borrow().ok()?, |lent| lent.as_ref().filter(stands)).ok()
     }
 
     /// Asks the rule as it stands now.
     #[inline(always)]
-    fn with<R>(&self, ask: impl FnOnce(&Lent) -> Result<R, Error>) -> Result<R, Error> {
+    fn with<R>(&self, ask: impl FnOnce(Live<'_>) -> Result<R, Error>) -> Result<R, Error> {
         self.with_lent(|lent| match lent {
-            Some(lent) => ask(lent),
+            Some(standing) => ask(standing),
             None => self.with_new(ask),
         })
     }
@@ -94,19 +116,23 @@ impl RuleState {
     /// Asks the rule as it stands now, which this thread goes by from now on.
     #[cold]
     #[inline(never)]
-    fn with_new<R>(&self, ask: impl FnOnce(&Lent) -> Result<R, Error>) -> Result<R, Error> {
-        // ORDERING: Acquire, see `replace`. Read before the snapshot, so that no later one is missed.
-        let replaced = self.replaced.load(Ordering::Acquire);
-        let snapshot = Guard::into_inner(self.snapshot()?);
-        let mut lent = Lent { replaced, base: snapshot.base.clone(), snapshot };
+    fn with_new<R>(&self, ask: impl FnOnce(Live<'_>) -> Result<R, Error>) -> Result<R, Error> {
         self.lent.claimed(|mine| {
-            // None for one of too many threads; and in a call within a call, which leaves the outer
-            // one's where it is.
-            let Some(Ok(mut mine)) = mine.map(RefCell::try_borrow_mut) else { return };
-            lent.base = Base::new(lent.base.variant().clone());
-            *mine = Some(lent.clone());
-        });
-        ask(&lent)
+            // A thread may not find its place at once.
+            if let Some(lent) = mine.and_then(|mine| self.standing(mine)) {
+                return ask(lent.live());
+            }
+            // ORDERING: Acquire, see `replace`. Read before the snapshot, so that no later one is missed.
+            let replaced = self.replaced.load(Ordering::Acquire);
+            let snapshot = self.snapshot()?;
+            // There is no place for one of too many threads; and in a call within a call the outer one's
+            // stays where it is.
+            if let Some(Ok(mut mine)) = mine.map(RefCell::try_borrow_mut) {
+                let base = Base::new(snapshot.base.variant().clone());
+                *mine = Some(Lent { replaced, snapshot: Arc::clone(&snapshot), base });
+            }
+            ask(Live { snapshot: &snapshot, base: &snapshot.base })
+        })
     }
 
     /// The rule as it stands now.
@@ -205,7 +231,7 @@ impl Rule {
     #[inline]
     pub fn allow<'a>(&self, call: impl Into<Call<'a>>) -> Result<bool, Error> {
         let call = call.into();
-        let plainly = |lent: Option<&Lent>| self.allow_plainly(&lent?.snapshot, call);
+        let plainly = |rule: Option<Live<'_>>| self.allow_plainly(rule?.snapshot, call);
         match self.state.with_lent(plainly) {
             Some(allowed) => Ok(allowed),
             None => self.allow_any(&{ call }),
@@ -226,8 +252,7 @@ impl Rule {
     }
 
     fn allow_any(&self, call: &Call<'_>) -> Result<bool, Error> {
-        self.state.with(|lent| {
-            let snapshot = &*lent.snapshot;
+        self.state.with(|Live { snapshot, .. }| {
             if let Some(allowed) = self.allow_plainly(snapshot, *call) {
                 return Ok(allowed);
             }
@@ -314,30 +339,30 @@ impl Rule {
 
     /// In one piece for all kinds of keys: what it finds stays in registers until the decision is written.
     fn hit_call(&self, call: &Call<'_>, cost: u64) -> Result<Decision, Error> {
-        self.state.with_lent(|lent| match lent {
-            Some(lent) => self.hit_by(lent, call, cost),
+        self.state.with_lent(|rule| match rule {
+            Some(rule) => self.hit_by(rule, call, cost),
             None => self.hit_anew(call, cost),
         })
     }
 
     #[cold]
     fn hit_anew(&self, call: &Call<'_>, cost: u64) -> Result<Decision, Error> {
-        self.state.with_new(|lent| self.hit_by(lent, call, cost))
+        self.state.with_new(|rule| self.hit_by(rule, call, cost))
     }
 
     #[inline(always)]
-    fn hit_by(&self, lent: &Lent, call: &Call<'_>, cost: u64) -> Result<Decision, Error> {
-        match self.hit_plainly(lent, call, cost) {
+    fn hit_by(&self, rule: Live<'_>, call: &Call<'_>, cost: u64) -> Result<Decision, Error> {
+        match self.hit_plainly(rule, call, cost) {
             Some(plain) => Ok(plain.decision()),
-            None => self.hit_any(&lent.snapshot, call, cost),
+            None => self.hit_any(rule.snapshot, call, cost),
         }
     }
 
     #[inline(always)]
-    fn hit_plainly<'l>(&self, lent: &'l Lent, call: &Call<'_>, cost: u64) -> Option<Plain<'l>> {
-        let plain = hit_plainly(lent, call, cost)?;
+    fn hit_plainly<'s>(&self, rule: Live<'s>, call: &Call<'_>, cost: u64) -> Option<Plain<'s>> {
+        let plain = hit_plainly(rule, call, cost)?;
         let meter = &self.state.meter;
-        meter.count_plainly(&lent.snapshot, call, plain.denied, plain.warning, cost);
+        meter.count_plainly(rule.snapshot, call, plain.denied, plain.warning, cost);
         Some(plain)
     }
 
@@ -352,8 +377,8 @@ impl Rule {
         cost: u64,
         tell: T,
     ) -> Result<T::Output, Error> {
-        self.state.with_lent(|lent| {
-            match lent.and_then(|lent| self.hit_plainly(lent, call, cost)) {
+        self.state.with_lent(|rule| {
+            match rule.and_then(|rule| self.hit_plainly(rule, call, cost)) {
                 Some(plain) => Ok(tell.tell(&plain.told(&[plain.left()]))),
                 None => Ok(tell.tell(&self.hit_call(call, cost)?.told())),
             }
@@ -575,9 +600,9 @@ impl Rule {
         &self,
         calls: impl IntoIterator<Item = K>,
     ) -> Result<Vec<Decision>, Error> {
-        self.state.with(|lent| {
-            self.no_permits(&lent.snapshot, "hit_many")?;
-            calls.into_iter().map(|call| self.hit_by(lent, &call.into(), 1)).collect()
+        self.state.with(|rule| {
+            self.no_permits(rule.snapshot, "hit_many")?;
+            calls.into_iter().map(|call| self.hit_by(rule, &call.into(), 1)).collect()
         })
     }
 

@@ -174,6 +174,15 @@ fn a_change_acts_on_the_next_hit_of_who_made_it() {
     });
 }
 
+/// Who uses a limiter may catch panics.
+#[test]
+fn limiters_and_rules_may_be_used_across_a_caught_panic() {
+    fn is_safe<T: std::panic::UnwindSafe + std::panic::RefUnwindSafe + Send + Sync>() {}
+    is_safe::<Limiter>();
+    is_safe::<tidegate::Rule>();
+    is_safe::<tidegate::Decision>();
+}
+
 /// Each thread keeps what it last found a rule to be.
 #[test]
 fn a_change_acts_on_the_next_hit_of_all_threads() {
