@@ -41,6 +41,21 @@ impl Clock {
         }
     }
 
+    /// How many nanoseconds it is ahead of [`Clock::System`], as long as this process lives; none for one
+    /// that is moved by hand.
+    ///
+    /// ```
+    /// assert_eq!(tidegate_core::Clock::System.ahead(), Some(0));
+    /// ```
+    pub fn ahead(&self) -> Option<u64> {
+        match self {
+            Clock::System => Some(0),
+            Clock::Manual(_) => None,
+            #[cfg(all(target_os = "linux", not(all(test, loom))))]
+            Clock::Shared(clock) => Some(clock.ahead()),
+        }
+    }
+
     /// Nanoseconds now.
     #[inline]
     pub fn now(&self) -> u64 {

@@ -149,12 +149,18 @@ pub struct SharedClock {
 }
 
 impl SharedClock {
+    /// What it is ahead of this process's own time.
+    #[inline]
+    pub(crate) fn ahead(&self) -> u64 {
+        // ORDERING: Relaxed; the word stands for itself.
+        let word = self.mapping.words()[at::CLOCK].load(Ordering::Relaxed);
+        self.lead + ClockWord(word).offset_nanos()
+    }
+
     #[inline]
     pub(crate) fn now(&self) -> u64 {
+        let now = system_now() + self.ahead();
         let words = self.mapping.words();
-        // ORDERING: Relaxed; both words stand for themselves.
-        let offset = ClockWord(words[at::CLOCK].load(Ordering::Relaxed)).offset_nanos();
-        let now = system_now() + self.lead + offset;
         // ORDERING: Relaxed, as above.
         if words[at::SEEN].load(Ordering::Relaxed) >> Seen::CHECK_BITS < now >> Seen::SHIFT {
             self.note(now);
@@ -164,9 +170,7 @@ impl SharedClock {
 
     #[cold]
     pub(crate) fn now_after_all(&self) -> u64 {
-        // ORDERING: Relaxed, as above.
-        let word = ClockWord(self.mapping.words()[at::CLOCK].load(Ordering::Relaxed));
-        kernel_now().max(system_now()) + self.lead + word.offset_nanos()
+        kernel_now().max(system_now()) + self.ahead()
     }
 
     #[cold]

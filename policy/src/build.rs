@@ -6,7 +6,7 @@ use std::time::Duration;
 use tidegate_core::{Algorithm, Clock, Spent};
 
 use crate::config::{DEFAULT_CAPACITY, Match, Policy, RuleConfig};
-use crate::decision::Face;
+use crate::decision::{Dates, Face};
 use crate::error::{Code, Error, Problem};
 use crate::file::{NO_RULE, not_an_hour};
 use crate::limit::{LimitPatch, LimitPatches, not_its_period};
@@ -127,7 +127,7 @@ fn check_rule(
         rule: name.to_string(),
         limits: plan.names.clone(),
         headers: policy.headers.clone(),
-        clock: clock.clone(),
+        dates: Dates::new(clock),
     });
     let base = Variant::new(Effective::of(config), &plan, &face);
     let whens = check_whens(config, &plan, &face, base.is_err());

@@ -1,33 +1,73 @@
 //! The answer to a hit.
 
 use std::fmt;
-use std::ops::Deref;
-use std::sync::Arc;
 use std::time::Duration;
 
-use crossbeam_utils::CachePadded;
 use serde_json::Value;
 use tidegate_core::{Clock, NEVER, View};
 
 use crate::config::HeaderNames;
+use crate::ground::Ground;
 use crate::plan::MOST_LIMITS;
-use crate::variant::Variant;
 
 /// What decisions of a rule have in common.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub(crate) struct Face {
     pub(crate) rule: String,
     /// Names of the limits.
     pub(crate) limits: Vec<String>,
     pub(crate) headers: HeaderNames,
-    pub(crate) clock: Clock,
+    pub(crate) dates: Dates,
+}
+
+/// How a decision is dated: it knows when it was made by the clock of its rule's tables.
+#[derive(Debug)]
+pub(crate) enum Dates {
+    /// That clock is the host's, or ahead of it by so many nanoseconds.
+    Host { ahead: u64 },
+    /// It is moved by hand.
+    Manual(Clock),
+}
+
+impl Dates {
+    pub(crate) fn new(clock: &Clock) -> Dates {
+        match clock.ahead() {
+            Some(ahead) => Dates::Host { ahead },
+            None => Dates::Manual(clock.clone()),
+        }
+    }
+
+    /// The wall time at a moment of that clock, not long ago.
+    pub(crate) fn wall(&self, at: u64) -> Duration {
+        let (clock, ahead) = match self {
+            Dates::Host { ahead } => (&Clock::System, *ahead),
+            Dates::Manual(clock) => (clock, 0),
+        };
+        let age = clock.now().wrapping_add(ahead).saturating_sub(at);
+        clock.wall().saturating_sub(Duration::from_nanos(age))
+    }
+}
+
+/// Clocks that are moved by hand are each their own.
+impl PartialEq for Dates {
+    fn eq(&self, other: &Dates) -> bool {
+        match (self, other) {
+            (Dates::Host { ahead: a }, Dates::Host { ahead: b }) => a == b,
+            _ => false,
+        }
+    }
 }
 
 impl Face {
     /// Whether it says the same, by whatever clock.
     pub(crate) fn is_like(&self, other: &Face) -> bool {
-        let Face { rule, limits, headers, clock: _ } = self;
+        let Face { rule, limits, headers, dates: _ } = self;
         (rule, limits, headers) == (&other.rule, &other.limits, &other.headers)
+    }
+
+    /// Whether it holds on to nothing that its owner may want to be rid of.
+    pub(crate) fn is_lasting(&self) -> bool {
+        matches!(self.dates, Dates::Host { .. })
     }
 
     /// The same, by the clock of the rule's tables.
@@ -36,7 +76,7 @@ impl Face {
             rule: self.rule.clone(),
             limits: self.limits.clone(),
             headers: self.headers.clone(),
-            clock: clock.clone(),
+            dates: Dates::new(clock),
         }
     }
 }
@@ -142,60 +182,6 @@ pub struct Decision {
     pub(crate) left: [Left; MOST_LIMITS],
     /// When it was made, by the limiter's clock.
     pub(crate) at: u64,
-}
-
-/// A rule's own numbers, with a count of owners on a line of its own: one for each thread, since all
-/// threads would otherwise write to one place at each hit.
-#[derive(Clone, Debug)]
-pub(crate) struct Base(Arc<CachePadded<Arc<Variant>>>);
-
-impl Base {
-    pub(crate) fn new(variant: Arc<Variant>) -> Base {
-        Base(Arc::new(CachePadded::new(variant)))
-    }
-    #[inline]
-    pub(crate) fn variant(&self) -> &Arc<Variant> {
-        &self.0
-    }
-}
-
-impl Deref for Base {
-    type Target = Variant;
-    #[inline]
-    fn deref(&self) -> &Variant {
-        &self.0
-    }
-}
-
-/// The numbers that a decision was made by, and the names it is told with.
-pub(crate) enum Ground {
-    /// The rule's, as it stood.
-    Lent(Base),
-    Own(Arc<Variant>),
-}
-
-impl Ground {
-    #[inline]
-    pub(crate) fn variant(&self) -> &Arc<Variant> {
-        match self {
-            Ground::Lent(base) => base.variant(),
-            Ground::Own(variant) => variant,
-        }
-    }
-}
-
-impl Deref for Ground {
-    type Target = Variant;
-    #[inline]
-    fn deref(&self) -> &Variant {
-        self.variant()
-    }
-}
-
-impl Clone for Ground {
-    fn clone(&self) -> Ground {
-        Ground::Own(self.variant().clone())
-    }
 }
 
 /// Whole milliseconds, rounded up; none for a time that never ends.

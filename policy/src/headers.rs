@@ -197,8 +197,7 @@ impl<'a> Facts<'a> {
 
     /// The wall time at which the decision was made.
     fn wall(&self, face: &Face) -> Duration {
-        let age = Duration::from_nanos(face.clock.now().saturating_sub(self.at));
-        face.clock.wall().saturating_sub(age)
+        face.dates.wall(self.at)
     }
 
     fn policy_items(&self) -> String {

@@ -6,17 +6,17 @@ use std::sync::Mutex;
 use tidegate_core::Time;
 
 use crate::decision::Decision;
+use crate::ground::Ground;
 use crate::judge::part_of;
 use crate::lock::lock;
 use crate::plan::MOST_GROUPS;
 use crate::snapshot::{Hashes, Snapshot};
-use crate::variant::Variant;
 
 /// Where something was charged, and by which numbers.
 #[derive(Clone, Debug)]
 pub(crate) struct Held {
     pub(crate) snapshot: Arc<Snapshot>,
-    pub(crate) variant: Arc<Variant>,
+    pub(crate) variant: Ground,
     pub(crate) hashes: Hashes,
 }
 

@@ -1,6 +1,5 @@
 //! The order of judgement: off, exempt, cost, budget, cooldown, enforced backoff, limits.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use tidegate_core::{
@@ -10,8 +9,9 @@ use tidegate_core::{
 use crate::budget::Day;
 use crate::call::Call;
 use crate::config::Mode;
-use crate::decision::{Base, Decision, Ground, Left, Reason, millis, whole_millis};
+use crate::decision::{Decision, Left, Reason, millis, whole_millis};
 use crate::error::Error;
+use crate::ground::Ground;
 use crate::penalty::{Denial, Standing};
 use crate::plan::{MOST_GROUPS, MOST_LIMITS};
 use crate::rule::Live;
@@ -155,7 +155,7 @@ pub(crate) fn judge(
 
 /// An allowed decision about which nothing else is known.
 #[inline]
-fn plain(variant: &Arc<Variant>, reason: Option<Reason>, now: u64) -> Decision {
+fn plain(variant: &Ground, reason: Option<Reason>, now: u64) -> Decision {
     Decision {
         allowed: true,
         limit: None,
@@ -167,7 +167,7 @@ fn plain(variant: &Arc<Variant>, reason: Option<Reason>, now: u64) -> Decision {
         notify: false,
         reason,
         would: None,
-        variant: Ground::Own(variant.clone()),
+        variant: variant.clone(),
         left: [Left::default(); MOST_LIMITS],
         at: now,
     }
@@ -180,19 +180,18 @@ pub(crate) struct Plain<'s> {
     pub(crate) warning: bool,
     view: View,
     now: u64,
-    base: &'s Base,
+    base: &'s Ground,
 }
 
 /// A hit of a plain rule with one bucket: what the order of judgement comes to then. `None` if the
 /// general way has to be gone.
 #[inline(always)]
 pub(crate) fn hit_plainly<'s>(rule: Live<'s>, call: &Call<'_>, cost: u64) -> Option<Plain<'s>> {
-    let Live { snapshot, base } = rule;
+    let Live { snapshot, engine, base } = rule;
     let key = snapshot.plain_key(call).filter(|_| snapshot.lone)?;
-    let engine = &snapshot.tables.engines[0];
     let part = engine.part(engine.hash(key));
     part.prefetch();
-    let mut time = Time::read(snapshot.tables.clock());
+    let mut time = Time::read(engine.clock());
     let (answer, view, _) = part.hit_lone(cost, &mut time)?;
     let denied = if answer.is_allowed() {
         None
@@ -249,7 +248,7 @@ impl Plain<'_> {
             notify: told.notify,
             reason: told.reason,
             would: told.would,
-            variant: Ground::Lent(self.base.clone()),
+            variant: self.base.clone(),
             left: self.left().alone(),
             at: told.at,
         }
@@ -266,7 +265,7 @@ pub(crate) struct Barred {
 }
 
 impl Case<'_> {
-    fn variant(&self) -> &Arc<Variant> {
+    fn variant(&self) -> &Ground {
         &self.resolved.variant
     }
 

@@ -27,6 +27,7 @@ mod error;
 mod file;
 #[cfg(target_os = "linux")]
 mod folder;
+mod ground;
 mod headers;
 mod held;
 #[cfg(target_os = "linux")]

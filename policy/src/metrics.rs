@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tidegate_core::{Counters, Engine, OnFull};
+use tidegate_core::{Counters, OnFull};
 
 use crate::call::{Call, MOST_PARTS};
 use crate::decision::{Decision, Face, Reason};
@@ -555,7 +555,7 @@ impl Rule {
     pub fn metrics(&self) -> Result<Metrics, crate::Error> {
         let snapshot = self.state.snapshot()?;
         let (meter, tables) = (&self.state.meter, &snapshot.tables);
-        let engine = |count| tables.engines.iter().map(|e: &Engine| e.total(count)).sum::<u64>();
+        let engine = |count| tables.engines.iter().map(|e| e.total(count)).sum::<u64>();
         let first = &tables.engines[0];
         let mut denied: Vec<(String, u64)> = snapshot
             .face

@@ -6,12 +6,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use arc_swap::{ArcSwap, Guard};
-use tidegate_core::{PerThread, Time, View};
+use tidegate_core::{Engine, PerThread, Time, View};
 
 use crate::budget::Day;
 use crate::call::Call;
-use crate::decision::{Base, Decision, whole_millis};
+use crate::decision::{Decision, whole_millis};
 use crate::error::{Code, Error};
+use crate::ground::Ground;
 use crate::held::{Held, Permit, Reservation};
 use crate::judge::{Found, Op, Plain, hit_plainly, judge, part_of};
 use crate::limiter::Shared;
@@ -43,14 +44,16 @@ struct Lent {
     /// The rule's `replaced` before it was looked at.
     replaced: u64,
     snapshot: Arc<Snapshot>,
-    /// This thread's own.
-    base: Base,
+    /// The first of the snapshot's, where it is found without going from one to the other: a hit can't
+    /// begin before it has read the engine's seed.
+    engine: Arc<Engine>,
+    base: Ground,
 }
 
 impl Lent {
     #[inline(always)]
     fn live(&self) -> Live<'_> {
-        Live { snapshot: &self.snapshot, base: &self.base }
+        Live { snapshot: &self.snapshot, engine: &self.engine, base: &self.base }
     }
 }
 
@@ -58,7 +61,9 @@ impl Lent {
 #[derive(Clone, Copy)]
 pub(crate) struct Live<'a> {
     pub(crate) snapshot: &'a Snapshot,
-    pub(crate) base: &'a Base,
+    /// The first of the snapshot's.
+    pub(crate) engine: &'a Engine,
+    pub(crate) base: &'a Ground,
 }
 
 impl RuleState {
@@ -128,10 +133,12 @@ impl RuleState {
             // There is no place for one of too many threads; and in a call within a call the outer one's
             // stays where it is.
             if let Some(Ok(mut mine)) = mine.map(RefCell::try_borrow_mut) {
-                let base = Base::new(snapshot.base.variant().clone());
-                *mine = Some(Lent { replaced, snapshot: Arc::clone(&snapshot), base });
+                let base = snapshot.base.clone();
+                let engine = snapshot.tables.engines[0].clone();
+                *mine = Some(Lent { replaced, snapshot: Arc::clone(&snapshot), engine, base });
             }
-            ask(Live { snapshot: &snapshot, base: &snapshot.base })
+            let engine = &snapshot.tables.engines[0];
+            ask(Live { snapshot: &snapshot, engine, base: &snapshot.base })
         })
     }
 
@@ -231,7 +238,7 @@ impl Rule {
     #[inline]
     pub fn allow<'a>(&self, call: impl Into<Call<'a>>) -> Result<bool, Error> {
         let call = call.into();
-        let plainly = |rule: Option<Live<'_>>| self.allow_plainly(rule?.snapshot, call);
+        let plainly = |rule: Option<Live<'_>>| self.allow_plainly(rule?, call);
         match self.state.with_lent(plainly) {
             Some(allowed) => Ok(allowed),
             None => self.allow_any(&{ call }),
@@ -241,9 +248,10 @@ impl Rule {
     /// The call is copied only where something is done with it but reading its key: else it would have
     /// to be written down before each hit.
     #[inline(always)]
-    fn allow_plainly(&self, snapshot: &Snapshot, call: Call<'_>) -> Option<bool> {
+    fn allow_plainly(&self, rule: Live<'_>, call: Call<'_>) -> Option<bool> {
+        let Live { snapshot, engine, .. } = rule;
         let key = snapshot.plain_key(&call)?;
-        let (allowed, nth) = snapshot.tables.engines[0].allow_counted(key);
+        let (allowed, nth) = engine.allow_counted(key);
         let weight = self.state.meter.weight(nth);
         if weight > 0 || !allowed && snapshot.several {
             self.state.meter.note(snapshot, &{ call }, allowed, weight);
@@ -252,10 +260,11 @@ impl Rule {
     }
 
     fn allow_any(&self, call: &Call<'_>) -> Result<bool, Error> {
-        self.state.with(|Live { snapshot, .. }| {
-            if let Some(allowed) = self.allow_plainly(snapshot, *call) {
+        self.state.with(|rule| {
+            if let Some(allowed) = self.allow_plainly(rule, *call) {
                 return Ok(allowed);
             }
+            let snapshot = rule.snapshot;
             self.no_permits(snapshot, "allow")?;
             Ok(self.decided(snapshot, call, 1, Op::Hit)?.allowed)
         })
@@ -493,12 +502,12 @@ impl Rule {
         let (snapshot, call) = (self.snapshot()?, call.into());
         let (resolved, hashes) = self.counted(&snapshot, &call)?;
         if let Some(hashes) = hashes {
-            self.held(&snapshot, Arc::clone(&resolved.variant), hashes).refund(cost);
+            self.held(&snapshot, resolved.variant.clone(), hashes).refund(cost);
         }
         Ok(())
     }
 
-    fn held(&self, snapshot: &Guard<Arc<Snapshot>>, variant: Arc<Variant>, hashes: Hashes) -> Held {
+    fn held(&self, snapshot: &Guard<Arc<Snapshot>>, variant: Ground, hashes: Hashes) -> Held {
         Held { snapshot: Arc::clone(snapshot), variant, hashes }
     }
 
@@ -527,7 +536,7 @@ impl Rule {
         let held = found
             .hashes
             .filter(|_| spent)
-            .map(|hashes| self.held(&snapshot, decision.variant.variant().clone(), hashes));
+            .map(|hashes| self.held(&snapshot, decision.variant.clone(), hashes));
         Ok(Reservation::new(decision, held, estimate))
     }
 
@@ -557,7 +566,7 @@ impl Rule {
         let held = found
             .hashes
             .filter(|_| found.permits.iter().any(Option::is_some))
-            .map(|hashes| self.held(&snapshot, decision.variant.variant().clone(), hashes));
+            .map(|hashes| self.held(&snapshot, decision.variant.clone(), hashes));
         Ok(Permit::new(decision, held, found.permits))
     }
 
@@ -681,7 +690,7 @@ impl Rule {
     /// # Errors
     /// If the limiter is closed.
     pub fn len(&self) -> Result<usize, Error> {
-        Ok(self.snapshot()?.tables.engines.iter().map(tidegate_core::Engine::len).sum())
+        Ok(self.snapshot()?.tables.engines.iter().map(|engine| engine.len()).sum())
     }
 
     /// Bytes that one key takes at the stated capacity.

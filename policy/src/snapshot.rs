@@ -8,8 +8,9 @@ use tidegate_core::{Algorithm, Hash, Spent};
 
 use crate::call::{Call, MOST_PARTS};
 use crate::config::{Mode, RuleConfig};
-use crate::decision::{Base, Face, Reason};
+use crate::decision::{Face, Reason};
 use crate::error::{Code, Error, Problem};
+use crate::ground::Ground;
 use crate::limit::LimitPatches;
 use crate::matching::{Matcher, Subject, closest};
 use crate::plan::{MOST_GROUPS, Plan};
@@ -71,20 +72,20 @@ pub(crate) struct Snapshot {
     by_key: HashMap<u64, Vec<ForKey>>,
     /// The distinct changes of `by_key`.
     key_layers: Vec<LimitPatches>,
-    variants: Box<[OnceLock<Arc<Variant>>]>,
+    variants: Box<[OnceLock<Ground>]>,
     /// The rule's own numbers, the first of `variants`.
-    pub(crate) base: Base,
+    pub(crate) base: Ground,
 }
 
 /// The numbers that a call is judged by: the rule's, or some of its own.
 pub(crate) enum Numbers<'a> {
-    Known(&'a Arc<Variant>),
-    Own(Arc<Variant>),
+    Known(&'a Ground),
+    Own(Ground),
 }
 
 impl std::ops::Deref for Numbers<'_> {
-    type Target = Arc<Variant>;
-    fn deref(&self) -> &Arc<Variant> {
+    type Target = Ground;
+    fn deref(&self) -> &Ground {
         match self {
             Numbers::Known(variant) => variant,
             Numbers::Own(variant) => variant,
@@ -131,7 +132,7 @@ impl Snapshot {
         let effective = Effective::of(&config).patched(&runtime.default);
         let base = Variant::new(effective, &tables.plan, &face).map_err(Error::policy)?;
         let mut snapshot = Snapshot {
-            base: Base::new(Arc::new(base)),
+            base: Ground::kept(base),
             classes: classes(&config),
             whens: whens.collect(),
             exempts: exempts.collect(),
@@ -158,8 +159,8 @@ impl Snapshot {
         for when in 0..=snapshot.whens.len() {
             let layers = Layers { when, ..Layers::default() };
             let compiled = match when {
-                0 => snapshot.base.variant().clone(),
-                _ => Arc::new(snapshot.compile(layers).map_err(Error::policy)?),
+                0 => snapshot.base.clone(),
+                _ => Ground::kept(snapshot.compile(layers).map_err(Error::policy)?),
             };
             snapshot.tables.widen(&compiled);
             let _ = snapshot.variants[snapshot.index(layers)].set(compiled);
@@ -230,7 +231,7 @@ impl Snapshot {
     }
 
     /// The numbers of these layers, compiled when they are first asked for.
-    fn variant(&self, layers: Layers) -> &Arc<Variant> {
+    fn variant(&self, layers: Layers) -> &Ground {
         let slot = &self.variants[self.index(layers)];
         if let Some(variant) = slot.get() {
             return variant;
@@ -238,7 +239,7 @@ impl Snapshot {
         match self.compile(layers) {
             Ok(variant) => {
                 self.tables.widen(&variant);
-                slot.get_or_init(|| Arc::new(variant))
+                slot.get_or_init(|| Ground::own(variant))
             }
             // An override that the policy has no room for any more, after a reload.
             Err(_) if layers.by_key > 0 => self.variant(Layers { by_key: 0, ..layers }),
@@ -354,7 +355,7 @@ impl Snapshot {
         };
         let variant = self.variant(layers);
         let variant = match call.max {
-            Some(max) => Numbers::Own(Arc::new(self.with_max(variant, max)?)),
+            Some(max) => Numbers::Own(Ground::own(self.with_max(variant, max)?)),
             None => Numbers::Known(variant),
         };
         Ok(Resolved { subject, variant, defaulted })

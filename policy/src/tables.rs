@@ -116,7 +116,7 @@ pub(crate) struct Tables {
     pub(crate) capacity: usize,
     pub(crate) on_full: OnFull,
     /// For each group of the plan.
-    pub(crate) engines: Box<[Engine]>,
+    pub(crate) engines: Box<[Arc<Engine>]>,
     penalties: OnceLock<Penalties>,
     budgets: OnceLock<Budgets>,
     maker: Mutex<Maker>,
@@ -188,7 +188,7 @@ impl Tables {
                 clock: clock.clone(),
                 seed: None,
             };
-            engines.push(maker.engine(limits.clone(), options).map_err(no_memory)?);
+            engines.push(Arc::new(maker.engine(limits.clone(), options).map_err(no_memory)?));
         }
         let tables = Tables {
             plan: wanted.plan.clone(),
@@ -263,7 +263,7 @@ impl Tables {
     }
 
     pub(crate) fn bytes(&self) -> u64 {
-        let engines: usize = self.engines.iter().map(Engine::bytes).sum();
+        let engines: usize = self.engines.iter().map(|engine| engine.bytes()).sum();
         let penalties = self.penalties().map_or(0, Ledger::bytes);
         (engines + penalties + self.budgets().map_or(0, Ledger::bytes)) as u64
     }
@@ -299,7 +299,7 @@ impl Tables {
 
     /// Forgets every key.
     pub(crate) fn reset_all(&self) {
-        self.engines.iter().for_each(Engine::reset_all);
+        self.engines.iter().for_each(|engine| engine.reset_all());
         if let Some(penalties) = self.penalties() {
             penalties.reset_all();
         }
@@ -311,7 +311,7 @@ impl Tables {
     /// Drops idle keys, and says how many rows that freed.
     pub(crate) fn prune(&self, today: u64) -> usize {
         let now = self.clock.now();
-        let engines: usize = self.engines.iter().map(Engine::prune).sum();
+        let engines: usize = self.engines.iter().map(|engine| engine.prune()).sum();
         let penalties = self
             .penalties()
             .map_or(0, |ledger| ledger.prune(&|notes| self.is_forgotten(notes, now)));

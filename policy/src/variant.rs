@@ -172,6 +172,12 @@ impl Variant {
         Ok(Variant::compiled(effective, groups.into(), face.clone()))
     }
 
+    /// Whether it says the same in all things: the rest follows from these.
+    pub(crate) fn is_like(&self, other: &Variant) -> bool {
+        let Variant { face, effective, groups, .. } = self;
+        (face, effective, groups) == (&other.face, &other.effective, &other.groups)
+    }
+
     fn compiled(effective: Effective, groups: Box<[core::Limits]>, face: Arc<Face>) -> Variant {
         let numbers: Box<[Numbers]> =
             effective.limits.iter().map(|limit| numbers(limit, effective.cooldown)).collect();
