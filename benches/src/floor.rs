@@ -1,9 +1,10 @@
 //! The floor: what nothing that hashes a key, reads the clock and changes a word can beat.
 //!
-//! ahash of the key, the engine's own clock, one load and one compare-and-swap of the slot that the
-//! hash names, in as many bytes as the engine's rows take. No key is compared, no token counted.
+//! ahash of the key, a clock, one load and one compare-and-swap of the slot that the hash names, in as many
+//! bytes as the engine's rows take. No key is compared, no token counted.
 
 use std::hash::{BuildHasher, Hasher};
+use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use ahash::RandomState;
@@ -11,19 +12,54 @@ use tidegate_core::Clock;
 
 use crate::{BATCH, Limiter};
 
-/// Hash, clock, load, swap.
-pub struct Floor {
-    slots: Vec<AtomicU64>,
-    hasher: RandomState,
+/// Which clock a floor reads.
+pub trait Reads: Sync {
+    /// Nanoseconds.
+    fn now() -> u64;
 }
 
-impl Floor {
+/// The engine's own clock, which its answers are exact by.
+pub struct Exact;
+
+impl Reads for Exact {
+    #[inline(always)]
+    fn now() -> u64 {
+        Clock::System.now()
+    }
+}
+
+/// The kernel's last tick, which is all that `allow` looks at where the answer can't have changed since. By
+/// itself it would not do: it is some milliseconds old.
+pub struct Tick;
+
+impl Reads for Tick {
+    #[cfg(target_os = "linux")]
+    #[inline(always)]
+    fn now() -> u64 {
+        let time = rustix::time::clock_gettime(rustix::time::ClockId::MonotonicCoarse);
+        time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn now() -> u64 {
+        Exact::now()
+    }
+}
+
+/// Hash, clock, load, swap.
+pub struct Floor<C: Reads> {
+    slots: Vec<AtomicU64>,
+    hasher: RandomState,
+    clock: PhantomData<C>,
+}
+
+impl<C: Reads> Floor<C> {
     /// Slots of `bytes` in all.
-    pub fn new(bytes: usize) -> Floor {
+    pub fn new(bytes: usize) -> Floor<C> {
         let mut slots = Vec::with_capacity(bytes / 8);
         advise_huge(&slots);
         slots.resize_with(bytes / 8, || AtomicU64::new(0));
-        Floor { slots, hasher: RandomState::new() }
+        Floor { slots, hasher: RandomState::new(), clock: PhantomData }
     }
 
     #[inline]
@@ -45,30 +81,30 @@ fn swap(slot: &AtomicU64, now: u64) -> bool {
     seen <= now
 }
 
-impl Limiter for Floor {
+impl<C: Reads> Limiter for Floor<C> {
     #[inline]
     fn allow(&self, key: &String) -> bool {
         let slot = self.slot(key);
         prefetch(slot);
-        swap(slot, Clock::System.now())
+        swap(slot, C::now())
     }
 }
 
 /// Hash, clock, load: what a denial can't do without.
-pub struct DenyFloor(pub Floor);
+pub struct DenyFloor<C: Reads>(pub Floor<C>);
 
-impl Limiter for DenyFloor {
+impl<C: Reads> Limiter for DenyFloor<C> {
     #[inline]
     fn allow(&self, key: &String) -> bool {
         let slot = self.0.slot(key);
-        Clock::System.now() < slot.load(Ordering::Acquire)
+        C::now() < slot.load(Ordering::Acquire)
     }
 }
 
 /// [`BATCH`] hashes and prefetches, one reading of the clock, then the loads and swaps.
-pub struct BatchFloor(pub Floor);
+pub struct BatchFloor<C: Reads>(pub Floor<C>);
 
-impl Limiter for BatchFloor {
+impl<C: Reads> Limiter for BatchFloor<C> {
     fn allow(&self, key: &String) -> bool {
         self.0.allow(key)
     }
@@ -81,7 +117,7 @@ impl Limiter for BatchFloor {
                 prefetch(slot);
                 slot
             });
-            let now = Clock::System.now();
+            let now = C::now();
             allowed += slots.iter().filter(|slot| swap(slot, now)).count();
         }
         allowed

@@ -6,7 +6,7 @@ mod table;
 
 use std::time::Duration;
 
-pub use floor::{BatchFloor, DenyFloor, Floor};
+pub use floor::{BatchFloor, DenyFloor, Exact, Floor, Reads, Tick};
 pub use others::{Governor, LeakyBucket, MutexMap, Ratelimit, Throttlecrab, governor_with};
 pub use table::{Row, Work, measure, print};
 use tidegate_core::{Clock, Engine, Limit, Limits, Options};

@@ -1,6 +1,6 @@
 //! The cell of a token bucket: where its one word is changed.
 
-use crate::clock::Time;
+use crate::clock::{LAG, Time};
 use crate::row::{Idle, Moved, Row, Step, is_busy};
 use crate::sync::{AtomicU64, Ordering};
 use crate::table::{Spot, Table};
@@ -43,10 +43,28 @@ fn take_near(table: &Table, spot: Spot, bucket: &Bucket, now: u64) -> Quick {
     }
 }
 
+/// The same by a moment that has `passed`, no more than [`LAG`] ago, if that is enough to tell: what
+/// it writes is what would be written now.
+#[inline(always)]
+pub(crate) fn take_at_a_glance(table: &Table, spot: Spot, bucket: &Bucket, passed: u64) -> Quick {
+    let found = table.at_home(spot).or_else(|| find_near(table, spot));
+    let Some((word, seen)) = found else { return Quick::Other };
+    match bucket.charge_quickly(Word(seen), passed, LAG) {
+        Some(Charge::Granted(next)) => swap(word, seen, next),
+        Some(Charge::Denied) => Quick::Denied(Word(seen)),
+        Some(Charge::Future) | None => Quick::Other,
+    }
+}
+
+#[inline(never)]
+fn find_near(table: &Table, spot: Spot) -> Option<(&AtomicU64, u64)> {
+    table.near_home(spot)
+}
+
 /// The same for a word that was loaded before its key was seen live.
 #[inline(always)]
 pub(crate) fn take_seen(word: &AtomicU64, seen: u64, bucket: &Bucket, now: u64) -> Quick {
-    match bucket.charge_quickly(Word(seen), now) {
+    match bucket.charge_quickly(Word(seen), now, 0) {
         Some(Charge::Granted(next)) => swap(word, seen, next),
         Some(Charge::Denied) => Quick::Denied(Word(seen)),
         Some(Charge::Future) | None => match bucket.restart_quickly(Word(seen), now) {

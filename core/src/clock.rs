@@ -57,13 +57,33 @@ impl Clock {
     }
 
     /// Nanoseconds now.
-    #[inline]
+    #[inline(always)]
     pub fn now(&self) -> u64 {
+        match self {
+            Clock::System => system_now(),
+            _ => self.now_elsewhere(),
+        }
+    }
+
+    #[inline(never)]
+    fn now_elsewhere(&self) -> u64 {
         match self {
             Clock::System => system_now(),
             Clock::Manual(hand) => hand.now(),
             #[cfg(all(target_os = "linux", not(all(test, loom))))]
             Clock::Shared(clock) => clock.now(),
+        }
+    }
+
+    /// A moment that has passed, no more than [`LAG`] ago; none if there is none at hand. This takes half
+    /// the time of reading the clock, and keeps nothing else waiting.
+    #[inline(always)]
+    pub(crate) fn glance(&self) -> Option<u64> {
+        match self {
+            Clock::System => system_glance(),
+            Clock::Manual(hand) => hand.glance(),
+            #[cfg(all(target_os = "linux", not(all(test, loom))))]
+            Clock::Shared(clock) => Some(system_glance()? + clock.ahead()),
         }
     }
 
@@ -90,13 +110,18 @@ pub struct ManualClock {
     nanos: PlainU64,
     /// What the wall clock is ahead of `nanos`, modulo 2^64.
     wall_lead: PlainU64,
+    /// How far behind a glance is, modulo [`NO_GLANCE`].
+    lag: PlainU64,
 }
+
+/// The lag of a clock at which there is nothing to glance at.
+const NO_GLANCE: u64 = u64::MAX;
 
 impl ManualClock {
     /// A clock at `nanos`, with a wall time of 0.
     fn at(nanos: u64) -> ManualClock {
         let wall_lead = PlainU64::new(0u64.wrapping_sub(nanos));
-        ManualClock { nanos: PlainU64::new(nanos), wall_lead }
+        ManualClock { nanos: PlainU64::new(nanos), wall_lead, lag: PlainU64::new(NO_GLANCE) }
     }
 
     /// Time since the start of 1970, as this clock has it; 0 if that lies before.
@@ -117,6 +142,20 @@ impl ManualClock {
     pub fn now(&self) -> u64 {
         // ORDERING: Acquire, with the Release in `set`: who sees the new time sees what was done before.
         self.nanos.load(Ordering::Acquire)
+    }
+
+    /// From now on, hits that a glance is enough for see this clock behind by `lag`, a second at most: for
+    /// tests of what that changes, which is nothing.
+    #[doc(hidden)]
+    pub fn set_lag(&self, lag: Duration) {
+        // ORDERING: Release, see `now`.
+        self.lag.store((lag.as_nanos() as u64).min(LAG), Ordering::Release);
+    }
+
+    fn glance(&self) -> Option<u64> {
+        // ORDERING: Acquire, as in `now`.
+        let lag = self.lag.load(Ordering::Acquire);
+        (lag != NO_GLANCE).then(|| self.now().saturating_sub(lag))
     }
 
     /// Moves on by `step`.
@@ -181,6 +220,9 @@ impl<'c> Time<'c> {
     }
 }
 
+/// How old a glance may be: a second. Where the kernel's ticks come in time it is a few milliseconds.
+pub(crate) const LAG: u64 = 1_000_000_000;
+
 /// The clock starts here and not at 0, so that a stamp of 0 is always in the past.
 const ORIGIN: u64 = 1_000_000_000;
 
@@ -215,9 +257,17 @@ pub(crate) fn host_lead() -> u64 {
 }
 
 #[cfg(all(target_arch = "x86_64", target_os = "linux", not(loom)))]
-#[inline]
+#[inline(always)]
 pub(crate) fn system_now() -> u64 {
     tsc::now()
+}
+
+#[cfg(all(target_arch = "x86_64", target_os = "linux", not(loom)))]
+use tsc::glance as system_glance;
+
+#[cfg(not(all(target_arch = "x86_64", target_os = "linux", not(loom))))]
+fn system_glance() -> Option<u64> {
+    None
 }
 
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux", not(loom))))]
@@ -232,6 +282,12 @@ pub(crate) fn system_now() -> u64 {
 /// *anchor*, a pair of counter and kernel time that is at most [`SPAN`] old and was read within
 /// [`TIGHT`], so it strays from the kernel's by a microsecond or so: half of one for reading the pair,
 /// and what slewing and an early guess of the pace can do in a millisecond. The anchor is a sequence lock whose readers never wait: who meets a writer asks the kernel.
+///
+/// Reading the counter takes 10 ns and more, and on some processors all that comes before is waited for,
+/// and all that comes after waits. Who can do with less glances at the kernel's tick instead, a number
+/// in memory: as long as it is that of the anchor, the anchor is not older than a tick. (It changes when
+/// the host goes to sleep, too. A virtual machine that was stopped goes on with the old one until its
+/// next tick.)
 #[cfg(all(target_arch = "x86_64", target_os = "linux", not(loom)))]
 mod tsc {
     use super::{Ordering, PlainU64, kernel_now};
@@ -256,6 +312,7 @@ mod tsc {
         nanos: PlainU64::new(0),
         scale: PlainU64::new(0),
         span: PlainU64::new(0),
+        tick: PlainU64::new(0),
     });
 
     /// The counter and the kernel's time at the first call, for measuring the counter's pace;
@@ -275,6 +332,26 @@ mod tsc {
         scale: PlainU64,
         /// How many counts the anchor serves; 0 as well then.
         span: PlainU64,
+        /// The kernel's tick then.
+        tick: PlainU64,
+    }
+
+    /// The time of the kernel's last tick, by a clock of its own. Never 0: that is when it was booted.
+    #[inline(always)]
+    fn tick() -> u64 {
+        let time = rustix::time::clock_gettime(rustix::time::ClockId::MonotonicCoarse);
+        (time.tv_sec as u64) << 30 | time.tv_nsec as u64
+    }
+
+    /// The anchor's time, if it is of this tick.
+    #[inline(always)]
+    pub(super) fn glance() -> Option<u64> {
+        // ORDERING: as in `now`.
+        let before = ANCHOR.sequence.load(Ordering::Acquire);
+        let anchor = (ANCHOR.nanos.load(Ordering::Relaxed), ANCHOR.tick.load(Ordering::Relaxed));
+        fence(Ordering::Acquire);
+        let after = ANCHOR.sequence.load(Ordering::Relaxed);
+        (before & !1 == after && anchor.1 == tick()).then_some(anchor.0)
     }
 
     #[inline]
@@ -283,7 +360,7 @@ mod tsc {
         unsafe { core::arch::x86_64::_rdtsc() }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn now() -> u64 {
         // ORDERING: Acquire, with the Release in `publish`; the fields are read after it.
         let before = ANCHOR.sequence.load(Ordering::Acquire);
@@ -313,6 +390,8 @@ mod tsc {
             return kernel_now();
         };
         let gone_wrong = sequence != 0 && sequence & 1 == 0 && scale == 0;
+        // Before the pair: if the next tick comes in between, the anchor serves no glance.
+        let tick = tick();
         let Some((counter, now)) = pair().filter(|_| !gone_wrong && sequence & 1 == 0) else {
             return kernel_now();
         };
@@ -327,11 +406,11 @@ mod tsc {
         let straight = !recent || (nanos + passed as u64).abs_diff(now) < ASTRAY;
         let steady = sequence == 0 || pace.abs_diff(scale) <= scale / 100;
         let scale = if straight && steady { pace } else { 0 };
-        publish(sequence, counter, now, scale);
+        publish(sequence, counter, now, scale, tick);
         now
     }
 
-    fn publish(sequence: u64, counter: u64, nanos: u64, scale: u64) {
+    fn publish(sequence: u64, counter: u64, nanos: u64, scale: u64, tick: u64) {
         // ORDERING: Acquire on success keeps the stores below behind it; who loses leaves.
         let won = ANCHOR.sequence.compare_exchange(
             sequence,
@@ -347,6 +426,7 @@ mod tsc {
         ANCHOR.counter.store(counter, Ordering::Relaxed);
         ANCHOR.nanos.store(nanos, Ordering::Relaxed);
         ANCHOR.scale.store(scale, Ordering::Relaxed);
+        ANCHOR.tick.store(tick, Ordering::Relaxed);
         ANCHOR.span.store((SPAN << 32).checked_div(scale).unwrap_or(0), Ordering::Relaxed);
         // ORDERING: Release, with the Acquire in `now`.
         ANCHOR.sequence.store(sequence + 2, Ordering::Release);
@@ -364,6 +444,22 @@ mod tsc {
     mod tests {
         use super::*;
         use crate::clock::system_now;
+
+        #[test]
+        fn a_glance_is_at_a_moment_that_has_passed_not_long_ago() {
+            let (mut glances, started) = (0, kernel_now());
+            while kernel_now() - started < 60_000_000 {
+                let low = kernel_now();
+                let passed = glance();
+                let (here, high) = (system_now(), kernel_now());
+                if let Some(passed) = passed {
+                    assert!(passed < here + 2_000 && passed < high, "{passed} is ahead of {here}");
+                    assert!(passed + crate::clock::LAG > low, "{passed} is far behind {low}");
+                    glances += 1;
+                }
+            }
+            assert!(glances > 0 || FIRST.is_none());
+        }
 
         #[test]
         fn keeps_to_the_kernels_clock_on_all_threads() {

@@ -1,7 +1,7 @@
 //! A table, the limits of its rows, and a clock: what a hit goes through.
 
 use crate::bucket::{self, Quick, Take};
-use crate::clock::{Clock, Time};
+use crate::clock::{Clock, LAG, Time};
 use crate::counters::{COUNTS, Count, Counters};
 use crate::hash::Hasher;
 use crate::hit::{Left, Taken, View, Views, bucket_view};
@@ -131,6 +131,8 @@ pub struct Engine {
     hull: Hull,
     /// The numbers of a row whose only limit is a bucket that allows something: the common case.
     lone: Option<Bucket>,
+    /// Whether that bucket fills so slowly that a glance at the clock is mostly enough.
+    slow: bool,
     clock: Clock,
     hasher: Hasher,
     on_full: OnFull,
@@ -158,10 +160,12 @@ impl Engine {
         let error = OutOfMemory { capacity, row_words: limits.row_words() };
         let table = Table::new(capacity, &limits, space).ok_or(error)?;
         let lone = limits.lone_bucket().copied();
+        let slow = lone.as_ref().is_some_and(|bucket| bucket.is_slower_than(LAG));
         Ok(Engine {
             table,
             hull: Hull::new(limits),
             lone,
+            slow,
             clock,
             hasher,
             on_full,
@@ -220,26 +224,43 @@ impl Engine {
     /// note of one hit in so many.
     #[inline]
     pub fn allow_counted(&self, key: &[u8]) -> (bool, u64) {
-        let spot = self.table.spot(self.hash(key));
-        self.allow_at(spot, self.clock.now())
+        self.allow_at(self.table.spot(self.hash(key)))
     }
 
     /// As [`Engine::allow`], for a key that was hashed before.
     #[inline]
     pub fn allow_hashed(&self, hash: Hash) -> bool {
-        let spot = self.table.spot(hash);
-        self.allow_at(spot, self.clock.now()).0
+        self.allow_at(self.table.spot(hash)).0
     }
 
     #[inline(always)]
-    fn allow_at(&self, spot: Spot, now: u64) -> (bool, u64) {
-        let allowed = match self.try_quickly(spot, now) {
+    fn allow_at(&self, spot: Spot) -> (bool, u64) {
+        let allowed = match self.try_at_a_glance(spot) {
             Quick::Granted(_) => true,
             Quick::Denied(_) => false,
-            Quick::Lost | Quick::Other => self.allow_slowly(spot, now),
+            Quick::Lost | Quick::Other => self.allow_now(spot),
         };
         let count = if allowed { Count::Allowed } else { Count::Denied };
         (allowed, self.counters.add(count as usize))
+    }
+
+    #[inline(always)]
+    fn try_at_a_glance(&self, spot: Spot) -> Quick {
+        let Some(bucket) = self.lone.as_ref().filter(|_| self.slow) else { return Quick::Other };
+        match self.clock.glance() {
+            Some(passed) => bucket::take_at_a_glance(&self.table, spot, bucket, passed),
+            None => Quick::Other,
+        }
+    }
+
+    #[inline(never)]
+    fn allow_now(&self, spot: Spot) -> bool {
+        let now = self.clock.now();
+        match self.try_quickly(spot, now) {
+            Quick::Granted(_) => true,
+            Quick::Denied(_) => false,
+            Quick::Lost | Quick::Other => self.allow_slowly(spot, now),
+        }
     }
 
     #[inline(always)]

@@ -407,10 +407,13 @@ impl Bucket {
     /// so there is only a subtraction on it and a comparison: how long the answer stands, from the
     /// stamp on, follows from the word alone and is known before the clock has been read.
     ///
+    /// That also makes it independent of what time it is, within limits: the answer is the same, to
+    /// the bit, for all moments from `now` until `lag` later.
+    ///
     /// Before the first wrap a stamp is a time. After it, this would find one at least three
     /// quarters of a horizon old, and that is more than `fill`.
     #[inline(always)]
-    pub(crate) fn charge_quickly(&self, word: Word, now: u64) -> Option<Charge> {
+    pub(crate) fn charge_quickly(&self, word: Word, now: u64, lag: u64) -> Option<Charge> {
         let (scale, quick) = (&self.scale, &self.quick);
         let since = now.wrapping_sub(word.stamp(scale).wrapping_mul(scale.tick.nanos));
         if word.0 & SCALE_MASK != quick.header {
@@ -418,12 +421,17 @@ impl Bucket {
         }
         let anchor = word.0 << quick.up;
         if anchor < quick.one {
-            let denied = since < quick.time(quick.one - anchor);
+            let denied = since < quick.time(quick.one - anchor).saturating_sub(lag);
             return denied.then_some(Charge::Denied);
         }
         // Later the line starts anew from full.
-        let usual = since < quick.time(quick.full.saturating_sub(anchor));
+        let usual = since < quick.time(quick.full.saturating_sub(anchor)).saturating_sub(lag);
         usual.then_some(Charge::Granted(Word(word.0.wrapping_sub(MILLI))))
+    }
+
+    /// Whether answers stand for much longer than `lag`, as a rule.
+    pub(crate) fn is_slower_than(&self, lag: u64) -> bool {
+        self.fill / 8 > lag
     }
 
     /// The same from a bucket that is full again within the tick in which its line started, as it is
@@ -667,6 +675,7 @@ impl Reading<'_> {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+    use crate::clock::LAG;
     use proptest::prelude::*;
 
     const SECOND: u64 = 1_000_000_000;
@@ -732,11 +741,18 @@ mod tests {
 
     /// What the short ways say of a token, if anything, is what the long one says.
     fn short_ways_agree(bucket: &Bucket, word: Word, now: u64) -> Result<(), TestCaseError> {
-        let quick = bucket.charge_quickly(word, now);
+        let quick = bucket.charge_quickly(word, now, 0);
         let restart = bucket.restart_quickly(word, now).map(Charge::Granted);
         let known = bucket.charge_known(word, now);
         for short in [quick, restart, known].into_iter().flatten() {
             prop_assert_eq!(short, bucket.charge(word, MILLI, now), "{:?} at {}", word, now);
+        }
+        // What is said of a moment that may have passed is said of all moments since.
+        for (lag, later) in [(LAG, 0), (LAG, 1), (LAG, LAG / 3), (LAG, LAG), (17, 17), (17, 5)] {
+            if let Some(short) = bucket.charge_quickly(word, now, lag) {
+                let then = bucket.charge(word, MILLI, now + later);
+                prop_assert_eq!(short, then, "{:?} {} after {}", word, later, now);
+            }
         }
         Ok(())
     }
@@ -786,7 +802,7 @@ mod tests {
             let (tick, wait) = (bucket.scale.tick.nanos, bucket.reading(word, start).wait(goal));
             let now = start + tick + wait / 8;
             let early = wait > 2 * tick + 16 && start + bucket.fill < bucket.quick.until;
-            prop_assert!(!early || bucket.charge_quickly(word, now).is_some());
+            prop_assert!(!early || bucket.charge_quickly(word, now, 0).is_some());
         }
     }
 

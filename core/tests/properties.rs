@@ -40,8 +40,14 @@ fn config(cases: u32) -> ProptestConfig {
     ProptestConfig { cases, failure_persistence, ..ProptestConfig::default() }
 }
 
+/// How old the moment is that hits may go by if that is enough: up to a second, at random.
+fn some_lag(now: u64) -> Duration {
+    Duration::from_nanos(now.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 34)
+}
+
 fn engine_at(limits: &Limits, now: u64) -> (Engine, Arc<ManualClock>) {
     let (clock, hand) = Clock::manual(now);
+    hand.set_lag(some_lag(now));
     let options = Options { capacity: 8, seed: Some(7), clock, ..Options::default() };
     // The same suite runs on mapped rows, as a module of `mapped.rs`.
     #[cfg(target_os = "linux")]
@@ -329,6 +335,7 @@ impl Run {
         if self.tells(nanos) {
             let then = self.now() + nanos;
             self.hand.set(then);
+            self.hand.set_lag(some_lag(then));
             self.latest = self.latest.max(then);
             self.last_wait = self.last_wait.saturating_sub(nanos);
         }

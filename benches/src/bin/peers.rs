@@ -9,6 +9,8 @@
 //!   contenders before the clock starts.
 //! * **Quotas**: see [`Quota`]. *usual* reads and lowers a half spent bucket, *from full* starts a new
 //!   line at each hit, *deny* finds nothing left.
+//! * **Floors**: hash, clock, load and swap, see `floor.rs`; by the clock that the engine's answers are exact
+//!   by, and by the kernel's tick, which is all that it looks at where that is enough.
 //! * **Unit**: the median of all rounds, and the minimum in brackets. Contenders take turns in short rounds in one
 //!   process, and a ratio is the median of the rounds' ratios, so a slow spell hits all alike.
 //! * **What distorts it**: calls are made in a tight loop, so the processor overlaps one with the next,
@@ -124,26 +126,33 @@ fn clocks() {
 }
 
 const HEAD: &str = "\
-| | floor | tidegate | ÷ floor | governor + ahash | × faster | governor | leaky-bucket | ratelimit | throttlecrab | `Mutex<HashMap>` |
-|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|";
+| | floor | by the tick | tidegate | ÷ floor | ÷ by the tick | governor + ahash | × faster | governor | leaky-bucket | ratelimit | throttlecrab | `Mutex<HashMap>` |
+|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|";
 
-/// One row: the floor, the engine, and everybody else.
+/// One row: the floors, the engine, and everybody else.
 fn compare(plan: &Plan, keys: &Keys, quota: Quota, name: &str, batch: bool) {
-    let mut contenders = floor_and_engine(keys, quota, batch);
+    let mut contenders = floors_and_engine(keys, quota, batch);
     contenders.extend(others(quota, keys.capacity));
     meet(&contenders, keys, quota);
     let (times, denied) = measure(plan, &contenders, keys, 1);
     println!("| {name}{} {}", note(denied, quota), cells(&times));
 }
 
-fn floor_and_engine(keys: &Keys, quota: Quota, batch: bool) -> Vec<Contender> {
+/// The floor, the same by the kernel's tick, and the engine.
+fn floors_and_engine(keys: &Keys, quota: Quota, batch: bool) -> Vec<Contender> {
     let engine = Tidegate::new(quota, keys.capacity);
-    let floor = Floor::new(engine.0.row_bytes());
+    let bytes = engine.0.row_bytes();
     engine.prepare(quota, &keys.distinct);
+    let engine: Contender = if batch { Box::new(BatchTidegate(engine)) } else { Box::new(engine) };
+    vec![floor::<Exact>(bytes, quota, batch), floor::<Tick>(bytes, quota, batch), engine]
+}
+
+fn floor<C: Reads + 'static>(bytes: usize, quota: Quota, batch: bool) -> Contender {
+    let floor = Floor::<C>::new(bytes);
     match (batch, quota.burst) {
-        (true, _) => vec![Box::new(BatchFloor(floor)), Box::new(BatchTidegate(engine))],
-        (_, 1) => vec![Box::new(DenyFloor(floor)), Box::new(engine)],
-        _ => vec![Box::new(floor), Box::new(engine)],
+        (true, _) => Box::new(BatchFloor(floor)),
+        (_, 1) => Box::new(DenyFloor(floor)),
+        _ => Box::new(floor),
     }
 }
 
@@ -168,7 +177,8 @@ fn meet(contenders: &[Contender], keys: &Keys, quota: Quota) {
     }
 }
 
-/// All rounds, in turns. Also the largest share of calls that the engine or a peer denied.
+/// All rounds, in turns. Also the largest share of calls that the engine or a peer denied, if there are
+/// floors among them: those come first.
 fn measure(plan: &Plan, all: &[Contender], keys: &Keys, threads: usize) -> (Vec<Times>, f64) {
     let mut times = vec![Times::new(); all.len()];
     let mut denied = 0.0f64;
@@ -178,7 +188,7 @@ fn measure(plan: &Plan, all: &[Contender], keys: &Keys, threads: usize) -> (Vec<
             let i = (round + turn) % all.len();
             let (nanos, allowed) = time(&*all[i], &keys.asked, plan.calls, round, threads);
             times[i].push(nanos / plan.calls as f64);
-            if i > 0 {
+            if i > 1 {
                 denied = denied.max(1.0 - allowed as f64 / (plan.calls * threads) as f64);
             }
         }
@@ -232,38 +242,42 @@ fn note(denied: f64, quota: Quota) -> String {
     }
 }
 
-/// The cells of a row whose first three contenders are the floor, the engine and governor.
+/// The cells of a row whose first contenders are the two floors, the engine and governor.
 fn cells(times: &[Times]) -> String {
     let ratio =
         |a: usize, b: usize| median(times[a].iter().zip(&times[b]).map(|(a, b)| a / b).collect());
     let mut cells = format!(
-        "| {} | **{}** | {:.2} | {} | {:.1} |",
+        "| {} | {} | **{}** | {:.2} | {:.2} | {} | {:.1} |",
         cell(&times[0]),
         cell(&times[1]),
-        ratio(1, 0),
         cell(&times[2]),
-        ratio(2, 1)
+        ratio(2, 0),
+        ratio(2, 1),
+        cell(&times[3]),
+        ratio(3, 2)
     );
-    times[3..].iter().for_each(|t| cells += &format!(" {} |", cell(t)));
+    times[4..].iter().for_each(|t| cells += &format!(" {} |", cell(t)));
     cells
 }
 
 /// Two threads at once, on one key and on many.
 fn two_threads(plan: &Plan, hot: &Keys, many: &Keys) {
-    println!("\nTwo threads\n\n| | floor | tidegate | ÷ floor | governor + ahash | × faster |");
-    println!("|---|--:|--:|--:|--:|--:|");
+    println!(
+        "\nTwo threads\n\n| | floor | by the tick | tidegate | ÷ floor | ÷ by the tick | governor + ahash | × faster |"
+    );
+    println!("|---|--:|--:|--:|--:|--:|--:|--:|");
     let quota = Quota::USUAL;
     for keys in [hot, many] {
-        let mut all = floor_and_engine(keys, quota, false);
+        let mut all = floors_and_engine(keys, quota, false);
         all.push(Box::new(governor_with(quota, RandomState::new())));
         meet(&all, keys, quota);
         let (alone, _) = measure(plan, &all, keys, 1);
         let (both, denied) = measure(plan, &all, keys, 2);
         println!("| {}, usual{} {}", keys.name, note(denied, quota), cells(&both));
         let gain = |i: usize| 2.0 * median(alone[i].clone()) / median(both[i].clone());
-        let gains = (gain(0), gain(1), gain(2));
+        let [floor, tick, ours, governor] = [gain(0), gain(1), gain(2), gain(3)];
         let name = "… throughput, times one thread's";
-        println!("| {name} | {:.2} | **{:.2}** | | {:.2} | |", gains.0, gains.1, gains.2);
+        println!("| {name} | {floor:.2} | {tick:.2} | **{ours:.2}** | | | {governor:.2} | |");
     }
 }
 
@@ -308,9 +322,8 @@ fn windows(plan: &Plan, hot: &Keys, some: &Keys) {
             let step = Duration::from_secs(gap) / keys.distinct.len() as u32;
             for (what, step) in [("allow", Some(step)), ("deny", None)] {
                 let ours = Windows::new(limits, capacity, step);
-                let floor = Floor::new(ours.engine.row_bytes());
-                let floor: Contender =
-                    if step.is_some() { Box::new(floor) } else { Box::new(DenyFloor(floor)) };
+                let quota = if step.is_some() { Quota::USUAL } else { Quota::SPENT };
+                let floor = floor::<Exact>(ours.engine.row_bytes(), quota, false);
                 let all = [floor, Box::new(ours) as Contender];
                 (0..20).for_each(|_| meet(&all, keys, Quota::SPENT));
                 let (times, _) = measure(plan, &all, keys, 1);
@@ -339,7 +352,7 @@ fn timed_calls(one: &dyn Limiter, keys: &[String]) -> Vec<u64> {
 fn tail(plan: &Plan, keys: &Keys) {
     println!("\nSingle calls, 1,000,000 keys, usual (each timed by two clock readings)\n");
     println!("| | p50 | p99 | p99.9 | p99.9 ÷ floor's | longest |\n|---|--:|--:|--:|--:|--:|");
-    let mut all = floor_and_engine(keys, Quota::USUAL, false);
+    let mut all = floors_and_engine(keys, Quota::USUAL, false);
     all.extend(others(Quota::USUAL, keys.capacity));
     meet(&all, keys, Quota::USUAL);
     let mut samples = vec![Vec::new(); all.len()];
@@ -358,8 +371,9 @@ fn tail(plan: &Plan, keys: &Keys) {
     }
 }
 
-const NAMES: [&str; 8] = [
+const NAMES: [&str; 9] = [
     "floor",
+    "floor by the tick",
     "tidegate",
     "governor + ahash",
     "governor",
@@ -393,8 +407,9 @@ fn filling(plan: &Plan) {
 fn newcomer(i: usize, capacity: usize) -> Contender {
     let engine = || Tidegate::new(Quota::USUAL, capacity);
     match i {
-        0 => Box::new(Floor::new(engine().0.row_bytes())),
-        1 => Box::new(engine()),
-        _ => others(Quota::USUAL, capacity).swap_remove(i - 2),
+        0 => floor::<Exact>(engine().0.row_bytes(), Quota::USUAL, false),
+        1 => floor::<Tick>(engine().0.row_bytes(), Quota::USUAL, false),
+        2 => Box::new(engine()),
+        _ => others(Quota::USUAL, capacity).swap_remove(i - 3),
     }
 }

@@ -1,6 +1,10 @@
 //! One word: takers, refill, refunds, resets.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use super::setting::{SECOND, at_once, both, bucket, engine, model};
+use crate::{Engine, Limit};
 
 #[test]
 fn two_takers_one_token() {
@@ -19,6 +23,37 @@ fn two_takers_two_tokens_of_three() {
         let (a, b) = at_once(&engine, move |e| e.allow(b"k"), move |e| e.allow(b"k"));
         assert!(a && b, "I2: nobody is refused while tokens are there");
         assert!(!engine.allow(b"k"), "I1");
+    });
+}
+
+/// As [`engine`], with a limit of `max` in a minute, and a clock that hits may glance at.
+fn slow_engine(max: u64) -> Arc<Engine> {
+    let (engine, hand) = engine(&[Limit::bucket(max, Duration::from_secs(60))]);
+    hand.set_lag(Duration::ZERO);
+    engine
+}
+
+#[test]
+fn two_takers_at_a_glance() {
+    model(|| {
+        let engine = slow_engine(3);
+        assert!(engine.allow(b"k"));
+        let (a, b) = at_once(&engine, move |e| e.allow(b"k"), move |e| e.allow(b"k"));
+        assert!(a && b, "I2: nobody is refused while tokens are there");
+        assert!(!engine.allow(b"k"), "I1");
+    });
+}
+
+#[test]
+fn reset_against_hit_at_a_glance() {
+    model(|| {
+        let engine = slow_engine(3);
+        assert!(engine.allow(b"k") && engine.allow(b"k"));
+        let (_, taken) = at_once(&engine, move |e| e.reset(b"k"), move |e| e.allow(b"k"));
+        assert!(taken, "I2");
+        // The hit came before the reset and was wiped, or after it and is spent.
+        let left = engine.peek(b"k", 0).views[0].remaining;
+        assert!(left == 3 || left == 2, "left {left}");
     });
 }
 
