@@ -103,7 +103,7 @@ where
     let scope = unsafe { Scope::new(env) };
     // SAFETY: as before.
     let Some((arguments, data)) = (unsafe { scope.arguments::<N>(info) }) else {
-        return ptr::null_mut();
+        return scope.boolean(false).unwrap_or(ptr::null_mut());
     };
     // SAFETY: `bind` made the function with such data, which lives as long as the function.
     let bound = unsafe { &*data.cast::<Bound<T>>() };

@@ -41,8 +41,7 @@ impl Clock {
         }
     }
 
-    /// How many nanoseconds it is ahead of [`Clock::System`], as long as this process lives; none for one
-    /// that is moved by hand.
+    /// How many nanoseconds it is ahead of [`Clock::System`]; none for one that is moved by hand.
     ///
     /// ```
     /// assert_eq!(tidegate_core::Clock::System.ahead(), Some(0));
@@ -83,7 +82,7 @@ impl Clock {
             Clock::System => system_glance(),
             Clock::Manual(hand) => hand.glance(),
             #[cfg(all(target_os = "linux", not(all(test, loom))))]
-            Clock::Shared(clock) => Some(system_glance()? + clock.ahead()),
+            Clock::Shared(clock) => system_glance().and_then(|passed| clock.glance(passed)),
         }
     }
 
@@ -110,7 +109,7 @@ pub struct ManualClock {
     nanos: PlainU64,
     /// What the wall clock is ahead of `nanos`, modulo 2^64.
     wall_lead: PlainU64,
-    /// How far behind a glance is, modulo [`NO_GLANCE`].
+    /// How far behind a glance is, or [`NO_GLANCE`].
     lag: PlainU64,
 }
 
@@ -220,7 +219,8 @@ impl<'c> Time<'c> {
     }
 }
 
-/// How old a glance may be: a second. Where the kernel's ticks come in time it is a few milliseconds.
+/// How old a glance may be: a second, far more than the few milliseconds between two ticks of a kernel.
+/// (Were it older, a hit would be judged as if it had come that much earlier.)
 pub(crate) const LAG: u64 = 1_000_000_000;
 
 /// The clock starts here and not at 0, so that a stamp of 0 is always in the past.
@@ -285,9 +285,9 @@ pub(crate) fn system_now() -> u64 {
 ///
 /// Reading the counter takes 10 ns and more, and on some processors all that comes before is waited for,
 /// and all that comes after waits. Who can do with less glances at the kernel's tick instead, a number
-/// in memory: as long as it is that of the anchor, the anchor is not older than a tick. (It changes when
-/// the host goes to sleep, too. A virtual machine that was stopped goes on with the old one until its
-/// next tick.)
+/// in memory: as long as it is that of the anchor, the anchor is not older than a tick. It changes when
+/// the host goes to sleep, too. It may stand still for longer where a virtual machine was stopped, until its
+/// next tick, and where the processor that keeps the time gets no time itself.
 #[cfg(all(target_arch = "x86_64", target_os = "linux", not(loom)))]
 mod tsc {
     use super::{Ordering, PlainU64, kernel_now};
@@ -295,8 +295,9 @@ mod tsc {
     use std::sync::LazyLock;
     use std::sync::atomic::fence;
 
-    /// How long an anchor serves, in nanoseconds.
-    const SPAN: u64 = 1_000_000;
+    /// How long an anchor serves, in nanoseconds: less than any kernel's tick, so that one is set soon after
+    /// each, and glances find it.
+    const SPAN: u64 = 500_000;
     /// How long the first two anchors are apart: the kernel is asked until then.
     const BASELINE: u64 = 20_000_000;
     /// A pair read across more counts than this was interrupted.
@@ -332,7 +333,7 @@ mod tsc {
         scale: PlainU64,
         /// How many counts the anchor serves; 0 as well then.
         span: PlainU64,
-        /// The kernel's tick then.
+        /// The kernel's tick then. 0 as long as there is nothing to glance at.
         tick: PlainU64,
     }
 
@@ -351,7 +352,8 @@ mod tsc {
         let anchor = (ANCHOR.nanos.load(Ordering::Relaxed), ANCHOR.tick.load(Ordering::Relaxed));
         fence(Ordering::Acquire);
         let after = ANCHOR.sequence.load(Ordering::Relaxed);
-        (before & !1 == after && anchor.1 == tick()).then_some(anchor.0)
+        let (nanos, of) = anchor;
+        (of != 0 && before & !1 == after && of == tick()).then_some(nanos)
     }
 
     #[inline]
@@ -426,7 +428,7 @@ mod tsc {
         ANCHOR.counter.store(counter, Ordering::Relaxed);
         ANCHOR.nanos.store(nanos, Ordering::Relaxed);
         ANCHOR.scale.store(scale, Ordering::Relaxed);
-        ANCHOR.tick.store(tick, Ordering::Relaxed);
+        ANCHOR.tick.store(if scale == 0 { 0 } else { tick }, Ordering::Relaxed);
         ANCHOR.span.store((SPAN << 32).checked_div(scale).unwrap_or(0), Ordering::Relaxed);
         // ORDERING: Release, with the Acquire in `now`.
         ANCHOR.sequence.store(sequence + 2, Ordering::Release);

@@ -160,12 +160,25 @@ impl SharedClock {
     #[inline]
     pub(crate) fn now(&self) -> u64 {
         let now = system_now() + self.ahead();
-        let words = self.mapping.words();
-        // ORDERING: Relaxed, as above.
-        if words[at::SEEN].load(Ordering::Relaxed) >> Seen::CHECK_BITS < now >> Seen::SHIFT {
+        if !self.has_noted(now) {
             self.note(now);
         }
         now
+    }
+
+    /// A moment of this process's own time that has passed, as this clock has it; none if the time is
+    /// to be read, since it is to be noted again.
+    #[inline]
+    pub(crate) fn glance(&self, passed: u64) -> Option<u64> {
+        let passed = passed + self.ahead();
+        self.has_noted(passed).then_some(passed)
+    }
+
+    #[inline]
+    fn has_noted(&self, now: u64) -> bool {
+        // ORDERING: Relaxed; the word stands for itself.
+        let seen = self.mapping.words()[at::SEEN].load(Ordering::Relaxed);
+        seen >> Seen::CHECK_BITS >= now >> Seen::SHIFT
     }
 
     #[cold]
@@ -635,6 +648,18 @@ mod tests {
         }
         assert_eq!(Seen(Seen::of(5 << 30).0 ^ 1).latest(), 0, "damaged");
         assert!(Seen::of(2 << 30).0 > Seen::of((2 << 30) - 1).0, "later moments are larger words");
+    }
+
+    /// Else a busy rule that is always answered at a glance would not have noted how late it is.
+    #[test]
+    fn a_glance_is_not_enough_when_the_time_is_to_be_noted() {
+        let path = std::env::temp_dir().join(format!("tidegate-noted-{}", std::process::id()));
+        let file = TableFile::create(&path, "", 64, false).unwrap().unwrap();
+        std::fs::remove_file(&path).unwrap();
+        let Clock::Shared(clock) = file.clock() else { panic!("a file has a clock of its own") };
+        let own = clock.now() - clock.ahead();
+        assert_eq!(clock.glance(own), Some(own + clock.ahead()));
+        assert_eq!(clock.glance(own + (2 << Seen::SHIFT)), None);
     }
 
     #[test]

@@ -5,7 +5,6 @@
 
 use std::cell::Cell;
 use std::fmt;
-use std::panic::RefUnwindSafe;
 
 use crossbeam_utils::CachePadded;
 
@@ -61,6 +60,7 @@ fn give_back(number: usize) {
 /// done with a place. What a thread can be told apart by is in a register, though.
 #[cfg(all(
     target_os = "linux",
+    target_env = "gnu",
     target_arch = "x86_64",
     target_pointer_width = "64",
     not(miri),
@@ -73,7 +73,7 @@ mod mine {
     /// another's entry replaces it, and so may the other.
     static KNOWN: [PlainU64; 1 << BITS] = [const { PlainU64::new(0) }; 1 << BITS];
     /// Enough that few threads meet; of what is never used, nothing is touched.
-    const BITS: u32 = 12;
+    const BITS: u32 = 14;
 
     const _: () = assert!(PLACES == 64);
 
@@ -87,7 +87,7 @@ mod mine {
         pointer
     }
 
-    /// Whether there is room for a number in its pointer, as there is everywhere that is known.
+    /// Whether there is room for a number in its pointer, as there is with this C library.
     #[inline(always)]
     fn is_plain(thread: u64) -> bool {
         thread.is_multiple_of(PLACES as u64)
@@ -122,6 +122,7 @@ mod mine {
 
 #[cfg(not(all(
     target_os = "linux",
+    target_env = "gnu",
     target_arch = "x86_64",
     target_pointer_width = "64",
     not(miri),
@@ -181,9 +182,6 @@ impl Drop for Vacant {
         give_back(self.0);
     }
 }
-
-/// A panic leaves what is in a place as it was; who keeps things there has to see to that.
-impl<T> RefUnwindSafe for PerThread<T> {}
 
 /// Says nothing of the places: they are not this thread's to look at.
 impl<T> fmt::Debug for PerThread<T> {

@@ -36,6 +36,9 @@ pub(crate) struct RuleState {
     pub(crate) waiters: Waiters,
 }
 
+/// A panic leaves what a thread keeps as it was: it is replaced whole, or not.
+impl std::panic::RefUnwindSafe for RuleState {}
+
 type Place = RefCell<Option<Lent>>;
 
 /// A rule as a thread found it.
@@ -88,7 +91,11 @@ impl RuleState {
         // ORDERING: Release, with the Acquire of who reads it: who sees this count sees `next`. Who
         // looked in between has an older count, and looks again next time.
         self.replaced.fetch_add(1, Ordering::Release);
-        // Threads that have ended look no more; without this their old tables would stay.
+        self.forget_ended_threads();
+    }
+
+    /// They look no more: what they went by, and the tables of that, would stay.
+    fn forget_ended_threads(&self) {
         self.lent.vacant(|place| drop(place.take()));
     }
 
@@ -133,7 +140,7 @@ impl RuleState {
             // There is no place for one of too many threads; and in a call within a call the outer one's
             // stays where it is.
             if let Some(Ok(mut mine)) = mine.map(RefCell::try_borrow_mut) {
-                let base = snapshot.base.clone();
+                let base = snapshot.base.apart();
                 let engine = snapshot.tables.engines[0].clone();
                 *mine = Some(Lent { replaced, snapshot: Arc::clone(&snapshot), engine, base });
             }
@@ -676,6 +683,7 @@ impl Rule {
         let snapshot = self.snapshot()?;
         let hour = snapshot.config.budget.as_ref().map_or(0, |budget| budget.reset_hour_utc);
         let today = Day::today(snapshot.tables.clock(), hour);
+        self.state.forget_ended_threads();
         Ok(snapshot.tables.prune(today.number))
     }
 

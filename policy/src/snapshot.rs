@@ -131,8 +131,13 @@ impl Snapshot {
         let exempts = exempts.iter().filter_map(|m| Matcher::new(m, &config.key).ok());
         let effective = Effective::of(&config).patched(&runtime.default);
         let base = Variant::new(effective, &tables.plan, &face).map_err(Error::policy)?;
+        // What is changed at run time comes and goes.
+        let ground = if runtime.default.is_empty() { Ground::kept } else { Ground::own };
+        let base = ground(base);
+        // All numbers of a rule go by the names of its own.
+        let face = base.face.clone();
         let mut snapshot = Snapshot {
-            base: Ground::kept(base),
+            base,
             classes: classes(&config),
             whens: whens.collect(),
             exempts: exempts.collect(),
@@ -160,7 +165,7 @@ impl Snapshot {
             let layers = Layers { when, ..Layers::default() };
             let compiled = match when {
                 0 => snapshot.base.clone(),
-                _ => Ground::kept(snapshot.compile(layers).map_err(Error::policy)?),
+                _ => ground(snapshot.compile(layers).map_err(Error::policy)?),
             };
             snapshot.tables.widen(&compiled);
             let _ = snapshot.variants[snapshot.index(layers)].set(compiled);

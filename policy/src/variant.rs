@@ -174,8 +174,22 @@ impl Variant {
 
     /// Whether it says the same in all things: the rest follows from these.
     pub(crate) fn is_like(&self, other: &Variant) -> bool {
-        let Variant { face, effective, groups, .. } = self;
+        let Variant {
+            face,
+            effective,
+            groups,
+            attach,
+            numbers: _,
+            smallest: _,
+            warn_below: _,
+            backoff: _,
+            alert: _,
+            keep: _,
+        } = self;
+        // In the same order too, which equality does not ask for.
+        let text = |attach: &Option<Arc<Value>>| attach.as_ref().map(|value| value.to_string());
         (face, effective, groups) == (&other.face, &other.effective, &other.groups)
+            && text(attach) == text(&other.attach)
     }
 
     fn compiled(effective: Effective, groups: Box<[core::Limits]>, face: Arc<Face>) -> Variant {

@@ -5,7 +5,7 @@
 //!
 //! The first part takes turns between one rule in memory and the same in a file, in one thread: the unit
 //! is nanoseconds a call, the median of all rounds with the minimum in brackets. The second runs one and
-//! two processes (or threads) for the same time and counts their calls. Keys are 24-byte strings; limits are so deep that
+//! two processes (or threads) for the same time and counts their calls, on keys of their own or on one. Keys are 24-byte strings; limits are so deep that
 //! nothing is denied. Two processes on two cores share them with whatever else runs on the host.
 
 use std::hint::black_box;
@@ -142,7 +142,10 @@ fn count(rule: &Rule, keys: &[String], length: Duration) -> u64 {
 fn keys_of(kind: &str, number: u64) -> Vec<String> {
     match kind {
         "hot" => vec![key(7)],
-        _ => (0..4096).map(|i| key(1_000_000 * (number as usize + 1) + i)).collect(),
+        many => {
+            let many = many.parse().expect("a number of keys");
+            (0..many).map(|i| key(1_000_000 * (number as usize + 1) + i)).collect()
+        }
     }
 }
 
@@ -211,7 +214,12 @@ fn scaling(folder: &Path, rounds: usize, length: Duration) {
     println!(
         "\n| million calls a second | one process | two processes | two threads | two / one |\n|---|---|---|---|---|"
     );
-    for (name, kind) in [("keys of their own", "own"), ("one hot key", "hot")] {
+    for (name, kind) in [
+        ("16 keys of their own", "16"),
+        ("256 keys of their own", "256"),
+        ("4,096 keys of their own", "4096"),
+        ("one hot key", "hot"),
+    ] {
         // In turns: what else runs on the machine comes and goes.
         let round = |_| {
             let two = processes(folder, kind, 2, length);
