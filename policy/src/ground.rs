@@ -18,6 +18,7 @@ static KEPT: Mutex<Vec<&'static Variant>> = Mutex::new(Vec::new());
 
 /// The numbers that a decision was made by, and the names it is told with.
 #[derive(Clone, Debug)]
+#[expect(clippy::redundant_allocation, reason = "a count for each thread, beside that of all")]
 pub(crate) enum Ground {
     Kept(&'static Variant),
     /// Twice, so that each thread may have a count of its own.
