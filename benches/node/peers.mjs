@@ -6,7 +6,7 @@
 //
 // The limit is a thousand a day, of which each key spends some in each round, as a busy one does. `from full`: a
 // key whose quota is back at each hit, as that of one who comes seldom; then we have to know the time exactly.
-// Tables have room for as many keys as there are.
+// Tables have room for twice as many keys as there are.
 //
 // Keys come in two ways. `fresh`: each is a new string, as one that was read from a request is; some 250 are made from
 // one buffer just before they are asked for, outside the time taken. `kept`: the same string objects each round, whose hashes V8 has kept, which helps
