@@ -25,30 +25,44 @@ pub(crate) enum Quick {
     Other,
 }
 
-/// One attempt at the usual case: a token, for a key that is known and near home, without a loop.
-#[inline(always)]
-pub(crate) fn take_quickly(table: &Table, spot: Spot, bucket: &Bucket, now: u64) -> Quick {
-    match table.at_home(spot) {
-        Some((word, seen)) => take_seen(word, seen, bucket, now),
-        None => take_near(table, spot, bucket, now),
+impl Quick {
+    /// Yes or no, if that is known.
+    #[inline(always)]
+    pub(crate) fn answer(&self) -> Option<bool> {
+        match self {
+            Quick::Granted(_) => Some(true),
+            Quick::Denied(_) => Some(false),
+            Quick::Lost | Quick::Other => None,
+        }
     }
 }
 
-/// The same for a key that is not at home.
-#[inline(never)]
-fn take_near(table: &Table, spot: Spot, bucket: &Bucket, now: u64) -> Quick {
-    match table.near_home(spot) {
+/// One attempt at the usual case: a token, for a key that is known and near home, without a loop.
+#[inline(always)]
+pub(crate) fn take_quickly(table: &Table, spot: Spot, bucket: &Bucket, now: u64) -> Quick {
+    match find(table, spot) {
         Some((word, seen)) => take_seen(word, seen, bucket, now),
         None => Quick::Other,
     }
 }
 
-/// The same by a moment that has `passed`, no more than [`LAG`] ago, if that is enough to tell: what
+/// The word of a key that is known and near home.
+#[inline(always)]
+fn find(table: &Table, spot: Spot) -> Option<(&AtomicU64, u64)> {
+    table.at_home(spot).or_else(|| find_near(table, spot))
+}
+
+/// The same for a key that is not at home.
+#[inline(never)]
+fn find_near(table: &Table, spot: Spot) -> Option<(&AtomicU64, u64)> {
+    table.near_home(spot)
+}
+
+/// As [`take_quickly`], by a moment that has `passed`, no more than [`LAG`] ago, if that is enough to tell: what
 /// it writes is what would be written now.
 #[inline(always)]
 pub(crate) fn take_at_a_glance(table: &Table, spot: Spot, bucket: &Bucket, passed: u64) -> Quick {
-    let found = table.at_home(spot).or_else(|| find_near(table, spot));
-    let Some((word, seen)) = found else { return Quick::Other };
+    let Some((word, seen)) = find(table, spot) else { return Quick::Other };
     match bucket.charge_quickly(Word(seen), passed, LAG) {
         Some(Charge::Granted(next)) => swap(word, seen, next),
         Some(Charge::Denied) => Quick::Denied(Word(seen)),
@@ -56,12 +70,7 @@ pub(crate) fn take_at_a_glance(table: &Table, spot: Spot, bucket: &Bucket, passe
     }
 }
 
-#[inline(never)]
-fn find_near(table: &Table, spot: Spot) -> Option<(&AtomicU64, u64)> {
-    table.near_home(spot)
-}
-
-/// The same for a word that was loaded before its key was seen live.
+/// As [`take_quickly`], for a word that was loaded before its key was seen live.
 #[inline(always)]
 pub(crate) fn take_seen(word: &AtomicU64, seen: u64, bucket: &Bucket, now: u64) -> Quick {
     match bucket.charge_quickly(Word(seen), now, 0) {

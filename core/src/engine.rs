@@ -235,11 +235,7 @@ impl Engine {
 
     #[inline(always)]
     fn allow_at(&self, spot: Spot) -> (bool, u64) {
-        let allowed = match self.try_at_a_glance(spot) {
-            Quick::Granted(_) => true,
-            Quick::Denied(_) => false,
-            Quick::Lost | Quick::Other => self.allow_now(spot),
-        };
+        let allowed = self.try_at_a_glance(spot).answer().unwrap_or_else(|| self.allow_now(spot));
         let count = if allowed { Count::Allowed } else { Count::Denied };
         (allowed, self.counters.add(count as usize))
     }
@@ -256,11 +252,7 @@ impl Engine {
     #[inline(never)]
     fn allow_now(&self, spot: Spot) -> bool {
         let now = self.clock.now();
-        match self.try_quickly(spot, now) {
-            Quick::Granted(_) => true,
-            Quick::Denied(_) => false,
-            Quick::Lost | Quick::Other => self.allow_slowly(spot, now),
-        }
+        self.try_quickly(spot, now).answer().unwrap_or_else(|| self.allow_slowly(spot, now))
     }
 
     #[inline(always)]
@@ -479,11 +471,8 @@ impl Engine {
     fn try_in_line(&self, spot: Spot, lines: usize, now: u64) -> Option<bool> {
         let bucket = self.lone.as_ref()?;
         let (word, seen) = self.table.in_line(spot, lines)?;
-        Some(match bucket::take_seen(word, seen, bucket, now) {
-            Quick::Granted(_) => true,
-            Quick::Denied(_) => false,
-            Quick::Lost | Quick::Other => self.allow_slowly(spot, now),
-        })
+        let taken = bucket::take_seen(word, seen, bucket, now);
+        Some(taken.answer().unwrap_or_else(|| self.allow_slowly(spot, now)))
     }
 
     /// Forgets what a key has spent.
