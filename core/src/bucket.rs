@@ -40,29 +40,42 @@ impl Quick {
 /// One attempt at the usual case: a token, for a key that is known and near home, without a loop.
 #[inline(always)]
 pub(crate) fn take_quickly(table: &Table, spot: Spot, bucket: &Bucket, now: u64) -> Quick {
-    match find(table, spot) {
+    match table.at_home(spot) {
         Some((word, seen)) => take_seen(word, seen, bucket, now),
-        None => Quick::Other,
+        None => take_near(table, spot, bucket, now),
     }
-}
-
-/// The word of a key that is known and near home.
-#[inline(always)]
-fn find(table: &Table, spot: Spot) -> Option<(&AtomicU64, u64)> {
-    table.at_home(spot).or_else(|| find_near(table, spot))
 }
 
 /// The same for a key that is not at home.
 #[inline(never)]
-fn find_near(table: &Table, spot: Spot) -> Option<(&AtomicU64, u64)> {
-    table.near_home(spot)
+fn take_near(table: &Table, spot: Spot, bucket: &Bucket, now: u64) -> Quick {
+    match table.near_home(spot) {
+        Some((word, seen)) => take_seen(word, seen, bucket, now),
+        None => Quick::Other,
+    }
 }
 
 /// As [`take_quickly`], by a moment that has `passed`, no more than [`LAG`] ago, if that is enough to tell: what
 /// it writes is what would be written now.
 #[inline(always)]
 pub(crate) fn take_at_a_glance(table: &Table, spot: Spot, bucket: &Bucket, passed: u64) -> Quick {
-    let Some((word, seen)) = find(table, spot) else { return Quick::Other };
+    match table.at_home(spot) {
+        Some((word, seen)) => take_seen_at_a_glance(word, seen, bucket, passed),
+        None => take_near_at_a_glance(table, spot, bucket, passed),
+    }
+}
+
+/// The same for a key that is not at home.
+#[inline(never)]
+fn take_near_at_a_glance(table: &Table, spot: Spot, bucket: &Bucket, passed: u64) -> Quick {
+    match table.near_home(spot) {
+        Some((word, seen)) => take_seen_at_a_glance(word, seen, bucket, passed),
+        None => Quick::Other,
+    }
+}
+
+#[inline(always)]
+fn take_seen_at_a_glance(word: &AtomicU64, seen: u64, bucket: &Bucket, passed: u64) -> Quick {
     match bucket.charge_quickly(Word(seen), passed, LAG) {
         Some(Charge::Granted(next)) => swap(word, seen, next),
         Some(Charge::Denied) => Quick::Denied(Word(seen)),

@@ -80,6 +80,14 @@ impl Clock {
     pub(crate) fn glance(&self) -> Option<u64> {
         match self {
             Clock::System => system_glance(),
+            _ => self.glance_elsewhere(),
+        }
+    }
+
+    #[inline(never)]
+    fn glance_elsewhere(&self) -> Option<u64> {
+        match self {
+            Clock::System => system_glance(),
             Clock::Manual(hand) => hand.glance(),
             #[cfg(all(target_os = "linux", not(all(test, loom))))]
             Clock::Shared(clock) => system_glance().and_then(|passed| clock.glance(passed)),
@@ -347,13 +355,11 @@ mod tsc {
     /// The anchor's time, if it is of this tick.
     #[inline(always)]
     pub(super) fn glance() -> Option<u64> {
-        // ORDERING: as in `now`.
-        let before = ANCHOR.sequence.load(Ordering::Acquire);
-        let anchor = (ANCHOR.nanos.load(Ordering::Relaxed), ANCHOR.tick.load(Ordering::Relaxed));
-        fence(Ordering::Acquire);
-        let after = ANCHOR.sequence.load(Ordering::Relaxed);
-        let (nanos, of) = anchor;
-        (of != 0 && before & !1 == after && of == tick()).then_some(nanos)
+        let tick = tick();
+        // ORDERING: Acquire, with the Release in `publish`: the time is of this tick's anchor, or of a later
+        // one, which has passed as well.
+        let of = ANCHOR.tick.load(Ordering::Acquire);
+        (of == tick).then(|| ANCHOR.nanos.load(Ordering::Relaxed))
     }
 
     #[inline]
@@ -376,10 +382,14 @@ mod tsc {
         fence(Ordering::Acquire);
         // ORDERING: Relaxed; the fence above keeps it behind the fields.
         let after = ANCHOR.sequence.load(Ordering::Relaxed);
+        // An odd sequence never equals the even one below it.
+        if before & !1 != after {
+            return renew(before, start, nanos, scale);
+        }
+        // Within the span the product is less than 2^52, and the way from the counter to the time is what
+        // a hit waits for.
         let counts = counter().wrapping_sub(start);
-        // An odd sequence never equals the even one below it. Within the span the product is less
-        // than 2^52, and the way from the counter to the time is what a hit waits for.
-        if before & !1 == after && counts < span {
+        if counts < span {
             return nanos + (counts.wrapping_mul(scale) >> 32);
         }
         renew(before, start, nanos, scale)
@@ -428,7 +438,8 @@ mod tsc {
         ANCHOR.counter.store(counter, Ordering::Relaxed);
         ANCHOR.nanos.store(nanos, Ordering::Relaxed);
         ANCHOR.scale.store(scale, Ordering::Relaxed);
-        ANCHOR.tick.store(if scale == 0 { 0 } else { tick }, Ordering::Relaxed);
+        // ORDERING: Release, see `glance`.
+        ANCHOR.tick.store(if scale == 0 { 0 } else { tick }, Ordering::Release);
         ANCHOR.span.store((SPAN << 32).checked_div(scale).unwrap_or(0), Ordering::Relaxed);
         // ORDERING: Release, with the Acquire in `now`.
         ANCHOR.sequence.store(sequence + 2, Ordering::Release);

@@ -235,23 +235,31 @@ impl Engine {
 
     #[inline(always)]
     fn allow_at(&self, spot: Spot) -> (bool, u64) {
-        let allowed = self.try_at_a_glance(spot).answer().unwrap_or_else(|| self.allow_now(spot));
+        let allowed = match self.slow {
+            true => self.try_at_a_glance(spot).answer().unwrap_or_else(|| self.allow_now(spot)),
+            false => self.allow_by(spot, self.clock.now()),
+        };
         let count = if allowed { Count::Allowed } else { Count::Denied };
         (allowed, self.counters.add(count as usize))
     }
 
     #[inline(always)]
     fn try_at_a_glance(&self, spot: Spot) -> Quick {
-        let Some(bucket) = self.lone.as_ref().filter(|_| self.slow) else { return Quick::Other };
-        match self.clock.glance() {
-            Some(passed) => bucket::take_at_a_glance(&self.table, spot, bucket, passed),
-            None => Quick::Other,
+        match (&self.lone, self.clock.glance()) {
+            (Some(bucket), Some(passed)) => {
+                bucket::take_at_a_glance(&self.table, spot, bucket, passed)
+            }
+            _ => Quick::Other,
         }
     }
 
     #[inline(never)]
     fn allow_now(&self, spot: Spot) -> bool {
-        let now = self.clock.now();
+        self.allow_by(spot, self.clock.now())
+    }
+
+    #[inline(always)]
+    fn allow_by(&self, spot: Spot, now: u64) -> bool {
         self.try_quickly(spot, now).answer().unwrap_or_else(|| self.allow_slowly(spot, now))
     }
 

@@ -53,8 +53,8 @@ fn give_back(number: usize) {
     OWNED.fetch_and(!(1 << number), Ordering::Release);
 }
 
-/// The number of this thread, or [`NONE`], which it may also be for one that has a number: then it is
-/// to ask its lease.
+/// The number of this thread, or one that no place has. That may also be so for one that has a number: then
+/// it is to ask its lease.
 ///
 /// A shared library finds a thread's own variables by a call, which takes as long as all else that is
 /// done with a place. What a thread can be told apart by is in a register, though.
@@ -69,13 +69,13 @@ fn give_back(number: usize) {
 mod mine {
     use super::{NONE, Ordering, PLACES, PlainU64};
 
-    /// Numbers by thread: its pointer, a multiple of 64, and its number. A thread that meets
+    /// Numbers by thread: its pointer, with its number in the highest bits. A thread that meets
     /// another's entry replaces it, and so may the other.
     static KNOWN: [PlainU64; 1 << BITS] = [const { PlainU64::new(0) }; 1 << BITS];
     /// Enough that few threads meet; of what is never used, nothing is touched.
     const BITS: u32 = 14;
 
-    const _: () = assert!(PLACES == 64);
+    const NUMBER_BITS: u32 = PLACES.trailing_zeros();
 
     #[inline(always)]
     fn thread() -> u64 {
@@ -85,12 +85,6 @@ mod mine {
             std::arch::asm!("mov {}, fs:[0]", out(reg) pointer, options(pure, readonly, nostack, preserves_flags));
         }
         pointer
-    }
-
-    /// Whether there is room for a number in its pointer, as there is with this C library.
-    #[inline(always)]
-    fn is_plain(thread: u64) -> bool {
-        thread.is_multiple_of(PLACES as u64)
     }
 
     #[inline(always)]
@@ -105,15 +99,16 @@ mod mine {
         // ORDERING: Relaxed; only what this thread wrote is believed. (One of the same pointer that
         // ended before has taken its entry back, or else its number too was never given back.)
         let known = entry(thread).load(Ordering::Relaxed) ^ thread;
-        if known < PLACES as u64 && is_plain(thread) { known as usize } else { NONE }
+        known.rotate_left(NUMBER_BITS) as usize
     }
 
     pub(super) fn set(number: usize) {
         let thread = thread();
         // ORDERING: Relaxed, see `get`.
-        if number != NONE && is_plain(thread) {
-            entry(thread).store(thread | number as u64, Ordering::Relaxed);
-        } else if get() != NONE {
+        if number != NONE {
+            let known = (number as u64).rotate_right(NUMBER_BITS);
+            entry(thread).store(thread ^ known, Ordering::Relaxed);
+        } else if get() < PLACES {
             // Another's that comes in between is lost, and made anew.
             entry(thread).store(0, Ordering::Relaxed);
         }
@@ -159,7 +154,7 @@ mod mine {
 /// });
 /// ```
 pub struct PerThread<T> {
-    places: Box<[CachePadded<T>]>,
+    places: Box<[CachePadded<T>; PLACES]>,
 }
 
 // SAFETY: a place is lent only to the thread that owns its number, for the time of a call that
@@ -170,7 +165,7 @@ unsafe impl<T: Send> Sync for PerThread<T> {}
 
 impl<T: Default> Default for PerThread<T> {
     fn default() -> Self {
-        PerThread { places: (0..PLACES).map(|_| CachePadded::default()).collect() }
+        PerThread { places: Box::new(std::array::from_fn(|_| CachePadded::default())) }
     }
 }
 
