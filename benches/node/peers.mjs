@@ -8,10 +8,12 @@
 // key whose quota is back at each hit, as that of one who comes seldom; then we have to know the time exactly.
 // Tables have room for twice as many keys as there are.
 //
-// Keys come in two ways. `fresh`: each is a new string, as one that was read from a request is; some 250 are made from
-// one buffer just before they are asked for, outside the time taken. `kept`: the same string objects each round, whose hashes V8 has kept, which helps
-// whoever looks keys up in a Map. `noop` copies its key to the stack in native code and does nothing: the
-// least that a call into native code with a key costs. It is there only if the package was built with
+// Keys are of 24 characters, as in the other benches, or with SHORT=1 of 9. They come in two ways. `fresh`: each
+// is a new string, as one that was read from a request is; some 250 are made from one buffer just before they are asked
+// for, outside the time taken. `kept`: the same string objects each round, whose hashes V8 has kept, which helps
+// whoever looks keys up in a Map. Which way comes first changes from round to round, since what comes second finds its
+// memory in the cache. `noop` copies its key to the stack in native code, by the usual call for UTF-8, and does
+// nothing: the least that a call into native code with a key costs. It is there only if the package was built with
 // `node build.mjs --features bench`, which `run.sh` does.
 import { createRequire } from 'node:module';
 import { MemoryStore } from 'express-rate-limit';
@@ -20,10 +22,11 @@ import { RateLimiterMemory } from 'rate-limiter-flexible';
 import { Limiter } from '../../bindings-node/index.mjs';
 
 const { native } = createRequire(import.meta.url)('../../bindings-node/lib/native.js');
-const KEYS = Array.from({ length: 10_000 }, (_, i) => `user:${i}`);
+const digits = process.env.SHORT ? 4 : 19;
+const KEYS = Array.from({ length: 10_000 }, (_, i) => `user:${String(i).padStart(digits, '0')}`);
 const MAX = 1_000;
 const DAY = 86_400_000;
-const ROUNDS = Number(process.env.ROUNDS ?? 30);
+const ROUNDS = Number(process.env.ROUNDS ?? 60);
 
 /** What one writes oneself: a token bucket for each key in a Map. */
 class MapBucket {
@@ -91,7 +94,8 @@ for (let round = 0; round < ROUNDS; round++) {
   for (const [name, run] of Object.entries(contenders)) {
     if (!run) continue;
     least[name] ??= { fresh: Infinity, kept: Infinity };
-    for (const [way, make] of Object.entries(ways)) {
+    const turns = Object.entries(ways);
+    for (const [way, make] of round % 2 ? turns.reverse() : turns) {
       let took = 0;
       for (let from = 0; from < KEYS.length; from += BATCH) {
         const keys = make(from);
@@ -106,7 +110,7 @@ for (let round = 0; round < ROUNDS; round++) {
 store.shutdown();
 
 const allow = least['tidegate allow'];
-console.log(`node ${process.version}, ${KEYS.length} keys, least of ${ROUNDS} rounds\n`);
+console.log(`node ${process.version}, ${KEYS.length} keys of ${KEYS[0].length} characters, least of ${ROUNDS} rounds\n`);
 console.log('| ns a call | fresh keys | ÷ allow | kept keys | ÷ allow |\n|---|--:|--:|--:|--:|');
 for (const [name, ns] of Object.entries(least)) {
   const cells = Object.keys(ways).flatMap((way) => [ns[way].toFixed(0), (ns[way] / allow[way]).toFixed(2)]);

@@ -6,4 +6,5 @@ npm ci --no-audit --no-fund --silent
 trap 'node ../../bindings-node/build.mjs' EXIT
 node ../../bindings-node/build.mjs --features bench
 node peers.mjs
+SHORT=1 node peers.mjs
 node express.mjs

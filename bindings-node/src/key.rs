@@ -11,16 +11,6 @@ const LARGEST: f64 = 9_007_199_254_740_991.0;
 /// What Node writes in place of half a surrogate pair.
 const REPLACEMENT: &[u8] = "\u{fffd}".as_bytes();
 
-/// A short text without surprises, which most keys are: in ASCII, no half of a surrogate pair can be lost.
-#[inline]
-pub(crate) fn short_key<'b>(
-    scope: Scope<'_>,
-    value: Value,
-    buffer: &'b mut Short,
-) -> Option<&'b [u8]> {
-    scope.short_text(value, buffer).filter(|text| text.is_ascii())
-}
-
 /// Runs `act` on a key: a text, bytes, a whole number, or a list of texts.
 #[inline(always)]
 fn with_key<R>(
@@ -29,7 +19,7 @@ fn with_key<R>(
     act: impl FnOnce(&Call<'_>) -> Result<R>,
 ) -> Result<R> {
     let mut buffer: Short = [const { std::mem::MaybeUninit::uninit() }; _];
-    if let Some(text) = short_key(scope, value, &mut buffer) {
+    if let Some(text) = scope.short_ascii(value, &mut buffer) {
         return act(&Call::from(text));
     }
     with_any_key(scope, value, act)
@@ -42,7 +32,7 @@ pub(crate) fn with_plain_key(
     act: impl FnOnce(&[u8]),
 ) -> Result<()> {
     let mut buffer: Short = [const { std::mem::MaybeUninit::uninit() }; _];
-    if let Some(text) = short_key(scope, value, &mut buffer) {
+    if let Some(text) = scope.short_ascii(value, &mut buffer) {
         act(text);
         return Ok(());
     }

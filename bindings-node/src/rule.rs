@@ -13,9 +13,7 @@ use crate::failure::Failure;
 use crate::handle::{Handle, json_of};
 use crate::js::{Kind, Result, Scope, Value};
 use crate::json;
-use crate::key::{
-    Owned, count, key_parts, short_key, text, with_any_key, with_call, with_plain_key,
-};
+use crate::key::{Owned, count, key_parts, text, with_any_key, with_call, with_plain_key};
 use crate::surface::{Add, Answer, Call, Surface, bind};
 use crate::wait::Line;
 
@@ -48,7 +46,7 @@ fn hot(scope: Scope<'_>, surface: &Rc<Surface>, rule: &Rc<RuleAt>) -> Result<Val
     let allow =
         bind(scope, surface, rule.clone(), |call: Call<'_, Rc<RuleAt>>, [key]: [Value; 1]| {
             let (rule, mut buffer) = (&call.it.rule, [const { MaybeUninit::uninit() }; _]);
-            let allowed = match short_key(call.scope, key, &mut buffer) {
+            let allowed = match call.scope.short_ascii(key, &mut buffer) {
                 Some(text) => rule.allow(text)?,
                 None => with_any_key(call.scope, key, |one| Ok(rule.allow(*one)?))?,
             };
@@ -164,8 +162,7 @@ pub(crate) unsafe extern "C" fn noop(
     let Some(([key], _)) = (unsafe { scope.arguments::<1>(info) }) else {
         return std::ptr::null_mut();
     };
-    let mut buffer: crate::js::Short = [const { std::mem::MaybeUninit::uninit() }; _];
-    std::hint::black_box(scope.short_text(key, &mut buffer));
+    std::hint::black_box(scope.copy_text(key));
     std::ptr::null_mut()
 }
 

@@ -56,6 +56,20 @@ test('NUL, the empty text and every length about the buffer are whole keys', () 
   }
 });
 
+test('every character of a short text counts, wherever it is', () => {
+  const limiter = fresh();
+  for (let length = 1; length <= 50; length++) {
+    for (let at = 0; at < length; at++) {
+      // The lowest byte of U+0141 is that of A, and 0xc1 is an A with the highest bit set.
+      const [plain, ...others] = ['A', '\u0141', '\u00c1', 'B'].map((letter) => 'A'.repeat(at) + letter + 'A'.repeat(length - at - 1));
+      for (const other of others) limiter.hit(other);
+      assert.equal(limiter.peek(plain, 0).remaining, 1_000_000, `${length} ${at}`);
+      for (const other of others) assert.equal(limiter.peek(Buffer.from(other), 0).remaining, 999_999, other);
+    }
+    limiter.resetAll();
+  }
+});
+
 test('a key of a mebibyte is a key', () => {
   for (const letter of ['a', '語']) {
     const long = letter.repeat(1 << 20);
