@@ -78,19 +78,14 @@ impl Clock {
     /// the time of reading the clock, and keeps nothing else waiting.
     #[inline(always)]
     pub(crate) fn glance(&self) -> Option<u64> {
-        match self {
-            Clock::System => system_glance(),
-            _ => self.glance_elsewhere(),
+        if let Clock::Manual(hand) = self {
+            return hand.glance();
         }
-    }
-
-    #[inline(never)]
-    fn glance_elsewhere(&self) -> Option<u64> {
+        let passed = system_glance()?;
         match self {
-            Clock::System => system_glance(),
-            Clock::Manual(hand) => hand.glance(),
             #[cfg(all(target_os = "linux", not(all(test, loom))))]
-            Clock::Shared(clock) => system_glance().and_then(|passed| clock.glance(passed)),
+            Clock::Shared(clock) => clock.glance(passed),
+            _ => Some(passed),
         }
     }
 

@@ -5,7 +5,8 @@
 //!
 //! The first part takes turns between one rule in memory and the same in a file, in one thread: the unit
 //! is nanoseconds a call, the median of all rounds with the minimum in brackets. The second runs one and
-//! two processes (or threads) for the same time and counts their calls, on keys of their own or on one. Keys are 24-byte strings; limits are so deep that
+//! two processes (or threads) for the same time and counts their calls, on keys of their own or on one, in a table
+//! of the default size if they fit. Keys are 24-byte strings; limits are so deep that
 //! nothing is denied. Two processes on two cores share them with whatever else runs on the host.
 
 use std::hint::black_box;
@@ -19,9 +20,12 @@ use tidegate_benches::{cell, key, median, uniform};
 
 const DEEP: &str = "1000000000/min";
 
-fn rule(store: &str) -> Rule {
+/// What a table has room for by default.
+const ROOM: usize = 65_536;
+
+fn rule(store: &str, capacity: usize) -> Rule {
     let store = Some(store.to_string());
-    let options = Options { store, capacity: Some(65_536), ..Options::default() };
+    let options = Options { store, capacity: Some(capacity), ..Options::default() };
     let limiter = Limiter::with(DEEP, options).expect("the store opens");
     limiter.rule("default").expect("its rule")
 }
@@ -51,7 +55,7 @@ fn time(rule: &Rule, keys: &[String], calls: usize) -> f64 {
 
 fn against_memory(folder: &Path, rounds: usize, calls: usize) {
     println!("\n| one thread, allow | memory, ns | file, ns | ratio |\n|---|---|---|---|");
-    let (memory, file) = (rule("memory"), rule(&file_store(folder)));
+    let (memory, file) = (rule("memory", ROOM), rule(&file_store(folder), ROOM));
     for (name, keys) in [("one hot key", vec![key(7)]), ("10,000 keys", uniform(10_000, 1 << 16))] {
         let (mut here, mut there) = (Vec::new(), Vec::new());
         prepare(&memory, &keys);
@@ -68,7 +72,7 @@ fn against_memory(folder: &Path, rounds: usize, calls: usize) {
 /// What people use today to share counts on one host: nanoseconds a hit, on one hot key.
 fn others(folder: &Path, calls: usize) {
     println!("\n| one hot key, one process | ns a hit | times the file store's |\n|---|---|---|");
-    let file = rule(&file_store(folder));
+    let file = rule(&file_store(folder), ROOM);
     prepare(&file, &[key(7)]);
     let ours = time(&file, &[key(7)], calls * 8);
     let row = |name: &str, ns: f64| println!("| {name} | {ns:.0} | {:.0} |", ns / ours);
@@ -152,6 +156,17 @@ fn count(rule: &Rule, keys: &[String], length: Duration) -> u64 {
     calls
 }
 
+/// Room for the keys of two, and no less than by default.
+fn room_for(kind: &str) -> usize {
+    2 * kind.parse().unwrap_or(1).max(ROOM / 2)
+}
+
+/// A table of its own for each size.
+fn store_for(folder: &Path, kind: &str) -> Rule {
+    let capacity = room_for(kind);
+    rule(&file_store(&folder.join(capacity.to_string())), capacity)
+}
+
 fn keys_of(kind: &str, number: u64) -> Vec<String> {
     match kind {
         "hot" => vec![key(7)],
@@ -164,7 +179,7 @@ fn keys_of(kind: &str, number: u64) -> Vec<String> {
 
 /// A process of its own: says when it is ready, waits for the word, and says how far it got.
 fn work(folder: &str, kind: &str, number: u64, length: Duration) {
-    let (rule, keys) = (rule(&file_store(Path::new(folder))), keys_of(kind, number));
+    let (rule, keys) = (store_for(Path::new(folder), kind), keys_of(kind, number));
     prepare(&rule, &keys);
     count(&rule, &keys, Duration::from_millis(50));
     println!("ready");
@@ -215,7 +230,7 @@ fn processes(folder: &Path, kind: &str, many: usize, length: Duration) -> f64 {
 
 /// Calls a second of two threads of one process, on the same file.
 fn threads(folder: &Path, kind: &str, length: Duration) -> f64 {
-    let rule = rule(&file_store(folder));
+    let rule = store_for(folder, kind);
     prepare(&rule, &[keys_of(kind, 0), keys_of(kind, 1)].concat());
     let run = |number: u64| count(&rule, &keys_of(kind, number), length);
     let calls: u64 = std::thread::scope(|scope| {
@@ -233,6 +248,7 @@ fn scaling(folder: &Path, rounds: usize, length: Duration) {
         ("a key of its own each", "1"),
         ("256 keys of their own", "256"),
         ("4,096 keys of their own", "4096"),
+        ("500,000 keys of their own, room for a million", "500000"),
         ("one hot key", "hot"),
     ] {
         // In turns: what else runs on the machine comes and goes.
@@ -259,7 +275,7 @@ fn main() {
     let folder: PathBuf =
         std::env::temp_dir().join(format!("tidegate-host-{}", std::process::id()));
     let (rounds, calls, length) = if quick { (3, 1 << 10, 20) } else { (41, 1 << 15, 500) };
-    against_memory(&folder, rounds, calls);
+    against_memory(&folder, rounds, 8 * calls);
     scaling(&folder, rounds.min(9), Duration::from_millis(length));
     others(&folder, calls);
     let _ = std::fs::remove_dir_all(&folder);
