@@ -323,8 +323,7 @@ impl Case<'_> {
 
     /// What the key's denials so far lead to.
     fn standing(&self) -> Standing {
-        let known = self.snapshot.tables.penalties().filter(|_| self.variant().has_penalties());
-        let notes = known.map(|ledger| {
+        let notes = self.snapshot.tables.penalties().map(|ledger| {
             let hash = self.snapshot.penalty_hash(&self.resolved.subject);
             (hash, ledger.read(hash).unwrap_or_default())
         });

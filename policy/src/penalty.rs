@@ -196,7 +196,9 @@ impl Standing {
         variant: &Variant,
         now: u64,
     ) -> Verdict {
-        let (Some(hash), Some(ledger)) = (self.hash, tables.penalties()) else {
+        let (Some(hash), Some(ledger), true) =
+            (self.hash, tables.penalties(), variant.has_penalties())
+        else {
             let foreseen = self.foresee(denial, variant, now);
             return Verdict { notify: variant.notifies_always(), ..foreseen };
         };

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use tidegate::{
-    Backoff, BudgetConfig, Decision, Limit, Limiter, ManualClock, Notify, Options, RuleConfig,
+    Backoff, BudgetConfig, Call, Decision, Limit, Limiter, ManualClock, Match, Notify, Options,
+    RuleConfig, When,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -42,6 +43,22 @@ fn an_over_budget_sender_is_told_once_after_a_cooldown_too() {
     assert_eq!(told(&limiter), (Some("budget".into()), false), "once");
     clock.advance(SECOND);
     assert_eq!(told(&limiter), (Some("budget".into()), false), "and once only");
+}
+
+#[test]
+fn whoever_lets_a_key_pass_ends_its_episode() {
+    let mut rule = RuleConfig::new("1/s").unwrap();
+    rule.notify = Notify::Once;
+    let (matches, notify) = (Match::new([("role", "staff")]), Some(Notify::Always));
+    rule.when = vec![When { matches, notify, ..When::default() }];
+    let (limiter, clock) = limiter(rule);
+    let staff = || limiter.hit(Call::of("alice").with(&[("role", "staff")]), 1).unwrap();
+    assert!(hit(&limiter).allowed);
+    assert!(hit(&limiter).notify && !hit(&limiter).notify);
+    assert!(staff().notify && !hit(&limiter).notify, "a denial ends nothing");
+    clock.advance(SECOND);
+    assert!(staff().allowed, "by an entry of `when` that has nothing to remember");
+    assert!(hit(&limiter).notify && !hit(&limiter).notify);
 }
 
 #[test]

@@ -554,7 +554,6 @@ impl Reference {
             *self = after;
         }
         if op != Op::Peek
-            && terms.has_penalties()
             && let Some(penalty) =
                 self.penalties.get_mut(&project(&call.key, &self.rule.penalty_scope))
         {
