@@ -11,7 +11,7 @@ use crate::engine::OutOfMemory;
 use crate::hash::Hasher;
 use crate::memory::Space;
 use crate::row::{Row, Shape, Step, is_busy};
-use crate::table::{Hash, Table, bytes_for};
+use crate::table::{Full, Hash, Table, bytes_for};
 
 const INCARNATION_BITS: u32 = 4;
 const INCARNATION: u64 = (1 << INCARNATION_BITS) - 1;
@@ -129,6 +129,31 @@ impl<const W: usize> Ledger<W> {
                 return Some(result);
             }
         }
+    }
+
+    /// As [`Ledger::update`], but a key that finds every place taken shares notes with others.
+    pub fn update_or_share<R>(
+        &self,
+        hash: Hash,
+        at: usize,
+        idle: IdleNotes<'_, W>,
+        mut change: impl FnMut(u64) -> (u64, R),
+    ) -> R {
+        loop {
+            let own = self.table.find_or_insert(hash, &Notes(idle), 0);
+            let row = own.map_or_else(|Full| self.table.overflow(hash), |(row, _)| row);
+            if let Some(result) = change_in(&row, at, &mut change) {
+                return result;
+            }
+        }
+    }
+
+    /// As [`Ledger::read`], or the notes that a key shares because every place is taken.
+    pub fn read_or_shared(&self, hash: Hash, idle: IdleNotes<'_, W>) -> Option<[u64; W]> {
+        self.read(hash).or_else(|| {
+            let crowded_out = !self.table.has_room(hash, &Notes(idle), 0);
+            crowded_out.then(|| notes(&self.table.overflow(hash)))
+        })
     }
 
     /// As [`Ledger::update`], for a key that has notes; `None` if it has none.

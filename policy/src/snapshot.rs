@@ -1,11 +1,13 @@
 //! A rule as it stands at one moment: its policy, what was changed at run time, and all numbers that
 //! follow. Hits read it without a lock; a change makes a new one.
 
+use std::cell::LazyCell;
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
-use tidegate_core::{Algorithm, Hash, Spent};
+use tidegate_core::{Algorithm, Hash, OnFull, Spent};
 
+use crate::budget::Day;
 use crate::call::{Call, MOST_PARTS};
 use crate::config::{Mode, RuleConfig};
 use crate::decision::{Face, Reason};
@@ -15,7 +17,7 @@ use crate::limit::LimitPatches;
 use crate::matching::{Matcher, Subject, closest};
 use crate::plan::{MOST_GROUPS, Plan};
 use crate::runtime::{Runtime, Target};
-use crate::tables::{Budgets, Tables};
+use crate::tables::{Tables, is_unspent};
 use crate::variant::{Effective, Variant};
 
 /// A key's row in each group; groups that the rule does not have are left at 0.
@@ -444,11 +446,34 @@ impl Snapshot {
         self.hash_scope(subject, &self.plan().penalty_scope)
     }
 
-    /// What a key has spent of its budget.
+    /// What a key has spent of its budget, or those together that found no place for it.
     pub(crate) fn spent(&self, subject: &Subject<'_>) -> Spent {
-        let read = |ledger: &Budgets| ledger.read(self.whole_hash(subject));
-        let notes = self.tables.budgets().and_then(read);
+        let Some((ledger, budget)) = self.tables.budgets().zip(self.config.budget.as_ref()) else {
+            return Spent::default();
+        };
+        let hash = self.whole_hash(subject);
+        // The wall clock is read only where others have spent something in this key's place.
+        let today = LazyCell::new(|| Day::today(self.tables.clock(), budget.reset_hour_utc).number);
+        let notes = match self.tables.on_full {
+            OnFull::Allow => ledger.read(hash),
+            _ => ledger.read_or_shared(hash, &|notes| is_unspent(notes, *today)),
+        };
         notes.map_or(Spent::default(), |notes| Spent::from_note(notes[0]))
+    }
+
+    /// Adds to what a key has spent of its budget on `day`, and says what that has come to. Where no place is left
+    /// it shares one, unless keys for which there is none are to be allowed without counting.
+    pub(crate) fn spend(&self, subject: &Subject<'_>, amount: u64, day: u64) -> Option<u64> {
+        let (ledger, hash) = (self.tables.budgets()?, self.whole_hash(subject));
+        let idle = |notes: &[u64; 1]| is_unspent(notes, day);
+        let add = |note: u64| {
+            let spent = Spent::from_note(note).plus(amount, day);
+            (spent.note(), spent.on(day))
+        };
+        match self.tables.on_full {
+            OnFull::Allow => ledger.update(hash, 0, &idle, add),
+            _ => Some(ledger.update_or_share(hash, 0, &idle, add)),
+        }
     }
 
     /// The key that a budget is kept for.

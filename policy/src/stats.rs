@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tidegate_core::{Spent, View};
+use tidegate_core::View;
 
 use crate::budget::{Budget, Day};
 use crate::call::Call;
@@ -13,7 +13,6 @@ use crate::judge::Op;
 use crate::penalty::Record;
 use crate::rule::{Rule, each_view};
 use crate::snapshot::{Resolved, Snapshot};
-use crate::tables::is_unspent;
 use crate::variant::Variant;
 
 /// What one limit holds of a key.
@@ -88,14 +87,8 @@ impl Rule {
         let (resolved, hashes) = self.counted(&snapshot, &call)?;
         let day = Day::today(snapshot.tables.clock(), budget.reset_hour_utc);
         let over_per_hit = budget.per_hit.is_some_and(|most| amount > most);
-        let ledger = snapshot.tables.budgets().filter(|_| hashes.is_some());
-        let spent = ledger.and_then(|ledger| {
-            let hash = snapshot.whole_hash(&resolved.subject);
-            ledger.update(hash, 0, &|notes| is_unspent(notes, day.number), |note| {
-                let spent = Spent::from_note(note).plus(amount, day.number);
-                (spent.note(), spent.on(day.number))
-            })
-        });
+        let spend = || snapshot.spend(&resolved.subject, amount, day.number);
+        let spent = hashes.and_then(|_| spend());
         Ok(Budget::new(budget.daily, spent.unwrap_or(0), over_per_hit, &day))
     }
 

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use tidegate::{
-    Backoff, BudgetConfig, Call, Decision, Limit, Limiter, ManualClock, Match, Notify, Options,
-    RuleConfig, When,
+    Backoff, BudgetConfig, Call, Decision, Limit, Limiter, ManualClock, Match, Notify, OnFull,
+    Options, RuleConfig, When,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -123,4 +123,33 @@ fn a_batch_counts_its_denials_by_limit() {
     assert_eq!(limiter.allow_many(&["alice"; 5]).unwrap(), [1, 1, 0, 0, 0]);
     let metrics = limiter.metrics().unwrap().remove(0);
     assert_eq!((metrics.allowed, metrics.denied), (2, vec![("2/h".to_string(), 3)]));
+}
+
+#[test]
+fn what_is_spent_counts_when_no_place_is_left_too() {
+    let spend = |on_full: OnFull| {
+        let mut rule = RuleConfig::new("100/min").unwrap();
+        rule.budget = Some(BudgetConfig { daily: 5, per_hit: None, reset_hour_utc: 0, unit: None });
+        (rule.capacity, rule.on_full) = (Some(2), Some(on_full));
+        let (limiter, clock) = limiter(rule);
+        let names: Vec<String> = (0..40).map(|i| format!("sender {i}")).collect();
+        let told: Vec<_> = names.iter().map(|name| limiter.spend(name, 5).unwrap().spent).collect();
+        let spent = |name: &String| limiter.budget(name).unwrap().spent;
+        let now: Vec<_> = names.iter().map(spent).collect();
+        clock.advance(Duration::from_secs(86_400));
+        assert!(names.iter().all(|name| spent(name) == 0), "the next day");
+        assert_eq!(limiter.spend("sender 39", 1).unwrap().spent, 1);
+        (told, now)
+    };
+    for on_full in [OnFull::Overflow, OnFull::Deny] {
+        let (told, now) = spend(on_full);
+        assert!(told.iter().chain(&now).all(|spent| *spent >= 5), "{told:?} {now:?}");
+        assert!(
+            now.iter().filter(|spent| **spent == 5).count() >= 2,
+            "those with a place: {now:?}"
+        );
+    }
+    let (told, now) = spend(OnFull::Allow);
+    let kept = |of: &Vec<u64>| of.iter().filter(|spent| **spent > 0).count();
+    assert!(kept(&now) < 40 && kept(&told) == kept(&now), "{told:?} {now:?}");
 }
