@@ -350,6 +350,10 @@ mod tsc {
     /// The anchor's time, if it is of this tick.
     #[inline(always)]
     pub(super) fn glance() -> Option<u64> {
+        // ORDERING: Relaxed; without an anchor the tick is not asked for, which is no number in memory everywhere.
+        if ANCHOR.tick.load(Ordering::Relaxed) == 0 {
+            return None;
+        }
         let tick = tick();
         // ORDERING: Acquire, with the Release in `publish`: the time is of this tick's anchor, or of a later
         // one, which has passed as well.

@@ -76,6 +76,7 @@ mod mine {
     const BITS: u32 = 14;
 
     const NUMBER_BITS: u32 = PLACES.trailing_zeros();
+    const _: () = assert!(PLACES.is_power_of_two() && PLACES <= 64);
 
     #[inline(always)]
     fn thread() -> u64 {
