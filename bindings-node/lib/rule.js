@@ -53,7 +53,9 @@ class Rule {
   }
 
   hit(key, cost = 1) {
-    if (typeof cost === 'number') this.#native.hit(key, cost);
+    // A cost that is not handed on need not be read.
+    if (cost === 1) this.#native.hit(key);
+    else if (typeof cost === 'number') this.#native.hit(key, cost);
     else this.#withOptions(this.#native.hit, key, cost);
     return new Decision(this.#native);
   }
