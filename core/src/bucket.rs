@@ -76,7 +76,8 @@ fn take_near_at_a_glance(table: &Table, spot: Spot, bucket: &Bucket, passed: u64
 
 #[inline(always)]
 fn take_seen_at_a_glance(word: &AtomicU64, seen: u64, bucket: &Bucket, passed: u64) -> Quick {
-    match bucket.charge_quickly(Word(seen), passed, LAG) {
+    let charge = bucket.charge_quickly(Word(seen), passed, LAG);
+    match charge.or_else(|| bucket.charge_early(Word(seen), passed, LAG)) {
         Some(Charge::Granted(next)) => swap(word, seen, next),
         Some(Charge::Denied) => Quick::Denied(Word(seen)),
         Some(Charge::Future) | None => Quick::Other,
@@ -98,11 +99,31 @@ pub(crate) fn take_seen(word: &AtomicU64, seen: u64, bucket: &Bucket, now: u64) 
 
 #[inline(never)]
 fn take_known(word: &AtomicU64, seen: u64, bucket: &Bucket, now: u64) -> Quick {
-    match bucket.charge_known(Word(seen), now) {
+    let early = bucket.charge_early(Word(seen), now, 0);
+    match early.or_else(|| bucket.charge_known(Word(seen), now)) {
         Some(Charge::Granted(next)) => swap(word, seen, next),
         Some(Charge::Denied) => Quick::Denied(Word(seen)),
         Some(Charge::Future) | None => Quick::Other,
     }
+}
+
+/// Whether a key that is near home has no token, by a clock that is read after its word: before the stamp of
+/// a deep bucket's line, when it will have one at the stamp.
+#[inline(never)]
+pub(crate) fn is_denied_early(
+    table: &Table,
+    spot: Spot,
+    bucket: &Bucket,
+    time: &mut Time<'_>,
+) -> bool {
+    let seen = table.at_home(spot).or_else(|| table.near_home(spot));
+    seen.is_some_and(|(_, seen)| {
+        let is_early = |now: u64| bucket.charge_early(Word(seen), now, 0) == Some(Charge::Future);
+        is_early(time.now()) && {
+            time.refresh();
+            is_early(time.now())
+        }
+    })
 }
 
 #[inline(always)]

@@ -279,6 +279,9 @@ impl Engine {
         let Some(bucket) = &self.lone else {
             return self.allow_any(hash, time);
         };
+        if bucket::is_denied_early(&self.table, spot, bucket, time) {
+            return false;
+        }
         for _ in 0..ATTEMPTS {
             match self.try_quickly(spot, time.now()) {
                 Quick::Granted(_) => return true,

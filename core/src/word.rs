@@ -279,16 +279,23 @@ struct Quick {
     pace: u64,
     /// The horizon, as far as a time can tell.
     until: u64,
+    /// Nanoseconds by which all stamps are less ahead, without a fault of the clock.
+    ahead: u64,
+    /// What a line must have at its stamp to have a token so long before; beyond any if that is more than
+    /// a word holds.
+    early: u64,
 }
 
 impl Quick {
-    fn new(full: u64, rate: &Rate, scale: &Scale) -> Quick {
+    fn new(full: u64, rate: &Rate, scale: &Scale, ahead: u64) -> Quick {
         let up = 64 - scale.token_bits;
         let pace = rate.pace(scale.token_bits);
         let header = pace.filter(|_| scale.horizon() <= 1 << 62).map_or(u64::MAX, |_| scale.header);
         let no_division = rate.is_quick() && scale.tick.is_quick(0);
         let start_header = if no_division { header | WHOLE } else { u64::MAX };
         let until = scale.horizon().min(1 << 62) as u64;
+        let early = MILLI + rate.ceil(ahead);
+        let early = if early >> scale.token_bits == 0 { early << up } else { u64::MAX };
         let (one, full) = (MILLI << up, full << up);
         Quick {
             header,
@@ -299,6 +306,8 @@ impl Quick {
             full,
             pace: pace.unwrap_or(0),
             until,
+            ahead,
+            early,
         }
     }
 
@@ -324,7 +333,7 @@ impl Bucket {
         let period = if short { exact } else { 1 };
         let gain = rate.ceil(period * tick.nanos);
         let full_lag = fill.div_ceil(tick.nanos) + 1;
-        let quick = Quick::new(full, &rate, &scale);
+        let quick = Quick::new(full, &rate, &scale, (period + 1) * tick.nanos);
         Some(Bucket { full, rate, fill, full_lag, scale, period, gain, quick })
     }
 
@@ -427,6 +436,31 @@ impl Bucket {
         // Later the line starts anew from full.
         let usual = since < quick.time(quick.full.saturating_sub(anchor)).saturating_sub(lag);
         usual.then_some(Charge::Granted(Word(word.0.wrapping_sub(MILLI))))
+    }
+
+    /// As [`Bucket::charge_quickly`], for a line whose stamp is yet to come: deep buckets have ticks of seconds.
+    /// `Future` if the token that is not there at `now` will be at the stamp: who read the clock before the
+    /// line started can't tell.
+    #[inline(never)]
+    pub(crate) fn charge_early(&self, word: Word, now: u64, lag: u64) -> Option<Charge> {
+        let (scale, quick) = (&self.scale, &self.quick);
+        let ahead = word.stamp(scale).wrapping_mul(scale.tick.nanos).wrapping_sub(now);
+        if word.0 & SCALE_MASK != quick.header || ahead == 0 || ahead >= quick.ahead {
+            return None;
+        }
+        let anchor = word.0 << quick.up;
+        // As it is at the stamp it stands until so long after it.
+        let stands = |goal: u64| lag < ahead + quick.time(goal - anchor);
+        if anchor < quick.one {
+            return stands(quick.one).then_some(Charge::Denied);
+        }
+        if anchor >= quick.early {
+            let granted = Charge::Granted(Word(word.0 - MILLI));
+            return (anchor < quick.full && stands(quick.full)).then_some(granted);
+        }
+        // What has to be refilled until the stamp for there to be less than a token now, and for how long.
+        let missing = anchor - quick.one + (1 << quick.up);
+        (ahead >= lag + quick.time(missing) + 2).then_some(Charge::Future)
     }
 
     /// Whether answers stand for much longer than `lag`, as a rule.
@@ -739,17 +773,24 @@ mod tests {
         }
     }
 
+    /// What a doubt comes to if the clock was read after the word.
+    fn settled(charge: Charge) -> Charge {
+        if charge == Charge::Future { Charge::Denied } else { charge }
+    }
+
     /// What the short ways say of a token, if anything, is what the long one says.
     fn short_ways_agree(bucket: &Bucket, word: Word, now: u64) -> Result<(), TestCaseError> {
         let quick = bucket.charge_quickly(word, now, 0);
         let restart = bucket.restart_quickly(word, now).map(Charge::Granted);
         let known = bucket.charge_known(word, now);
-        for short in [quick, restart, known].into_iter().flatten() {
+        let early = bucket.charge_early(word, now, 0).map(settled);
+        for short in [quick, restart, known, early].into_iter().flatten() {
             prop_assert_eq!(short, bucket.charge(word, MILLI, now), "{:?} at {}", word, now);
         }
         // What is said of a moment that may have passed is said of all moments since.
         for (lag, later) in [(LAG, 0), (LAG, 1), (LAG, LAG / 3), (LAG, LAG), (17, 17), (17, 5)] {
-            if let Some(short) = bucket.charge_quickly(word, now, lag) {
+            let early = bucket.charge_early(word, now, lag).map(settled);
+            for short in [bucket.charge_quickly(word, now, lag), early].into_iter().flatten() {
                 let then = bucket.charge(word, MILLI, now + later);
                 prop_assert_eq!(short, then, "{:?} {} after {}", word, later, now);
             }
@@ -784,6 +825,36 @@ mod tests {
                 if let Charge::Granted(next) = bucket.charge(word, cost, now) {
                     word = next;
                 }
+            }
+        }
+
+        #[test]
+        fn the_short_ways_say_the_same_before_a_stamp(
+            (burst, finer, tenths) in (1u64..=1_000_000_000, 0u32..30, 1u64..100), per_s in 1u64..1_000_000,
+            (about, off, whole) in (0usize..4, 0u64..5_000, any::<bool>()),
+            (stamp, parts) in (1u64 << 20..1 << 24, proptest::collection::vec(0u64..=1_000, 4)),
+        ) {
+            let burst = (burst >> finer).max(1);
+            let max = (burst * tenths / 10).clamp(1, 1_000_000_000);
+            let Some(bucket) = Bucket::new(max, per_s * 1_000_000_000, burst) else { return Ok(()) };
+            let (scale, quick) = (&bucket.scale, &bucket.quick);
+            let nearly = |milli: u64| milli.saturating_add(off).saturating_sub(2_500);
+            let anchor = match about {
+                0 => off,
+                1 => nearly(bucket.full),
+                2 => nearly(quick.early >> quick.up),
+                _ => nearly(bucket.full / 1_000 * parts[0]),
+            };
+            let anchor = anchor.min((1 << scale.token_bits) - 1);
+            // Before the first wrap.
+            let stamp = stamp % (scale.stamp_mask / 2);
+            let word = Word::pack(scale, whole, stamp, anchor);
+            let (at, most) = (stamp * scale.tick.nanos, quick.ahead + 3);
+            // How long before it there is exactly a token, if there is one then.
+            let turn = bucket.rate.time_ceil(anchor.saturating_sub(MILLI - 1)).min(most);
+            let aheads = parts.iter().map(|part| most / 1_000 * part).chain([turn, turn + LAG, most]);
+            for ahead in aheads.flat_map(|ahead| ahead.saturating_sub(4)..ahead.saturating_add(4)) {
+                short_ways_agree(&bucket, word, at.saturating_sub(ahead))?;
             }
         }
 
