@@ -99,16 +99,25 @@ pub(crate) fn take_seen(word: &AtomicU64, seen: u64, bucket: &Bucket, now: u64) 
 
 #[inline(never)]
 fn take_known(word: &AtomicU64, seen: u64, bucket: &Bucket, now: u64) -> Quick {
-    let early = bucket.charge_early(Word(seen), now, 0);
-    match early.or_else(|| bucket.charge_known(Word(seen), now)) {
+    match early(bucket, Word(seen), now).or_else(|| bucket.charge_known(Word(seen), now)) {
         Some(Charge::Granted(next)) => swap(word, seen, next),
         Some(Charge::Denied) => Quick::Denied(Word(seen)),
         Some(Charge::Future) | None => Quick::Other,
     }
 }
 
-/// Whether a key that is near home has no token, by a clock that is read after its word: before the stamp of
-/// a deep bucket's line, when it will have one at the stamp.
+/// What a clock that was read before the word tells of a line whose stamp is yet to come: not of a denial that may be
+/// over, since others may have spent what has been refilled in the meantime.
+fn early(bucket: &Bucket, word: Word, now: u64) -> Option<Charge> {
+    match bucket.charge_early(word, now, 0) {
+        Some(Charge::Denied) if bucket.charge_early(word, now, LAG).is_none() => {
+            Some(Charge::Future)
+        }
+        charge => charge,
+    }
+}
+
+/// Whether a key that is near home has no token before the stamp of its line, by a clock that is read after its word.
 #[inline(never)]
 pub(crate) fn is_denied_early(
     table: &Table,
@@ -118,10 +127,13 @@ pub(crate) fn is_denied_early(
 ) -> bool {
     let seen = table.at_home(spot).or_else(|| table.near_home(spot));
     seen.is_some_and(|(_, seen)| {
-        let is_early = |now: u64| bucket.charge_early(Word(seen), now, 0) == Some(Charge::Future);
-        is_early(time.now()) && {
+        let is_denied = |now: u64| {
+            let charge = bucket.charge_early(Word(seen), now, 0);
+            matches!(charge, Some(Charge::Denied | Charge::Future))
+        };
+        is_denied(time.now()) && {
             time.refresh();
-            is_early(time.now())
+            is_denied(time.now())
         }
     })
 }

@@ -97,6 +97,22 @@ fn a_permit_that_is_newer_than_a_reading_can_be_released() {
 }
 
 #[test]
+fn a_stale_reading_finds_what_was_refilled_since() {
+    // Ticks of a second: the line that starts at 100.1 s has its stamp at 101 s, and is lowered to nothing there.
+    let limit = Limit::bucket(2_000_000, Duration::from_secs(60));
+    let (engine, hand) = engine(limit, START + 50 * MILLISECOND);
+    let act = |i: usize| {
+        if i == 16 {
+            hand.set(START + 100 * MILLISECOND);
+            assert_eq!(engine.hit(b"x", 100_000).answer, Answer::Allowed);
+            hand.set(START + 2 * SECOND);
+            assert_eq!(engine.hit(b"x", 1_930_000).answer, Answer::Allowed);
+        }
+    };
+    assert_eq!(batch(&engine, 1, &act)[0], 1, "I2: thirty thousand are left");
+}
+
+#[test]
 fn a_reading_that_is_a_little_stale_finds_the_last_token() {
     let (engine, hand) = engine(Limit::bucket(20, Duration::from_secs(60)), START);
     let act = |i: usize| {
