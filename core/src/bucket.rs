@@ -77,11 +77,8 @@ fn take_near_at_a_glance(table: &Table, spot: Spot, bucket: &Bucket, passed: u64
 #[inline(always)]
 fn take_seen_at_a_glance(word: &AtomicU64, seen: u64, bucket: &Bucket, passed: u64) -> Quick {
     let charge = bucket.charge_quickly(Word(seen), passed, LAG);
-    match charge.or_else(|| bucket.charge_early(Word(seen), passed, LAG)) {
-        Some(Charge::Granted(next)) => swap(word, seen, next),
-        Some(Charge::Denied) => Quick::Denied(Word(seen)),
-        Some(Charge::Future) | None => Quick::Other,
-    }
+    let charge = charge.or_else(|| bucket.charge_early(Word(seen), passed, LAG));
+    charged(word, seen, charge)
 }
 
 /// As [`take_quickly`], for a word that was loaded before its key was seen live.
@@ -99,21 +96,16 @@ pub(crate) fn take_seen(word: &AtomicU64, seen: u64, bucket: &Bucket, now: u64) 
 
 #[inline(never)]
 fn take_known(word: &AtomicU64, seen: u64, bucket: &Bucket, now: u64) -> Quick {
-    match early(bucket, Word(seen), now).or_else(|| bucket.charge_known(Word(seen), now)) {
+    let early = bucket.charge_early(Word(seen), now, 0);
+    charged(word, seen, early.or_else(|| bucket.charge_known(Word(seen), now)))
+}
+
+#[inline(always)]
+fn charged(word: &AtomicU64, seen: u64, charge: Option<Charge>) -> Quick {
+    match charge {
         Some(Charge::Granted(next)) => swap(word, seen, next),
         Some(Charge::Denied) => Quick::Denied(Word(seen)),
         Some(Charge::Future) | None => Quick::Other,
-    }
-}
-
-/// What a clock that was read before the word tells of a line whose stamp is yet to come: not of a denial that may be
-/// over, since others may have spent what has been refilled in the meantime.
-fn early(bucket: &Bucket, word: Word, now: u64) -> Option<Charge> {
-    match bucket.charge_early(word, now, 0) {
-        Some(Charge::Denied) if bucket.charge_early(word, now, LAG).is_none() => {
-            Some(Charge::Future)
-        }
-        charge => charge,
     }
 }
 

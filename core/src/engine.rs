@@ -406,13 +406,10 @@ impl Engine {
 
     /// The row that a key has, or shares because the table is full.
     fn known_row(&self, hash: Hash, now: u64) -> Option<Row<'_>> {
-        self.table
-            .find(hash)
-            .or_else(|| self.is_crowded_out(hash, now).then(|| self.table.overflow(hash)))
-    }
-
-    fn is_crowded_out(&self, hash: Hash, now: u64) -> bool {
-        self.on_full == OnFull::Overflow && !self.table.has_room(hash, &self.hull, now)
+        match self.on_full {
+            OnFull::Overflow => self.table.find_or_shared(hash, &self.hull, now),
+            OnFull::Deny | OnFull::Allow => self.table.find(hash),
+        }
     }
 
     /// Spends `cost` without asking, and says what is left. A window logs up to 8,191 units in one go,

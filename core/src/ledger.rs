@@ -11,7 +11,7 @@ use crate::engine::OutOfMemory;
 use crate::hash::Hasher;
 use crate::memory::Space;
 use crate::row::{Row, Shape, Step, is_busy};
-use crate::table::{Full, Hash, Table, bytes_for};
+use crate::table::{Hash, Table, bytes_for};
 
 const INCARNATION_BITS: u32 = 4;
 const INCARNATION: u64 = (1 << INCARNATION_BITS) - 1;
@@ -105,13 +105,12 @@ impl<const W: usize> Ledger<W> {
 
     /// The notes on a key, if there are any.
     pub fn read(&self, hash: Hash) -> Option<[u64; W]> {
-        loop {
-            let row = self.table.find(hash)?;
-            let seen = notes(&row);
-            if row.check().is_ok() {
-                return Some(seen);
-            }
-        }
+        steadily(|| self.table.find(hash), read_in)
+    }
+
+    /// As [`Ledger::read`], or the notes that a key shares because every place is taken.
+    pub fn read_or_shared(&self, hash: Hash, idle: IdleNotes<'_, W>) -> Option<[u64; W]> {
+        steadily(|| self.table.find_or_shared(hash, &Notes(idle), 0), read_in)
     }
 
     /// Changes a note by `change`, which says what it becomes and what to return; it may be asked
@@ -123,37 +122,19 @@ impl<const W: usize> Ledger<W> {
         idle: IdleNotes<'_, W>,
         mut change: impl FnMut(u64) -> (u64, R),
     ) -> Option<R> {
-        loop {
-            let (row, _) = self.table.find_or_insert(hash, &Notes(idle), 0).ok()?;
-            if let Some(result) = change_in(&row, at, &mut change) {
-                return Some(result);
-            }
-        }
+        steadily(|| self.own(hash, idle), |row| change_in(row, at, &mut change))
     }
 
-    /// As [`Ledger::update`], but a key that finds every place taken shares notes with others.
+    /// As [`Ledger::update`], but a key that finds every place taken shares notes with others: never `None`.
     pub fn update_or_share<R>(
         &self,
         hash: Hash,
         at: usize,
         idle: IdleNotes<'_, W>,
         mut change: impl FnMut(u64) -> (u64, R),
-    ) -> R {
-        loop {
-            let own = self.table.find_or_insert(hash, &Notes(idle), 0);
-            let row = own.map_or_else(|Full| self.table.overflow(hash), |(row, _)| row);
-            if let Some(result) = change_in(&row, at, &mut change) {
-                return result;
-            }
-        }
-    }
-
-    /// As [`Ledger::read`], or the notes that a key shares because every place is taken.
-    pub fn read_or_shared(&self, hash: Hash, idle: IdleNotes<'_, W>) -> Option<[u64; W]> {
-        self.read(hash).or_else(|| {
-            let crowded_out = !self.table.has_room(hash, &Notes(idle), 0);
-            crowded_out.then(|| notes(&self.table.overflow(hash)))
-        })
+    ) -> Option<R> {
+        let row = || self.own(hash, idle).or_else(|| Some(self.table.overflow(hash)));
+        steadily(row, |row| change_in(row, at, &mut change))
     }
 
     /// As [`Ledger::update`], for a key that has notes; `None` if it has none.
@@ -163,12 +144,12 @@ impl<const W: usize> Ledger<W> {
         at: usize,
         mut change: impl FnMut(u64) -> (u64, R),
     ) -> Option<R> {
-        loop {
-            let row = self.table.find(hash)?;
-            if let Some(result) = change_in(&row, at, &mut change) {
-                return Some(result);
-            }
-        }
+        steadily(|| self.table.find(hash), |row| change_in(row, at, &mut change))
+    }
+
+    /// The key's row, made if need be.
+    fn own(&self, hash: Hash, idle: IdleNotes<'_, W>) -> Option<Row<'_>> {
+        self.table.find_or_insert(hash, &Notes(idle), 0).ok().map(|(row, _)| row)
     }
 
     /// Forgets a key's notes.
@@ -200,6 +181,24 @@ impl<const W: usize> Ledger<W> {
     pub fn bytes(&self) -> usize {
         self.table.bytes()
     }
+}
+
+/// Acts on a row that `find` finds, again if it was another's by then.
+fn steadily<'t, R>(
+    find: impl Fn() -> Option<Row<'t>>,
+    mut act: impl FnMut(&Row<'t>) -> Option<R>,
+) -> Option<R> {
+    loop {
+        if let Some(result) = act(&find()?) {
+            return Some(result);
+        }
+    }
+}
+
+/// All notes; `None` if the row is another's by now.
+fn read_in<const W: usize>(row: &Row<'_>) -> Option<[u64; W]> {
+    let seen = notes(row);
+    row.check().is_ok().then_some(seen)
 }
 
 /// One change of one note; `None` if the row is another's by now.

@@ -280,6 +280,17 @@ impl Table {
         }
     }
 
+    /// The key's row, or the one that it shares with others because every place is taken.
+    pub(crate) fn find_or_shared(
+        &self,
+        hash: Hash,
+        limits: &impl Shape,
+        now: u64,
+    ) -> Option<Row<'_>> {
+        let shared = || (!self.has_room(hash, limits, now)).then(|| self.overflow(hash));
+        self.find(hash).or_else(shared)
+    }
+
     /// The key's row, or a new one.
     #[inline]
     pub(crate) fn find_or_insert(

@@ -40,6 +40,7 @@
 //! less than a quarter of that horizon, is *in the future*: a racing clock, a clock fault, or a word
 //! that slept for most of a horizon. It is read as just written, which can only delay a refill.
 
+use crate::clock::LAG;
 use crate::rate::Rate;
 
 /// Thousandths in a token.
@@ -439,8 +440,8 @@ impl Bucket {
     }
 
     /// As [`Bucket::charge_quickly`], for a line whose stamp is yet to come: deep buckets have ticks of seconds.
-    /// `Future` if the token that is not there at `now` will be at the stamp: who read the clock before the
-    /// line started can't tell.
+    /// `Future` if there is no token at `now`, but may be within [`LAG`]: who read the clock before the word can't
+    /// tell, since others may have started the line since, or spent what has been refilled.
     #[inline(never)]
     pub(crate) fn charge_early(&self, word: Word, now: u64, lag: u64) -> Option<Charge> {
         let (scale, quick) = (&self.scale, &self.quick);
@@ -450,13 +451,14 @@ impl Bucket {
         }
         let anchor = word.0 << quick.up;
         // As it is at the stamp it stands until so long after it.
-        let stands = |goal: u64| lag < ahead + quick.time(goal - anchor);
+        let stands = |goal: u64, lag: u64| lag < ahead + quick.time(goal - anchor);
         if anchor < quick.one {
-            return stands(quick.one).then_some(Charge::Denied);
+            let denied = if stands(quick.one, LAG) { Charge::Denied } else { Charge::Future };
+            return stands(quick.one, lag).then_some(denied);
         }
         if anchor >= quick.early {
             let granted = Charge::Granted(Word(word.0 - MILLI));
-            return (anchor < quick.full && stands(quick.full)).then_some(granted);
+            return (anchor < quick.full && stands(quick.full, lag)).then_some(granted);
         }
         // What has to be refilled until the stamp for there to be less than a token now, and for how long.
         let missing = anchor - quick.one + (1 << quick.up);
@@ -709,7 +711,6 @@ impl Reading<'_> {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::clock::LAG;
     use proptest::prelude::*;
 
     const SECOND: u64 = 1_000_000_000;

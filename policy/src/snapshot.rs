@@ -472,7 +472,7 @@ impl Snapshot {
         };
         match self.tables.on_full {
             OnFull::Allow => ledger.update(hash, 0, &idle, add),
-            _ => Some(ledger.update_or_share(hash, 0, &idle, add)),
+            _ => ledger.update_or_share(hash, 0, &idle, add),
         }
     }
 

@@ -87,8 +87,7 @@ impl Rule {
         let (resolved, hashes) = self.counted(&snapshot, &call)?;
         let day = Day::today(snapshot.tables.clock(), budget.reset_hour_utc);
         let over_per_hit = budget.per_hit.is_some_and(|most| amount > most);
-        let spend = || snapshot.spend(&resolved.subject, amount, day.number);
-        let spent = hashes.and_then(|_| spend());
+        let spent = hashes.and_then(|_| snapshot.spend(&resolved.subject, amount, day.number));
         Ok(Budget::new(budget.daily, spent.unwrap_or(0), over_per_hit, &day))
     }
 

@@ -16,12 +16,9 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use tidegate::{Limiter, Options, Rule};
-use tidegate_benches::{cell, key, median, uniform};
+use tidegate_benches::{CAPACITY, cell, key, median, uniform};
 
 const DEEP: &str = "1000000000/min";
-
-/// What a table has room for by default.
-const ROOM: usize = 65_536;
 
 fn rule(store: &str, capacity: usize) -> Rule {
     let store = Some(store.to_string());
@@ -55,7 +52,7 @@ fn time(rule: &Rule, keys: &[String], calls: usize) -> f64 {
 
 fn against_memory(folder: &Path, rounds: usize, calls: usize) {
     println!("\n| one thread, allow | memory, ns | file, ns | ratio |\n|---|---|---|---|");
-    let (memory, file) = (rule("memory", ROOM), rule(&file_store(folder), ROOM));
+    let (memory, file) = (rule("memory", CAPACITY), rule(&file_store(folder), CAPACITY));
     for (name, keys) in [("one hot key", vec![key(7)]), ("10,000 keys", uniform(10_000, 1 << 16))] {
         let (mut here, mut there) = (Vec::new(), Vec::new());
         prepare(&memory, &keys);
@@ -72,7 +69,7 @@ fn against_memory(folder: &Path, rounds: usize, calls: usize) {
 /// What people use today to share counts on one host: nanoseconds a hit, on one hot key.
 fn others(folder: &Path, calls: usize) {
     println!("\n| one hot key, one process | ns a hit | times the file store's |\n|---|---|---|");
-    let file = rule(&file_store(folder), ROOM);
+    let file = rule(&file_store(folder), CAPACITY);
     prepare(&file, &[key(7)]);
     let ours = time(&file, &[key(7)], calls * 8);
     let row = |name: &str, ns: f64| println!("| {name} | {ns:.0} | {:.0} |", ns / ours);
@@ -156,14 +153,9 @@ fn count(rule: &Rule, keys: &[String], length: Duration) -> u64 {
     calls
 }
 
-/// Room for the keys of two, and no less than by default.
-fn room_for(kind: &str) -> usize {
-    2 * kind.parse().unwrap_or(1).max(ROOM / 2)
-}
-
-/// A table of its own for each size.
+/// A table of its own for each size: with room for the keys of two, and no less than by default.
 fn store_for(folder: &Path, kind: &str) -> Rule {
-    let capacity = room_for(kind);
+    let capacity = kind.parse().map_or(0, |keys: usize| 2 * keys).max(CAPACITY);
     rule(&file_store(&folder.join(capacity.to_string())), capacity)
 }
 
