@@ -6,6 +6,7 @@
 //!        512  clock: offset (ms) 40 │ boot 16 │ check 8            moved on once after each boot, by swap
 //!        520  seen: 2^30 ns 34 │ check 30                          the latest time, about once a second
 //!        576  generation                                           counts run-time changes
+//!        584  asked                                                sizes that calls have asked for, a bit each
 //!       1024  shape: text that says what the tables are
 //!  header      tables, from a page on
 //! ```
@@ -62,6 +63,7 @@ mod at {
     pub(super) const CLOCK: usize = 64;
     pub(super) const SEEN: usize = 65;
     pub(super) const GENERATION: usize = 72;
+    pub(super) const ASKED: usize = 73;
 }
 
 /// Why a file can't be had.
@@ -130,13 +132,18 @@ impl SharedWord {
     /// Its value.
     #[inline]
     pub fn get(&self) -> u64 {
-        // ORDERING: Acquire, with the Release in `add`.
+        // ORDERING: Acquire, with the Release in `add` and `set`.
         self.word().load(Ordering::Acquire)
     }
     /// Adds one.
     pub fn add(&self) {
         // ORDERING: Release: who sees the new value sees what was done before.
         self.word().fetch_add(1, Ordering::Release);
+    }
+    /// Sets bits, for good.
+    pub fn set(&self, bits: u64) {
+        // ORDERING: Release, as in `add`.
+        self.word().fetch_or(bits, Ordering::Release);
     }
 }
 
@@ -360,6 +367,11 @@ impl TableFile {
     /// Counts run-time changes, for all users of the file.
     pub fn generation(&self) -> SharedWord {
         SharedWord { mapping: self.mapping.clone(), at: at::GENERATION }
+    }
+
+    /// Notes of its users on what they judge rows by, a bit each.
+    pub fn asked(&self) -> SharedWord {
+        SharedWord { mapping: self.mapping.clone(), at: at::ASKED }
     }
 
     /// The tables of the file, to be asked for in the order in which they were laid out.

@@ -205,6 +205,18 @@ impl Limit {
         }
     }
 
+    /// Numbers of which there are few, and under which a row counts at least as long. A row counts until its
+    /// bucket is full: the longer the larger that is, and the slower it fills. With other algorithms
+    /// it does not matter what `max` is, so it is `own`.
+    pub(crate) fn covering(&self, own: u64) -> Limit {
+        let (max, burst) = match (self.algorithm, self.burst) {
+            (Algorithm::Bucket, None) => (power_above(self.max), None),
+            (Algorithm::Bucket, Some(burst)) => (power_below(self.max), Some(power_above(burst))),
+            _ => (own, self.burst),
+        };
+        Limit { max, burst, ..self.clone() }
+    }
+
     /// The same limit with what the patch states.
     pub(crate) fn patched(&self, patch: &LimitPatch) -> Limit {
         Limit {
@@ -243,6 +255,25 @@ impl LimitPatch {
     pub fn max(max: u64) -> LimitPatch {
         LimitPatch { max: Some(max), ..LimitPatch::default() }
     }
+
+    /// The powers of two that its `max` lies between, and no smaller `burst`: see [`Limit::covering`].
+    pub(crate) fn around(&self) -> [LimitPatch; 2] {
+        [power_below, power_above].map(|power| LimitPatch {
+            max: self.max.map(power),
+            burst: self.burst.map(power_above),
+            ..self.clone()
+        })
+    }
+}
+
+/// The largest power of two that is not above `number`; 1 for 0.
+pub(crate) fn power_below(number: u64) -> u64 {
+    1 << number.max(1).ilog2()
+}
+
+/// The smallest power of two that is not below `number`, or the largest number that a limit may have.
+pub(crate) fn power_above(number: u64) -> u64 {
+    number.clamp(1, core::MOST).next_power_of_two().min(core::MOST)
 }
 
 /// What changes of a rule's limits, by their names.
@@ -546,5 +577,35 @@ mod tests {
         {
             assert_eq!(parse_limit(text).unwrap().to_string(), text);
         }
+    }
+
+    /// What a bucket lacks of being full again after `time`, in thousandths; it had `left`.
+    fn lacking(limit: &Limit, left: u64, time: Duration) -> i128 {
+        let back =
+            limit.max as i128 * time.as_nanos() as i128 * 1_000 / limit.per.as_nanos() as i128;
+        (1_000 * (limit.burst.unwrap_or(limit.max) as i128 - left as i128) - back).max(0)
+    }
+
+    #[test]
+    fn few_numbers_stand_for_all_and_are_the_last_under_which_a_row_is_full() {
+        let numbers = || (1..=40).chain((41..=core::MOST).step_by(9_876_543)).chain([core::MOST]);
+        let mut few = std::collections::HashSet::new();
+        for max in numbers() {
+            for burst in numbers().map(Some).chain([None]).step_by(7) {
+                let limit = Limit { burst, ..Limit::bucket(max, Duration::from_secs(60)) };
+                let covering = Limit { name: String::new(), ..limit.covering(1) };
+                for (left, time) in (0..6).flat_map(|a| (0..6).map(move |b| (a, b))) {
+                    let left = burst.unwrap_or(max) * left / 5;
+                    let time = limit.per * time / 5;
+                    assert!(
+                        lacking(&limit, left, time) == 0 || lacking(&covering, left, time) > 0,
+                        "{limit} after {time:?}, {left} left"
+                    );
+                }
+                assert_eq!(covering, covering.covering(1));
+                few.insert(covering.to_string());
+            }
+        }
+        assert!(few.len() < 31 * 31 + 31, "{}", few.len());
     }
 }

@@ -2,7 +2,7 @@
 //! follow. Hits read it without a lock; a change makes a new one.
 
 use std::cell::LazyCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
 
 use tidegate_core::{Algorithm, Hash, OnFull, Spent};
@@ -13,7 +13,7 @@ use crate::config::{Mode, RuleConfig};
 use crate::decision::{Face, Reason};
 use crate::error::{Code, Error, Problem};
 use crate::ground::Ground;
-use crate::limit::LimitPatches;
+use crate::limit::{Limit, LimitPatches, power_above, power_below};
 use crate::matching::{Matcher, Subject, closest};
 use crate::plan::{MOST_GROUPS, Plan};
 use crate::runtime::{Runtime, Target};
@@ -75,6 +75,8 @@ pub(crate) struct Snapshot {
     /// The distinct changes of `by_key`.
     key_layers: Vec<LimitPatches>,
     variants: Box<[OnceLock<Ground>]>,
+    /// The powers of two that calls' own `max` lay between when it was built, a bit each.
+    asked: u64,
     /// The rule's own numbers, the first of `variants`.
     pub(crate) base: Ground,
 }
@@ -148,6 +150,7 @@ impl Snapshot {
             by_key: HashMap::new(),
             key_layers: Vec::new(),
             variants: Box::default(),
+            asked: tables.asked(),
             closed: false,
             plain: false,
             lone: false,
@@ -172,6 +175,7 @@ impl Snapshot {
             snapshot.tables.widen(&compiled);
             let _ = snapshot.variants[snapshot.index(layers)].set(compiled);
         }
+        snapshot.widen_by_changes();
         snapshot.plain = snapshot.is_plain();
         snapshot.lone = snapshot.plain && !snapshot.several;
         Ok(snapshot)
@@ -245,7 +249,7 @@ impl Snapshot {
         }
         match self.compile(layers) {
             Ok(variant) => {
-                self.tables.widen(&variant);
+                self.widen(&variant.effective);
                 slot.get_or_init(|| Ground::own(variant))
             }
             // An override that the policy has no room for any more, after a reload.
@@ -254,11 +258,57 @@ impl Snapshot {
         }
     }
 
-    fn compile(&self, layers: Layers) -> Result<Variant, Vec<Problem>> {
-        let mut effective = Effective::of(&self.config).patched(&self.default);
-        if let Some(when) = layers.when.checked_sub(1) {
-            effective = effective.changed(&self.config.when[when]);
+    /// Takes note that rows may be judged by such numbers, so that none gives way which still counts under
+    /// them. Few stand for all, so that the engines' lists stay short.
+    fn widen(&self, effective: &Effective) {
+        let own = |at: usize| self.config.limits[at].max;
+        let covering = |(at, limit): (usize, &Limit)| limit.covering(own(at));
+        let limits = effective.limits.iter().enumerate().map(covering).collect();
+        let compiled = |effective| Variant::new(effective, self.plan(), &self.face);
+        let few = compiled(Effective { limits, ..effective.clone() });
+        if let Ok(variant) = few.or_else(|_| compiled(effective.clone())) {
+            self.tables.widen(&variant);
         }
+    }
+
+    /// The same for all that run-time changes and calls may come to: rows that other processes, or this
+    /// one's predecessor, judged so may be met here before the first such hit.
+    fn widen_by_changes(&self) {
+        let by_match = around(self.by_match.iter().map(|(_, patches)| patches));
+        let by_key = around(self.key_layers.iter());
+        for when in 0..=self.whens.len() {
+            let stated = self.effective(when);
+            for effective in by_match.iter().map(|patches| stated.clone().patched(patches)) {
+                for effective in by_key.iter().map(|patches| effective.clone().patched(patches)) {
+                    if effective != stated {
+                        self.widen(&effective);
+                    }
+                    self.widen_by_max(&effective, self.asked);
+                }
+            }
+        }
+    }
+
+    /// The same for calls that bring a `max` next to one of these powers of two.
+    fn widen_by_max(&self, effective: &Effective, powers: u64) {
+        for power in (0..u64::BITS).filter(|power| powers >> power & 1 == 1) {
+            let mut effective = effective.clone();
+            effective.limits[0].max = power_above(1 << power);
+            self.widen(&effective);
+        }
+    }
+
+    /// The policy's numbers, changed by the run-time default and one entry of `when`.
+    fn effective(&self, when: usize) -> Effective {
+        let effective = Effective::of(&self.config).patched(&self.default);
+        match when.checked_sub(1) {
+            Some(when) => effective.changed(&self.config.when[when]),
+            None => effective,
+        }
+    }
+
+    fn compile(&self, layers: Layers) -> Result<Variant, Vec<Problem>> {
+        let mut effective = self.effective(layers.when);
         if let Some(by_match) = layers.by_match.checked_sub(1) {
             effective = effective.patched(&self.by_match[by_match].1);
         }
@@ -408,14 +458,12 @@ impl Snapshot {
             let message = Error::policy(problems).to_string();
             Error::new(Code::Range, message)
         };
-        let compiled = Variant::new(effective.clone(), self.plan(), &self.face).map_err(error)?;
-        // Rows must not give way that still count under this `max`. Powers of two stand for all
-        // others, so that the list of numbers stays short.
-        for bound in [max.checked_next_power_of_two(), Some(1 << max.max(1).ilog2())] {
-            effective.limits[0].max = bound.unwrap_or(max).clamp(1, tidegate_core::MOST);
-            if let Ok(bound) = Variant::new(effective.clone(), self.plan(), &self.face) {
-                self.tables.widen(&bound);
-            }
+        let compiled = Variant::new(effective, self.plan(), &self.face).map_err(error)?;
+        let powers = power_below(max) | power_above(max).next_power_of_two();
+        if self.asked & powers != powers {
+            // Before the row is judged by it.
+            self.widen_by_max(&variant.effective, powers);
+            self.tables.ask(powers);
         }
         Ok(compiled)
     }
@@ -480,6 +528,15 @@ impl Snapshot {
     pub(crate) fn whole_hash(&self, subject: &Subject<'_>) -> Hash {
         self.tables.engines[0].hash_parts(subject.parts())
     }
+}
+
+/// No change, and for each of these two that are powers of two around it: few, however many they are.
+fn around<'p>(all: impl Iterator<Item = &'p LimitPatches>) -> HashSet<LimitPatches> {
+    let beside = |patches: &LimitPatches, side: usize| -> LimitPatches {
+        patches.iter().map(|(name, patch)| (name.clone(), patch.around()[side].clone())).collect()
+    };
+    let sides = all.flat_map(|patches| [beside(patches, 0), beside(patches, 1)]);
+    sides.chain([LimitPatches::new()]).collect()
 }
 
 fn classes(config: &RuleConfig) -> Option<Classes> {

@@ -69,31 +69,44 @@ impl Maker {
     }
 }
 
-/// Counts run-time changes.
+/// A number that all who share the tables share.
 #[derive(Debug)]
-enum Generation {
+enum Number {
     Own(AtomicU64),
     #[cfg(target_os = "linux")]
     Shared(tidegate_core::SharedWord),
 }
 
-impl Generation {
+impl Number {
+    fn own() -> Number {
+        Number::Own(AtomicU64::new(0))
+    }
+
     #[inline]
     fn get(&self) -> u64 {
         match self {
-            // ORDERING: Acquire, with the Release in `add`: who sees the number then sees the change.
-            Generation::Own(number) => number.load(Ordering::Acquire),
+            // ORDERING: Acquire, with the Release below: who sees the number then sees the change.
+            Number::Own(number) => number.load(Ordering::Acquire),
             #[cfg(target_os = "linux")]
-            Generation::Shared(word) => word.get(),
+            Number::Shared(word) => word.get(),
         }
     }
 
     fn add(&self) {
         match self {
             // ORDERING: Release, see `get`.
-            Generation::Own(number) => drop(number.fetch_add(1, Ordering::Release)),
+            Number::Own(number) => drop(number.fetch_add(1, Ordering::Release)),
             #[cfg(target_os = "linux")]
-            Generation::Shared(word) => word.add(),
+            Number::Shared(word) => word.add(),
+        }
+    }
+
+    fn set(&self, bits: u64) {
+        match self {
+            // ORDERING: Release, see `get`.
+            Number::Own(number) => drop(number.fetch_or(bits, Ordering::Release)),
+            #[cfg(target_os = "linux")]
+            Number::Shared(word) => word.set(bits),
         }
     }
 }
@@ -128,14 +141,15 @@ pub(crate) struct Tables {
     /// What was changed at run time, by anybody who shares this state, and up to which change.
     runtime: Mutex<(Arc<Runtime>, u64)>,
     /// Counts the changes; every hit compares it.
-    generation: Generation,
+    generation: Number,
+    /// The powers of two that calls' own `max` lay between, a bit each.
+    asked: Number,
 }
 
 impl Tables {
     /// Makes tables in memory. `base` are the rule's own numbers.
     pub(crate) fn new(wanted: &Wanted, base: &Variant, clock: &Clock) -> Result<Tables, Error> {
-        let (maker, generation) = (Maker::Heap(random_seed()), Generation::Own(AtomicU64::new(0)));
-        Tables::make(wanted, base, clock, maker, generation)
+        Tables::make(wanted, base, clock, Maker::Heap(random_seed()))
     }
 
     /// The tables of a rule in a folder, which are made if they are not there.
@@ -157,9 +171,9 @@ impl Tables {
         let base = Variant::new(base.effective.clone(), &wanted.plan, &base.face);
         let base = base.map_err(Error::policy)?;
         let clock = if manual { clock.clone() } else { file.clock() };
-        let (maker, generation) =
-            (Maker::File(file.tables()), Generation::Shared(file.generation()));
-        let mut tables = Tables::make(&wanted, &base, &clock, maker, generation)?;
+        let mut tables = Tables::make(&wanted, &base, &clock, Maker::File(file.tables()))?;
+        tables.generation = Number::Shared(file.generation());
+        tables.asked = Number::Shared(file.asked());
         // Who died between a change and its count left others without it: whoever opens next tells them.
         tables.generation.add();
         let changed = tables.generation.get();
@@ -173,13 +187,7 @@ impl Tables {
         Ok(tables)
     }
 
-    fn make(
-        wanted: &Wanted,
-        base: &Variant,
-        clock: &Clock,
-        maker: Maker,
-        generation: Generation,
-    ) -> Result<Tables, Error> {
+    fn make(wanted: &Wanted, base: &Variant, clock: &Clock, maker: Maker) -> Result<Tables, Error> {
         let mut engines = Vec::new();
         for (group, limits) in wanted.plan.groups.iter().zip(&base.groups) {
             let options = Options {
@@ -203,7 +211,8 @@ impl Tables {
             disk: None,
             keep: AtomicU64::new(base.keep),
             runtime: Mutex::default(),
-            generation,
+            generation: Number::own(),
+            asked: Number::own(),
         };
         tables.provide(wanted)?;
         Ok(tables)
@@ -287,6 +296,18 @@ impl Tables {
         }
         // ORDERING: Relaxed; a taker of an idle row who does not see it yet acts a moment earlier.
         self.keep.fetch_max(variant.keep, Ordering::Relaxed);
+    }
+
+    /// The powers of two that calls' own `max` lay between so far, in any process: a bit each.
+    pub(crate) fn asked(&self) -> u64 {
+        self.asked.get()
+    }
+
+    /// Tells everybody of such powers. In any case, since who set them before may have died before it
+    /// told.
+    pub(crate) fn ask(&self, bits: u64) {
+        self.asked.set(bits);
+        self.generation.add();
     }
 
     /// Whether notes on a key matter no more.

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tidegate::{Code, Error, LimitPatch, Limiter, ManualClock, Match, Options, Target};
+use tidegate::{Call, Code, Error, LimitPatch, Limiter, ManualClock, Match, Options, Target};
 
 /// A folder of its own, gone with the test.
 struct Place(PathBuf);
@@ -341,4 +341,61 @@ fn a_store_can_be_looked_at_from_outside() {
     assert_eq!(found[1].keys, 0);
     assert!(Limiter::inspect("/no/such/folder").is_err());
     assert!(!rule.allow(["telegram", "alice"]).unwrap(), "its users are not disturbed");
+}
+
+/// A limiter whose clock stands still, on a table with little room.
+fn open_small(place: &Place, clock: &ManualClock) -> Limiter {
+    let options = Options { clock: clock.clock(), ..Options::default() };
+    open_with(place, json!({ "limits": "10/min", "capacity": 16 }), options).unwrap()
+}
+
+/// New keys, more than there is room for.
+fn flood(limiter: &Limiter) {
+    let granted =
+        (0..500).filter(|i| limiter.allow(format!("flood-{i}").as_str()).unwrap()).count();
+    assert!(granted < 500, "there is no room for so many");
+}
+
+#[test]
+fn a_key_with_an_override_gives_way_to_nobody_who_has_not_hit_it_yet() {
+    let deep = LimitPatch { max: Some(5), burst: Some(100), ..LimitPatch::default() };
+    let slow = LimitPatch { per: Some(Duration::from_secs(3_600)), ..LimitPatch::default() };
+    let patches = [(LimitPatch::max(100), 100), (LimitPatch::max(3), 3), (deep, 100), (slow, 10)];
+    let targets = [Target::key("vip"), Target::from(Match::new([("key", "vip")]))];
+    for (target, (patch, size)) in targets.iter().flat_map(|t| patches.iter().map(move |p| (t, p)))
+    {
+        let (place, clock) =
+            (Place::new(), ManualClock::new(Duration::from_secs(1000), Duration::ZERO));
+        let first = open_small(&place, &clock);
+        first.set_override(target.clone(), vec![("10/min".into(), patch.clone())]).unwrap();
+        assert_eq!(granted(&first, "vip", size / 2), size / 2);
+        drop(first);
+        // By the rule's own numbers all is back by now, if it was not above its size all the time.
+        clock.advance(Duration::from_secs(if patch.per.is_some() { 61 } else { 0 }));
+        clock.advance(Duration::from_millis(100));
+        let second = open_small(&place, &clock);
+        flood(&second);
+        assert_eq!(granted(&second, "vip", 200), size - size / 2, "{target:?} {patch:?}");
+    }
+}
+
+#[test]
+fn a_key_with_a_max_of_its_call_gives_way_to_no_other_process() {
+    let (place, clock) =
+        (Place::new(), ManualClock::new(Duration::from_secs(1000), Duration::ZERO));
+    let (first, second) = (open_small(&place, &clock), open_small(&place, &clock));
+    assert!(second.allow("somebody").unwrap());
+    let hits = |limiter: &Limiter, many: usize| {
+        let call = || Call::of("vip").max(100);
+        (0..many).filter(|_| limiter.allow(call()).unwrap()).count()
+    };
+    assert_eq!(hits(&first, 50), 50);
+    clock.advance(Duration::from_millis(100));
+    flood(&second);
+    assert_eq!(hits(&first, 200), 50);
+    drop((first, second));
+    clock.advance(Duration::from_millis(100));
+    let third = open_small(&place, &clock);
+    flood(&third);
+    assert_eq!(hits(&third, 200), 0);
 }
