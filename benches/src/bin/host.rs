@@ -6,7 +6,7 @@
 //! The first part takes turns between one rule in memory and the same in a file, in one thread: the unit
 //! is nanoseconds a call, the median of all rounds with the minimum in brackets. The second runs one and
 //! two processes (or threads) for the same time and counts their calls, on keys of their own or on one, in a table
-//! of the default size if they fit. Keys are 24-byte strings; limits are so deep that
+//! of the default size if they fit; and two that have a file each and so share nothing, which is what the machine allows. Keys are 24-byte strings; limits are so deep that
 //! nothing is denied. Two processes on two cores share them with whatever else runs on the host.
 
 use std::hint::black_box;
@@ -210,10 +210,10 @@ impl Worker {
     }
 }
 
-/// Calls a second of `many` processes together.
-fn processes(folder: &Path, kind: &str, many: usize, length: Duration) -> f64 {
-    let start = |number| Worker::start(folder, kind, number, length);
-    let mut workers: Vec<Worker> = (0..many).map(start).collect();
+/// Calls a second of processes that work in these folders, together.
+fn processes(folders: &[&Path], kind: &str, length: Duration) -> f64 {
+    let start = |(number, folder): (usize, &&Path)| Worker::start(folder, kind, number, length);
+    let mut workers: Vec<Worker> = folders.iter().enumerate().map(start).collect();
     workers.iter_mut().for_each(|worker| worker.word.write_all(b"go\n").expect("a word"));
     let calls: u64 = workers.iter_mut().map(|w| w.line().parse::<u64>().expect("a number")).sum();
     workers.iter_mut().for_each(|worker| drop(worker.child.wait()));
@@ -234,8 +234,11 @@ fn threads(folder: &Path, kind: &str, length: Duration) -> f64 {
 
 fn scaling(folder: &Path, rounds: usize, length: Duration) {
     println!(
-        "\n| million calls a second | one process | two processes | two threads | two / one |\n|---|---|---|---|---|"
+        "\n| million calls a second | one process | two processes | two threads | a file each | two / one | a file each / one |
+|---|---|---|---|---|---|---|"
     );
+    let other = folder.join("other");
+    std::fs::create_dir_all(&other).expect("a folder");
     for (name, kind) in [
         ("a key of its own each", "1"),
         ("256 keys of their own", "256"),
@@ -245,13 +248,23 @@ fn scaling(folder: &Path, rounds: usize, length: Duration) {
     ] {
         // In turns: what else runs on the machine comes and goes.
         let round = |_| {
-            let two = processes(folder, kind, 2, length);
-            [processes(folder, kind, 1, length), two, threads(folder, kind, length)]
+            let two = processes(&[folder, folder], kind, length);
+            let one = processes(&[folder], kind, length);
+            let apart = processes(&[folder, &other], kind, length);
+            [one, two, threads(folder, kind, length), apart]
         };
-        let all: Vec<[f64; 3]> = (0..rounds).map(round).collect();
+        let all: Vec<[f64; 4]> = (0..rounds).map(round).collect();
         let of = |at: usize| median(all.iter().map(|round| round[at] / 1e6).collect());
-        let ratio = median(all.iter().map(|[one, two, _]| two / one).collect());
-        println!("| {name} | {:.1} | {:.1} | {:.1} | {ratio:.2} |", of(0), of(1), of(2));
+        let ratio = |at: usize| median(all.iter().map(|round| round[at] / round[0]).collect());
+        println!(
+            "| {name} | {:.1} | {:.1} | {:.1} | {:.1} | {:.2} | {:.2} |",
+            of(0),
+            of(1),
+            of(2),
+            of(3),
+            ratio(1),
+            ratio(3)
+        );
     }
 }
 
