@@ -34,8 +34,8 @@ use crate::engine::{Engine, Options, OutOfMemory};
 use crate::hash::{Hasher, random_seed};
 use crate::ledger::Ledger;
 use crate::limit::Limits;
-use crate::memory::{Mapping, Region, Space};
-use crate::sync::{AtomicU64, Ordering};
+use crate::memory::{MappedWord, Mapping, Region, Space};
+use crate::sync::Ordering;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"TIDEGATE");
 /// The version of the layout above, and of every word in the tables.
@@ -119,38 +119,32 @@ pub struct TableFile {
 
 /// A word of the header that processes share.
 #[derive(Clone, Debug)]
-pub struct SharedWord {
-    mapping: Arc<Mapping>,
-    at: usize,
-}
+pub struct SharedWord(MappedWord);
 
 impl SharedWord {
-    #[inline]
-    fn word(&self) -> &AtomicU64 {
-        &self.mapping.words()[self.at]
-    }
     /// Its value.
     #[inline]
     pub fn get(&self) -> u64 {
         // ORDERING: Acquire, with the Release in `add` and `set`.
-        self.word().load(Ordering::Acquire)
+        self.0.load(Ordering::Acquire)
     }
     /// Adds one.
     pub fn add(&self) {
         // ORDERING: Release: who sees the new value sees what was done before.
-        self.word().fetch_add(1, Ordering::Release);
+        self.0.fetch_add(1, Ordering::Release);
     }
     /// Sets bits, for good.
     pub fn set(&self, bits: u64) {
         // ORDERING: Release, as in `add`.
-        self.word().fetch_or(bits, Ordering::Release);
+        self.0.fetch_or(bits, Ordering::Release);
     }
 }
 
 /// Time that all processes of a host agree on: see the module.
 #[derive(Clone, Debug)]
 pub struct SharedClock {
-    mapping: Arc<Mapping>,
+    offset: MappedWord,
+    seen: MappedWord,
     /// What the host's time is ahead of this process's.
     lead: u64,
 }
@@ -160,8 +154,7 @@ impl SharedClock {
     #[inline]
     pub(crate) fn ahead(&self) -> u64 {
         // ORDERING: Relaxed; the word stands for itself.
-        let word = self.mapping.words()[at::CLOCK].load(Ordering::Relaxed);
-        self.lead + ClockWord(word).offset_nanos()
+        self.lead + ClockWord(self.offset.load(Ordering::Relaxed)).offset_nanos()
     }
 
     #[inline]
@@ -184,8 +177,7 @@ impl SharedClock {
     #[inline]
     fn has_noted(&self, now: u64) -> bool {
         // ORDERING: Relaxed; the word stands for itself.
-        let seen = self.mapping.words()[at::SEEN].load(Ordering::Relaxed);
-        seen >> Seen::CHECK_BITS >= now >> Seen::SHIFT
+        self.seen.load(Ordering::Relaxed) >> Seen::CHECK_BITS >= now >> Seen::SHIFT
     }
 
     #[cold]
@@ -197,7 +189,7 @@ impl SharedClock {
     fn note(&self, now: u64) {
         // ORDERING: Relaxed; the word stands for itself. The time is in its high bits, so that who comes
         // late does not bring it back.
-        self.mapping.words()[at::SEEN].fetch_max(Seen::of(now).0, Ordering::Relaxed);
+        self.seen.fetch_max(Seen::of(now).0, Ordering::Relaxed);
     }
 }
 
@@ -361,17 +353,19 @@ impl TableFile {
 
     /// Time as all users of the file have it. (A file made under a manual clock has none of its own.)
     pub fn clock(&self) -> Clock {
-        Clock::Shared(SharedClock { mapping: self.mapping.clone(), lead: host_lead() })
+        let word = |at: usize| MappedWord::new(&self.mapping, at);
+        let (offset, seen) = (word(at::CLOCK), word(at::SEEN));
+        Clock::Shared(SharedClock { offset, seen, lead: host_lead() })
     }
 
     /// Counts run-time changes, for all users of the file.
     pub fn generation(&self) -> SharedWord {
-        SharedWord { mapping: self.mapping.clone(), at: at::GENERATION }
+        SharedWord(MappedWord::new(&self.mapping, at::GENERATION))
     }
 
     /// Notes of its users on what they judge rows by, a bit each.
     pub fn asked(&self) -> SharedWord {
-        SharedWord { mapping: self.mapping.clone(), at: at::ASKED }
+        SharedWord(MappedWord::new(&self.mapping, at::ASKED))
     }
 
     /// The tables of the file, to be asked for in the order in which they were laid out.

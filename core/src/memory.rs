@@ -14,7 +14,7 @@ pub(crate) const LINE_WORDS: usize = LINE_BYTES / 8;
 #[cfg(not(all(test, loom)))]
 pub(crate) use real::Words;
 #[cfg(all(target_os = "linux", not(all(test, loom))))]
-pub(crate) use real::{Mapping, Region};
+pub(crate) use real::{MappedWord, Mapping, Region};
 
 /// Where a table's words come from.
 #[derive(Debug)]
@@ -165,6 +165,41 @@ mod real {
         fn drop(&mut self) {
             // SAFETY: exactly what was mapped; who holds words of it holds the mapping too.
             let _ = unsafe { rustix::mm::munmap(self.base.as_ptr().cast(), self.bytes) };
+        }
+    }
+
+    /// A word of a file, found without a look at where the file is.
+    #[cfg(target_os = "linux")]
+    #[derive(Clone, Debug)]
+    pub(crate) struct MappedWord {
+        word: NonNull<AtomicU64>,
+        _mapping: std::sync::Arc<Mapping>,
+    }
+
+    // SAFETY: it is an atomic, in a mapping that is kept.
+    #[cfg(target_os = "linux")]
+    unsafe impl Send for MappedWord {}
+    // SAFETY: as above.
+    #[cfg(target_os = "linux")]
+    unsafe impl Sync for MappedWord {}
+
+    #[cfg(target_os = "linux")]
+    impl MappedWord {
+        /// Word `at` of a file, which must be that long.
+        pub(crate) fn new(mapping: &std::sync::Arc<Mapping>, at: usize) -> MappedWord {
+            let word = NonNull::from(&mapping.words()[at]);
+            MappedWord { word, _mapping: mapping.clone() }
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    impl std::ops::Deref for MappedWord {
+        type Target = AtomicU64;
+
+        #[inline]
+        fn deref(&self) -> &AtomicU64 {
+            // SAFETY: a word of the mapping, which is held as long as this is.
+            unsafe { self.word.as_ref() }
         }
     }
 
