@@ -211,15 +211,20 @@ impl Counter {
         }
     }
 
+    /// Whether nothing counts by these numbers. (See [`Counter::is_ahead`] too.)
     pub(crate) fn is_idle(&self, row: &Row<'_>, at: usize, now: u64) -> bool {
         let (cell, _) = self.place(now);
         // A word that names the current cell is in use even if all was given back: the same bits
         // could come again for another key.
-        let quiet = |word| {
-            let tally = Tally(row.load(word));
-            tally.cells_ahead(cell) == 0 && !tally.names(cell)
-        };
-        self.used(&self.read(row, at, now)) == 0 && quiet(at) && quiet(at + 1)
+        let named = |word: usize| Tally(row.load(word)).names(cell);
+        self.used(&self.read(row, at, now)) == 0 && !named(at) && !named(at + 1)
+    }
+
+    /// Whether a word names a cell to come. Who counts in longer cells has smaller numbers for them, so of several only the
+    /// shortest `per` can tell.
+    pub(crate) fn is_ahead(&self, row: &Row<'_>, at: usize, now: u64) -> bool {
+        let (cell, _) = self.place(now);
+        (at..at + WORDS).any(|word| Tally(row.load(word)).cells_ahead(cell) != 0)
     }
 
     pub(crate) fn freshen(row: &Row<'_>, at: usize, incarnation: u64, idle: Idle<'_>) -> bool {

@@ -203,8 +203,8 @@ impl Engine {
     }
 
     /// Takes note of other numbers that keys may be judged by from now on, so that no row which they
-    /// still count in gives way. Call this before the first [`Part`] with such limits. False if their
-    /// shape is not the table's.
+    /// still count in gives way. Call this before the first [`Part`] with such limits; numbers by which rows
+    /// count longer will do as well. False if their shape is not the table's.
     pub fn widen(&self, limits: &Limits) -> bool {
         self.hull.widen(limits)
     }
@@ -572,8 +572,8 @@ pub struct Part<'a> {
     pub engine: &'a Engine,
     /// Whose it is, by that engine's hash.
     pub hash: Hash,
-    /// What it is judged by: the engine's own limits, or others that the engine was
-    /// [widened](Engine::widen) by.
+    /// What it is judged by: the engine's own limits, or others for which the engine was
+    /// [widened](Engine::widen).
     pub limits: &'a Limits,
 }
 

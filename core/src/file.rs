@@ -5,8 +5,8 @@
 //!         56  clock kind │ time namespace │ made at │ shape bytes │ checksum of all that, and of the shape
 //!        512  clock: offset (ms) 40 │ boot 16 │ check 8            moved on once after each boot, by swap
 //!        520  seen: 2^30 ns 34 │ check 30                          the latest time, about once a second
-//!        576  generation                                           counts run-time changes
-//!        584  asked                                                sizes that calls have asked for, a bit each
+//!        576  generation                                           counts changes that all must look at
+//!        584  asked                                                sizes that calls asked for, a bit each
 //!       1024  shape: text that says what the tables are
 //!  header      tables, from a page on
 //! ```
@@ -125,7 +125,7 @@ impl SharedWord {
     /// Its value.
     #[inline]
     pub fn get(&self) -> u64 {
-        // ORDERING: Acquire, with the Release in `add` and `set`.
+        // ORDERING: Acquire, with the Release in `add` and `set_bits`.
         self.0.load(Ordering::Acquire)
     }
     /// Adds one.
@@ -134,7 +134,7 @@ impl SharedWord {
         self.0.fetch_add(1, Ordering::Release);
     }
     /// Sets bits, for good.
-    pub fn set(&self, bits: u64) {
+    pub fn set_bits(&self, bits: u64) {
         // ORDERING: Release, as in `add`.
         self.0.fetch_or(bits, Ordering::Release);
     }
@@ -358,7 +358,7 @@ impl TableFile {
         Clock::Shared(SharedClock { offset, seen, lead: host_lead() })
     }
 
-    /// Counts run-time changes, for all users of the file.
+    /// Counts changes at run time, for all users of the file.
     pub fn generation(&self) -> SharedWord {
         SharedWord(MappedWord::new(&self.mapping, at::GENERATION))
     }

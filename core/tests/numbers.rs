@@ -46,7 +46,8 @@ fn a_state_stays_while_the_numbers_change() {
 fn a_row_that_still_counts_by_other_numbers_does_not_give_way() {
     // By its own numbers a key is as new after a minute, by the others after an hour.
     let slow = |limit: Limit| Limit { per: 60 * MINUTE, ..limit };
-    for own in [Limit::bucket(10, MINUTE), Limit::window(10, MINUTE), Limit::fixed(10, MINUTE)] {
+    let algorithms = [Limit::bucket, Limit::window, Limit::fixed, Limit::counter];
+    for own in algorithms.map(|limit| limit(10, MINUTE)) {
         let (engine, hand) = engine(&[own]);
         let others = limits(&[slow(own)]);
         assert!(engine.widen(&others));
@@ -56,6 +57,9 @@ fn a_row_that_still_counts_by_other_numbers_does_not_give_way() {
         assert!(hits(&engine, &others, b"k", 20) <= 1, "{own:?}: it was not forgotten");
         hand.advance(MINUTE * 120);
         assert_eq!(engine.prune(), 1, "{own:?}");
+        assert_eq!(hits(&engine, engine.limits(), b"k", 20), 10, "{own:?}");
+        hand.advance(MINUTE * 120);
+        assert_eq!(engine.prune(), 1, "{own:?}: nor for longer than by the others");
     }
 }
 

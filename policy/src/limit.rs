@@ -205,16 +205,33 @@ impl Limit {
         }
     }
 
-    /// Numbers of which there are few, and under which a row counts at least as long. A row counts until its
-    /// bucket is full: the longer the larger that is, and the slower it fills. With other algorithms
-    /// it does not matter what `max` is, so it is `own`.
-    pub(crate) fn covering(&self, own: u64) -> Limit {
-        let (max, burst) = match (self.algorithm, self.burst) {
-            (Algorithm::Bucket, None) => (power_above(self.max), None),
-            (Algorithm::Bucket, Some(burst)) => (power_below(self.max), Some(power_above(burst))),
-            _ => (own, self.burst),
+    /// What stands for this limit where a row is asked whether it still counts: no shorter under these numbers, of which
+    /// there are few, since what is not as `stated` is a power of two.
+    ///
+    /// A bucket counts until it is full: the longer the larger it is and the slower it fills. With other
+    /// algorithms only `per` matters, and a counter needs that as it is.
+    pub(crate) fn covering(&self, stated: &Limit) -> Limit {
+        let unless_stated = |number: u64, stated: u64, power: fn(u64) -> u64| match number == stated
+        {
+            true => number,
+            false => power(number),
         };
-        Limit { max, burst, ..self.clone() }
+        let longer = |per: Duration| {
+            let micros = u64::try_from(per.as_micros()).unwrap_or(u64::MAX);
+            micros.checked_next_power_of_two().map_or(per, Duration::from_micros)
+        };
+        let is_bucket = self.algorithm == Algorithm::Bucket;
+        let as_it_is = self.per == stated.per || self.algorithm == Algorithm::Counter;
+        Limit {
+            max: match self.burst {
+                _ if !is_bucket || self.max == 0 => stated.max,
+                Some(_) => unless_stated(self.max, stated.max, power_below),
+                None => unless_stated(self.max, stated.max, power_above),
+            },
+            burst: self.burst.map(|burst| unless_stated(burst, stated.size(), power_above)),
+            per: if as_it_is { self.per } else { longer(self.per) },
+            ..self.clone()
+        }
     }
 
     /// The same limit with what the patch states.
@@ -255,24 +272,15 @@ impl LimitPatch {
     pub fn max(max: u64) -> LimitPatch {
         LimitPatch { max: Some(max), ..LimitPatch::default() }
     }
-
-    /// The powers of two that its `max` lies between, and no smaller `burst`: see [`Limit::covering`].
-    pub(crate) fn around(&self) -> [LimitPatch; 2] {
-        [power_below, power_above].map(|power| LimitPatch {
-            max: self.max.map(power),
-            burst: self.burst.map(power_above),
-            ..self.clone()
-        })
-    }
 }
 
 /// The largest power of two that is not above `number`; 1 for 0.
-pub(crate) fn power_below(number: u64) -> u64 {
+fn power_below(number: u64) -> u64 {
     1 << number.max(1).ilog2()
 }
 
 /// The smallest power of two that is not below `number`, or the largest number that a limit may have.
-pub(crate) fn power_above(number: u64) -> u64 {
+fn power_above(number: u64) -> u64 {
     number.clamp(1, core::MOST).next_power_of_two().min(core::MOST)
 }
 
@@ -589,23 +597,36 @@ mod tests {
     #[test]
     fn few_numbers_stand_for_all_and_are_the_last_under_which_a_row_is_full() {
         let numbers = || (1..=40).chain((41..=core::MOST).step_by(9_876_543)).chain([core::MOST]);
+        let minute = Duration::from_secs(60);
+        let stated = Limit::bucket(1000, minute).burst(1100);
         let mut few = std::collections::HashSet::new();
-        for max in numbers() {
-            for burst in numbers().map(Some).chain([None]).step_by(7) {
-                let limit = Limit { burst, ..Limit::bucket(max, Duration::from_secs(60)) };
-                let covering = Limit { name: String::new(), ..limit.covering(1) };
-                for (left, time) in (0..6).flat_map(|a| (0..6).map(move |b| (a, b))) {
-                    let left = burst.unwrap_or(max) * left / 5;
-                    let time = limit.per * time / 5;
-                    assert!(
-                        lacking(&limit, left, time) == 0 || lacking(&covering, left, time) > 0,
-                        "{limit} after {time:?}, {left} left"
-                    );
+        for max in numbers().chain([1000]) {
+            for burst in numbers().map(Some).step_by(7).chain([None, Some(1100)]) {
+                for per in [minute, minute / 7, minute * 11] {
+                    let limit = Limit { burst, per, max, ..stated.clone() };
+                    let covering = limit.covering(&stated);
+                    for (left, time) in (0..6).flat_map(|a| (0..6).map(move |b| (a, b))) {
+                        let left = burst.unwrap_or(max) * left / 5;
+                        let time = limit.per * time / 5;
+                        assert!(
+                            lacking(&limit, left, time) == 0 || lacking(&covering, left, time) > 0,
+                            "{limit} after {time:?}, {left} left"
+                        );
+                    }
+                    assert_eq!(covering, covering.covering(&stated));
+                    few.insert(covering);
                 }
-                assert_eq!(covering, covering.covering(1));
-                few.insert(covering.to_string());
             }
         }
-        assert!(few.len() < 31 * 31 + 31, "{}", few.len());
+        assert!(few.len() <= 3 * 32 * 33, "{}", few.len());
+        assert_eq!(stated.covering(&stated), stated, "what the policy states stays");
+        let banned = Limit { max: 0, ..stated.clone() };
+        assert_eq!(banned.covering(&stated), stated, "it reads no row");
+        let slow = |limit: Limit| Limit { max: 77, per: minute * 60, ..limit };
+        let window = Limit::window(5, minute);
+        let hour = slow(window.clone()).covering(&window);
+        assert!(hour.max == 5 && hour.per >= minute * 60 && hour.per < minute * 120, "{hour}");
+        let counter = Limit::counter(5, minute);
+        assert_eq!(slow(counter.clone()).covering(&counter).per, minute * 60);
     }
 }

@@ -3,7 +3,7 @@
 
 use std::cell::LazyCell;
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use tidegate_core::{Algorithm, Hash, OnFull, Spent};
 
@@ -13,7 +13,8 @@ use crate::config::{Mode, RuleConfig};
 use crate::decision::{Face, Reason};
 use crate::error::{Code, Error, Problem};
 use crate::ground::Ground;
-use crate::limit::{Limit, LimitPatches, power_above, power_below};
+use crate::limit::{Limit, LimitPatches};
+use crate::lock::lock;
 use crate::matching::{Matcher, Subject, closest};
 use crate::plan::{MOST_GROUPS, Plan};
 use crate::runtime::{Runtime, Target};
@@ -75,8 +76,10 @@ pub(crate) struct Snapshot {
     /// The distinct changes of `by_key`.
     key_layers: Vec<LimitPatches>,
     variants: Box<[OnceLock<Ground>]>,
-    /// The powers of two that calls' own `max` lay between when it was built, a bit each.
+    /// The powers of two that stood for calls' own `max` when it was built, a bit each.
     asked: u64,
+    /// What the tables were widened by, and for which entry of `when`.
+    noted: Mutex<HashSet<(usize, Vec<Limit>)>>,
     /// The rule's own numbers, the first of `variants`.
     pub(crate) base: Ground,
 }
@@ -114,8 +117,11 @@ impl Snapshot {
         tables: Arc<Tables>,
     ) -> Result<Snapshot, Error> {
         let (runtime, generation) = tables.runtime();
+        let asked = tables.asked();
         let snapshot = Snapshot::build(config, face, tables, &runtime)?;
-        Ok(Snapshot { generation, ..snapshot })
+        let snapshot = Snapshot { generation, asked, ..snapshot };
+        snapshot.widen_by_all();
+        Ok(snapshot)
     }
 
     /// The rule as it would be with these changes.
@@ -150,7 +156,8 @@ impl Snapshot {
             by_key: HashMap::new(),
             key_layers: Vec::new(),
             variants: Box::default(),
-            asked: tables.asked(),
+            asked: 0,
+            noted: Mutex::default(),
             closed: false,
             plain: false,
             lone: false,
@@ -172,10 +179,8 @@ impl Snapshot {
                 0 => snapshot.base.clone(),
                 _ => ground(snapshot.compile(layers).map_err(Error::policy)?),
             };
-            snapshot.tables.widen(&compiled);
             let _ = snapshot.variants[snapshot.index(layers)].set(compiled);
         }
-        snapshot.widen_by_changes();
         snapshot.plain = snapshot.is_plain();
         snapshot.lone = snapshot.plain && !snapshot.several;
         Ok(snapshot)
@@ -249,7 +254,7 @@ impl Snapshot {
         }
         match self.compile(layers) {
             Ok(variant) => {
-                self.widen(&variant.effective);
+                self.widen(layers.when, variant.effective.clone());
                 slot.get_or_init(|| Ground::own(variant))
             }
             // An override that the policy has no room for any more, after a reload.
@@ -259,48 +264,49 @@ impl Snapshot {
     }
 
     /// Takes note that rows may be judged by such numbers, so that none gives way which still counts under
-    /// them. Few stand for all, so that the engines' lists stay short.
-    fn widen(&self, effective: &Effective) {
-        let own = |at: usize| self.config.limits[at].max;
-        let covering = |(at, limit): (usize, &Limit)| limit.covering(own(at));
-        let limits = effective.limits.iter().enumerate().map(covering).collect();
+    /// them. Few stand for all that differ from those of the policy's entry, so that the engines' lists stay short.
+    fn widen(&self, when: usize, effective: Effective) {
+        let stated = self.stated(when).limits;
+        let covering = |(limit, stated): (&Limit, &Limit)| limit.covering(stated);
+        let limits: Vec<Limit> = effective.limits.iter().zip(&stated).map(covering).collect();
+        let noted = (when, limits.clone());
+        if lock(&self.noted).contains(&noted) {
+            return;
+        }
         let compiled = |effective| Variant::new(effective, self.plan(), &self.face);
         let few = compiled(Effective { limits, ..effective.clone() });
-        if let Ok(variant) = few.or_else(|_| compiled(effective.clone())) {
+        if let Ok(variant) = few.or_else(|_| compiled(effective)) {
             self.tables.widen(&variant);
         }
+        lock(&self.noted).insert(noted);
     }
 
-    /// The same for all that run-time changes and calls may come to: rows that other processes, or this
-    /// one's predecessor, judged so may be met here before the first such hit.
-    fn widen_by_changes(&self) {
-        let by_match = around(self.by_match.iter().map(|(_, patches)| patches));
-        let by_key = around(self.key_layers.iter());
+    /// The same for all that one change at run time, or a call, may make of the policy's numbers: other processes, or
+    /// one before this, may have judged rows so that are met here before the first such hit.
+    fn widen_by_all(&self) {
+        let by_match = self.by_match.iter().map(|(_, patches)| patches);
+        let patches: Vec<&LimitPatches> = by_match.chain(&self.key_layers).collect();
         for when in 0..=self.whens.len() {
-            let stated = self.effective(when);
-            for effective in by_match.iter().map(|patches| stated.clone().patched(patches)) {
-                for effective in by_key.iter().map(|patches| effective.clone().patched(patches)) {
-                    if effective != stated {
-                        self.widen(&effective);
-                    }
-                    self.widen_by_max(&effective, self.asked);
-                }
-            }
+            let base = self.effective(when);
+            let patched = patches.iter().map(|patches| base.clone().patched(patches));
+            let asked = (0..u64::BITS).filter(|bit| self.asked >> bit & 1 == 1);
+            let asked = asked.filter_map(|bit| base.clone().with_max(1 << bit));
+            let all = patched.chain(asked).chain([base.clone()]);
+            all.for_each(|effective| self.widen(when, effective));
         }
     }
 
-    /// The same for calls that bring a `max` next to one of these powers of two.
-    fn widen_by_max(&self, effective: &Effective, powers: u64) {
-        for power in (0..u64::BITS).filter(|power| powers >> power & 1 == 1) {
-            let mut effective = effective.clone();
-            effective.limits[0].max = power_above(1 << power);
-            self.widen(&effective);
-        }
+    /// The policy's numbers, changed by one entry of `when`.
+    fn stated(&self, when: usize) -> Effective {
+        self.changed(Effective::of(&self.config), when)
     }
 
-    /// The policy's numbers, changed by the run-time default and one entry of `when`.
+    /// The same with the run-time default.
     fn effective(&self, when: usize) -> Effective {
-        let effective = Effective::of(&self.config).patched(&self.default);
+        self.changed(Effective::of(&self.config).patched(&self.default), when)
+    }
+
+    fn changed(&self, effective: Effective, when: usize) -> Effective {
         match when.checked_sub(1) {
             Some(when) => effective.changed(&self.config.when[when]),
             None => effective,
@@ -412,7 +418,7 @@ impl Snapshot {
         };
         let variant = self.variant(layers);
         let variant = match call.max {
-            Some(max) => Numbers::Own(Ground::own(self.with_max(variant, max)?)),
+            Some(max) => Numbers::Own(Ground::own(self.with_max(variant, layers.when, max)?)),
             None => Numbers::Known(variant),
         };
         Ok(Resolved { subject, variant, defaulted })
@@ -444,28 +450,30 @@ impl Snapshot {
     }
 
     /// The same numbers with the call's own `max`.
-    fn with_max(&self, variant: &Variant, max: u64) -> Result<Variant, Error> {
-        let mut effective = variant.effective.clone();
-        let [limit] = &mut *effective.limits else {
-            let message = format!(
-                "rule {:?} has several limits; `max` is for rules with one",
-                self.face.rule
-            );
-            return Err(Error::new(Code::Operation, message));
-        };
-        limit.max = max;
+    fn with_max(&self, variant: &Variant, when: usize, max: u64) -> Result<Variant, Error> {
+        let effective = variant.effective.clone().with_max(max).ok_or_else(|| {
+            let rule = &self.face.rule;
+            let message = format!("rule {rule:?} has several limits; `max` is for rules with one");
+            Error::new(Code::Operation, message)
+        })?;
         let error = |problems| {
             let message = Error::policy(problems).to_string();
             Error::new(Code::Range, message)
         };
         let compiled = Variant::new(effective, self.plan(), &self.face).map_err(error)?;
-        let powers = power_below(max) | power_above(max).next_power_of_two();
-        if self.asked & powers != powers {
-            // Before the row is judged by it.
-            self.widen_by_max(&variant.effective, powers);
-            self.tables.ask(powers);
-        }
+        self.note_max(&compiled, when);
         Ok(compiled)
+    }
+
+    /// Before a row is judged by a call's own `max`, everybody knows of one that stands for it.
+    fn note_max(&self, variant: &Variant, when: usize) {
+        self.widen(when, variant.effective.clone());
+        let stated = &self.stated(when).limits[0];
+        let covering = variant.effective.limits[0].covering(stated).max;
+        let power = covering.next_power_of_two();
+        if covering != stated.max && self.asked & power == 0 {
+            self.tables.ask(power);
+        }
     }
 
     /// The key's row in each table.
@@ -528,15 +536,6 @@ impl Snapshot {
     pub(crate) fn whole_hash(&self, subject: &Subject<'_>) -> Hash {
         self.tables.engines[0].hash_parts(subject.parts())
     }
-}
-
-/// No change, and for each of these two that are powers of two around it: few, however many they are.
-fn around<'p>(all: impl Iterator<Item = &'p LimitPatches>) -> HashSet<LimitPatches> {
-    let beside = |patches: &LimitPatches, side: usize| -> LimitPatches {
-        patches.iter().map(|(name, patch)| (name.clone(), patch.around()[side].clone())).collect()
-    };
-    let sides = all.flat_map(|patches| [beside(patches, 0), beside(patches, 1)]);
-    sides.chain([LimitPatches::new()]).collect()
 }
 
 fn classes(config: &RuleConfig) -> Option<Classes> {

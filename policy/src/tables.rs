@@ -101,12 +101,12 @@ impl Number {
         }
     }
 
-    fn set(&self, bits: u64) {
+    fn set_bits(&self, bits: u64) {
         match self {
             // ORDERING: Release, see `get`.
             Number::Own(number) => drop(number.fetch_or(bits, Ordering::Release)),
             #[cfg(target_os = "linux")]
-            Number::Shared(word) => word.set(bits),
+            Number::Shared(word) => word.set_bits(bits),
         }
     }
 }
@@ -140,10 +140,12 @@ pub(crate) struct Tables {
     keep: AtomicU64,
     /// What was changed at run time, by anybody who shares this state, and up to which change.
     runtime: Mutex<(Arc<Runtime>, u64)>,
-    /// Counts the changes; every hit compares it.
+    /// Counts the changes, and what calls ask for; every hit compares it.
     generation: Number,
-    /// The powers of two that calls' own `max` lay between, a bit each.
+    /// The powers of two that stand for calls' own `max`, a bit each.
     asked: Number,
+    /// Those that this process knows of.
+    learnt: AtomicU64,
 }
 
 impl Tables {
@@ -213,6 +215,7 @@ impl Tables {
             runtime: Mutex::default(),
             generation: Number::own(),
             asked: Number::own(),
+            learnt: AtomicU64::new(0),
         };
         tables.provide(wanted)?;
         Ok(tables)
@@ -298,15 +301,20 @@ impl Tables {
         self.keep.fetch_max(variant.keep, Ordering::Relaxed);
     }
 
-    /// The powers of two that calls' own `max` lay between so far, in any process: a bit each.
+    /// The powers of two that stand for calls' own `max` so far, in any process: a bit each.
     pub(crate) fn asked(&self) -> u64 {
-        self.asked.get()
+        let asked = self.asked.get();
+        // ORDERING: Relaxed; it only saves work.
+        if asked & !self.learnt.fetch_or(asked, Ordering::Relaxed) != 0 {
+            // Who set them may have died before it told the others.
+            self.generation.add();
+        }
+        asked
     }
 
-    /// Tells everybody of such powers. In any case, since who set them before may have died before it
-    /// told.
-    pub(crate) fn ask(&self, bits: u64) {
-        self.asked.set(bits);
+    /// Tells everybody of such a power.
+    pub(crate) fn ask(&self, power: u64) {
+        self.asked.set_bits(power);
         self.generation.add();
     }
 

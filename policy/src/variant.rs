@@ -52,6 +52,13 @@ impl Effective {
         self
     }
 
+    /// With another `max` of its limit, if it has but one.
+    pub(crate) fn with_max(mut self, max: u64) -> Option<Effective> {
+        let [limit] = &mut *self.limits else { return None };
+        limit.max = max;
+        Some(self)
+    }
+
     pub(crate) fn changed(self, when: &When) -> Effective {
         let mut changed = self.patched(&when.limits);
         changed.warn_at = when.warn_at.or(changed.warn_at);

@@ -162,6 +162,7 @@ fn store_for(folder: &Path, kind: &str) -> Rule {
 fn keys_of(kind: &str, number: u64) -> Vec<String> {
     match kind {
         "hot" => vec![key(7)],
+        "common" => uniform(4_096, 1 << 16).split_off(if number == 0 { 0 } else { 1 << 15 }),
         many => {
             let many = many.parse().expect("a number of keys");
             (0..many).map(|i| key(1_000_000 * (number as usize + 1) + i)).collect()
@@ -244,6 +245,7 @@ fn scaling(folder: &Path, rounds: usize, length: Duration) {
         ("256 keys of their own", "256"),
         ("4,096 keys of their own", "4096"),
         ("500,000 keys of their own, room for a million", "500000"),
+        ("4,096 keys in common", "common"),
         ("one hot key", "hot"),
     ] {
         // In turns: what else runs on the machine comes and goes.
