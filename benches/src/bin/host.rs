@@ -1,12 +1,13 @@
 //! What does a table in a file cost, and how far do processes get with it?
 //!
 //! Prints the table "One table for a host" of BENCHMARKS.md: `cargo run --release -p tidegate-benches --bin
-//! host` (about a minute; `-- --quick` for a smoke run, whose numbers mean nothing). Linux only.
+//! host` (seven minutes; `-- --quick` for a smoke run, whose numbers mean nothing). Linux only.
 //!
 //! The first part takes turns between one rule in memory and the same in a file, in one thread: the unit
 //! is nanoseconds a call, the median of all rounds with the minimum in brackets. The second runs one and
-//! two processes (or threads) for the same time and counts their calls, on keys of their own or on one, in a table
-//! of the default size if they fit; and two that have a file each and so share nothing, which is what the machine allows. Keys are 24-byte strings; limits are so deep that
+//! two processes (or threads) for the same time and counts their calls, on keys of their own, in common,
+//! or on one, in a table of the default size if they fit; and two that have a file each and so share
+//! nothing, which is what the machine allows. Keys are 24-byte strings; limits are so deep that
 //! nothing is denied. Two processes on two cores share them with whatever else runs on the host.
 
 use std::hint::black_box;
