@@ -16,6 +16,8 @@ const FRESH: u64 = (1 << UNIT_BITS) - 1;
 /// The most that a cell counts; more is forgotten.
 const MOST: u64 = FRESH - 1;
 const CELL_MASK: u64 = u64::MAX >> UNIT_BITS;
+/// Nanoseconds of a day.
+const DAY: u64 = 86_400_000_000_000;
 
 /// The numbers of a counter limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -211,17 +213,22 @@ impl Counter {
         }
     }
 
-    /// Whether nothing counts by these numbers. (See [`Counter::is_ahead`] too.)
+    /// Whether nothing counts by these numbers, unless a word [is ahead](Counter::is_ahead) of them all.
     pub(crate) fn is_idle(&self, row: &Row<'_>, at: usize, now: u64) -> bool {
         let (cell, _) = self.place(now);
         // A word that names the current cell is in use even if all was given back: the same bits
-        // could come again for another key.
-        let named = |word: usize| Tally(row.load(word)).names(cell);
-        self.used(&self.read(row, at, now)) == 0 && !named(at) && !named(at + 1)
+        // could come again for another key. So is one that is a little ahead of a clock that was read
+        // earlier or went back. One that is far ahead was written by a shorter `per`, whose cells have larger numbers.
+        let quiet = |word: usize| {
+            let tally = Tally(row.load(word));
+            let ahead = tally.cells_ahead(cell);
+            let little = ahead == 1 || ahead != 0 && ahead.saturating_mul(self.per) <= DAY;
+            !tally.names(cell) && !little
+        };
+        self.used(&self.read(row, at, now)) == 0 && quiet(at) && quiet(at + 1)
     }
 
-    /// Whether a word names a cell to come. Who counts in longer cells has smaller numbers for them, so of several only the
-    /// shortest `per` can tell.
+    /// Whether a word names a cell to come.
     pub(crate) fn is_ahead(&self, row: &Row<'_>, at: usize, now: u64) -> bool {
         let (cell, _) = self.place(now);
         (at..at + WORDS).any(|word| Tally(row.load(word)).cells_ahead(cell) != 0)

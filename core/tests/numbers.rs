@@ -64,6 +64,25 @@ fn a_row_that_still_counts_by_other_numbers_does_not_give_way() {
 }
 
 #[test]
+fn a_clock_that_goes_back_takes_no_row_from_a_key_by_other_numbers() {
+    for back in [Duration::from_millis(2), MINUTE * 120] {
+        for algorithm in [Limit::bucket, Limit::window, Limit::fixed, Limit::counter] {
+            let (own, slow) = (algorithm(10, MINUTE), algorithm(10, 60 * MINUTE));
+            let (engine, hand) = engine(&[own]);
+            let others = limits(&[slow]);
+            assert!(engine.widen(&others));
+            hand.set((600 * MINUTE + Duration::from_millis(1)).as_nanos() as u64);
+            assert_eq!(hits(&engine, &others, b"k", 20), 10);
+            hand.set((600 * MINUTE + Duration::from_millis(1) - back).as_nanos() as u64);
+            assert_eq!(engine.prune(), 0, "{own:?} {back:?}");
+            // A counter's window may see up to 2·max − 1.
+            let most = if own == Limit::counter(10, MINUTE) { 9 } else { 0 };
+            assert!(hits(&engine, &others, b"k", 20) <= most, "{own:?} {back:?}");
+        }
+    }
+}
+
+#[test]
 fn numbers_of_another_shape_are_refused() {
     let (engine, _) = engine(&[Limit::window(10, MINUTE)]);
     assert!(engine.widen(&limits(&[Limit::window(5, MINUTE).ceiling(10)])));

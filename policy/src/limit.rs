@@ -218,7 +218,8 @@ impl Limit {
         };
         let longer = |per: Duration| {
             let micros = u64::try_from(per.as_micros()).unwrap_or(u64::MAX);
-            micros.checked_next_power_of_two().map_or(per, Duration::from_micros)
+            let longer = micros.checked_next_power_of_two().map_or(per, Duration::from_micros);
+            longer.clamp(per.min(core::LONGEST), core::LONGEST)
         };
         let is_bucket = self.algorithm == Algorithm::Bucket;
         let as_it_is = self.per == stated.per || self.algorithm == Algorithm::Counter;

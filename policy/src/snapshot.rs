@@ -3,7 +3,7 @@
 
 use std::cell::LazyCell;
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use tidegate_core::{Algorithm, Hash, OnFull, Spent};
 
@@ -14,7 +14,6 @@ use crate::decision::{Face, Reason};
 use crate::error::{Code, Error, Problem};
 use crate::ground::Ground;
 use crate::limit::{Limit, LimitPatches};
-use crate::lock::lock;
 use crate::matching::{Matcher, Subject, closest};
 use crate::plan::{MOST_GROUPS, Plan};
 use crate::runtime::{Runtime, Target};
@@ -42,6 +41,9 @@ struct Classes {
     /// Whether `to` is the last part of the key.
     is_part: bool,
 }
+
+/// Numbers that the tables were widened by, and for which entry of `when`.
+type Noted = (usize, Vec<Limit>);
 
 /// An override for one key.
 #[derive(Debug)]
@@ -78,8 +80,10 @@ pub(crate) struct Snapshot {
     variants: Box<[OnceLock<Ground>]>,
     /// The powers of two that stood for calls' own `max` when it was built, a bit each.
     asked: u64,
-    /// What the tables were widened by, and for which entry of `when`.
-    noted: Mutex<HashSet<(usize, Vec<Limit>)>>,
+    /// What the tables were widened by.
+    noted: Mutex<HashSet<Noted>>,
+    /// The policy's own numbers by each entry of `when`, none first.
+    stated: Box<[Effective]>,
     /// The rule's own numbers, the first of `variants`.
     pub(crate) base: Ground,
 }
@@ -139,6 +143,8 @@ impl Snapshot {
             config.when.iter().filter_map(|when| Matcher::new(&when.matches, &config.key).ok());
         let exempts = runtime.exempts(&config.exempt);
         let exempts = exempts.iter().filter_map(|m| Matcher::new(m, &config.key).ok());
+        let stated = |when| changed(&config, Effective::of(&config), when);
+        let stated = (0..=config.when.len()).map(stated);
         let effective = Effective::of(&config).patched(&runtime.default);
         let base = Variant::new(effective, &tables.plan, &face).map_err(Error::policy)?;
         // What is changed at run time comes and goes.
@@ -158,6 +164,7 @@ impl Snapshot {
             variants: Box::default(),
             asked: 0,
             noted: Mutex::default(),
+            stated: stated.collect(),
             closed: false,
             plain: false,
             lone: false,
@@ -254,7 +261,7 @@ impl Snapshot {
         }
         match self.compile(layers) {
             Ok(variant) => {
-                self.widen(layers.when, variant.effective.clone());
+                self.widen(layers.when, &variant.effective);
                 slot.get_or_init(|| Ground::own(variant))
             }
             // An override that the policy has no room for any more, after a reload.
@@ -265,20 +272,28 @@ impl Snapshot {
 
     /// Takes note that rows may be judged by such numbers, so that none gives way which still counts under
     /// them. Few stand for all that differ from those of the policy's entry, so that the engines' lists stay short.
-    fn widen(&self, when: usize, effective: Effective) {
-        let stated = self.stated(when).limits;
+    fn widen(&self, when: usize, effective: &Effective) {
         let covering = |(limit, stated): (&Limit, &Limit)| limit.covering(stated);
-        let limits: Vec<Limit> = effective.limits.iter().zip(&stated).map(covering).collect();
-        let noted = (when, limits.clone());
-        if lock(&self.noted).contains(&noted) {
-            return;
+        let stated = &self.stated[when].limits;
+        let few = effective.limits.iter().zip(stated).map(covering).collect();
+        // Those that stand for them may be beyond what can be had.
+        for limits in [few, effective.limits.clone()] {
+            let noted = (when, limits.clone());
+            if self.try_noted().is_some_and(|known| known.contains(&noted)) {
+                return;
+            }
+            let effective = Effective { limits, ..effective.clone() };
+            if let Ok(variant) = Variant::new(effective, self.plan(), &self.face) {
+                self.tables.widen(&variant);
+                self.try_noted().map(|mut known| known.insert(noted));
+                return;
+            }
         }
-        let compiled = |effective| Variant::new(effective, self.plan(), &self.face);
-        let few = compiled(Effective { limits, ..effective.clone() });
-        if let Ok(variant) = few.or_else(|_| compiled(effective)) {
-            self.tables.widen(&variant);
-        }
-        lock(&self.noted).insert(noted);
+    }
+
+    /// What was noted, which only saves work: nobody waits for it, as after a fork there may be nobody to wait for.
+    fn try_noted(&self) -> Option<MutexGuard<'_, HashSet<Noted>>> {
+        self.noted.try_lock().ok()
     }
 
     /// The same for all that one change at run time, or a call, may make of the policy's numbers: other processes, or
@@ -291,26 +306,14 @@ impl Snapshot {
             let patched = patches.iter().map(|patches| base.clone().patched(patches));
             let asked = (0..u64::BITS).filter(|bit| self.asked >> bit & 1 == 1);
             let asked = asked.filter_map(|bit| base.clone().with_max(1 << bit));
-            let all = patched.chain(asked).chain([base.clone()]);
-            all.for_each(|effective| self.widen(when, effective));
+            let all = patched.chain(asked).chain([base.clone(), self.stated[when].clone()]);
+            all.for_each(|effective| self.widen(when, &effective));
         }
     }
 
-    /// The policy's numbers, changed by one entry of `when`.
-    fn stated(&self, when: usize) -> Effective {
-        self.changed(Effective::of(&self.config), when)
-    }
-
-    /// The same with the run-time default.
+    /// The policy's numbers, changed by the run-time default and one entry of `when`.
     fn effective(&self, when: usize) -> Effective {
-        self.changed(Effective::of(&self.config).patched(&self.default), when)
-    }
-
-    fn changed(&self, effective: Effective, when: usize) -> Effective {
-        match when.checked_sub(1) {
-            Some(when) => effective.changed(&self.config.when[when]),
-            None => effective,
-        }
+        changed(&self.config, Effective::of(&self.config).patched(&self.default), when)
     }
 
     fn compile(&self, layers: Layers) -> Result<Variant, Vec<Problem>> {
@@ -465,10 +468,11 @@ impl Snapshot {
         Ok(compiled)
     }
 
-    /// Before a row is judged by a call's own `max`, everybody knows of one that stands for it.
+    /// Before a row is judged by a call's own `max`, everybody is told of one that stands for it; that the policy's
+    /// own does they know.
     fn note_max(&self, variant: &Variant, when: usize) {
-        self.widen(when, variant.effective.clone());
-        let stated = &self.stated(when).limits[0];
+        self.widen(when, &variant.effective);
+        let stated = &self.stated[when].limits[0];
         let covering = variant.effective.limits[0].covering(stated).max;
         let power = covering.next_power_of_two();
         if covering != stated.max && self.asked & power == 0 {
@@ -535,6 +539,14 @@ impl Snapshot {
     /// The key that a budget is kept for.
     pub(crate) fn whole_hash(&self, subject: &Subject<'_>) -> Hash {
         self.tables.engines[0].hash_parts(subject.parts())
+    }
+}
+
+/// With the changes of one entry of `when`; 0 is none.
+fn changed(config: &RuleConfig, effective: Effective, when: usize) -> Effective {
+    match when.checked_sub(1) {
+        Some(when) => effective.changed(&config.when[when]),
+        None => effective,
     }
 }
 

@@ -315,6 +315,8 @@ impl Tables {
     /// Tells everybody of such a power.
     pub(crate) fn ask(&self, power: u64) {
         self.asked.set_bits(power);
+        // ORDERING: Relaxed, as above.
+        self.learnt.fetch_or(power, Ordering::Relaxed);
         self.generation.add();
     }
 

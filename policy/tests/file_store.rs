@@ -399,3 +399,22 @@ fn a_key_with_a_max_of_its_call_gives_way_to_no_other_process() {
     flood(&third);
     assert_eq!(hits(&third, 200), 0);
 }
+
+#[test]
+fn a_max_that_the_policy_states_for_some_is_known_to_all() {
+    let (place, clock) =
+        (Place::new(), ManualClock::new(Duration::from_secs(1000), Duration::ZERO));
+    let stated = json!({
+        "limits": { "l": "8/min" }, "capacity": 16,
+        "when": [{ "match": { "role": "x" }, "limits": { "l": { "per": "1h" } } }],
+    });
+    let manual = || Options { clock: clock.clock(), ..Options::default() };
+    let first = open_with(&place, stated.clone(), manual()).unwrap();
+    first.set_default(vec![("l".into(), LimitPatch::max(2))]).unwrap();
+    let call = || Call::of("vip").with(&[("role", "x")]).max(8);
+    assert_eq!((0..4).filter(|_| first.allow(call()).unwrap()).count(), 4);
+    clock.advance(Duration::from_secs(40));
+    let second = open_with(&place, stated, manual()).unwrap();
+    second.prune().unwrap();
+    assert_eq!(second.peek(call(), 0).unwrap().remaining, Some(4));
+}

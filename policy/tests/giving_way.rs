@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tidegate::{Call, LimitPatch, Limiter, ManualClock, Options, Target};
+use tidegate::{Call, LimitPatch, Limiter, ManualClock, Match, Options, Target};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -12,7 +12,7 @@ fn limiter(limits: &str) -> (Limiter, ManualClock) {
     (Limiter::with(limits, options).unwrap(), clock)
 }
 
-/// How many seconds after one hit a key is forgotten.
+/// How many whole seconds a key is kept after one hit.
 fn forgotten_after(limiter: &Limiter, clock: &ManualClock) -> usize {
     limiter.prune().unwrap();
     assert!(limiter.allow("somebody").unwrap());
@@ -57,26 +57,69 @@ fn what_is_refused_keeps_nobody() {
 
 #[test]
 fn a_call_with_a_max_keeps_its_own_key_for_as_long_as_it_counts() {
-    let (limiter, clock) = limiter("10/min");
-    for max in [0, 1, 7, 10, 100, 1_000_000_000] {
-        let call = || Call::of("vip").max(max);
-        let half = max.min(1_000) as usize / 2;
-        assert_eq!((0..half).filter(|_| limiter.allow(call()).unwrap()).count(), half, "{max}");
-        clock.advance(Duration::from_nanos(50));
-        limiter.prune().unwrap();
-        let left = limiter.peek(call(), 0).unwrap().remaining.unwrap();
-        assert!(left <= max - half as u64 + max / 1_000_000_000 * 1_000, "{max}: {left}");
-        limiter.reset("vip").unwrap();
+    for limits in ["10/min", "10/min burst 20"] {
+        for max in [100, 129, 1_000, 1_000_000_000] {
+            let (limiter, clock) = limiter(limits);
+            let call = || Call::of("vip").max(max);
+            let size = limiter.peek(call(), 0).unwrap().remaining.unwrap();
+            let half = size.min(1_000) / 2;
+            let passed = (0..half).filter(|_| limiter.allow(call()).unwrap()).count();
+            assert_eq!(passed as u64, half, "{max}");
+            // A billionth of a minute is one token at the most.
+            clock.advance(Duration::from_nanos(60));
+            limiter.prune().unwrap();
+            let left = limiter.peek(call(), 0).unwrap().remaining.unwrap();
+            assert!(left <= size - half + 1, "{limits}, {max}: {left}");
+        }
+    }
+}
+
+#[test]
+fn changes_that_meet_in_one_key_keep_it_for_as_long_as_both_make_it_count() {
+    let deep = LimitPatch { burst: Some(1_000), ..LimitPatch::default() };
+    let staff = || Call::of("vip").with(&[("role", "staff")]);
+    for slow_by_call in [false, true] {
+        let (limiter, clock) = limiter("10/min");
+        let slow = |call: Call<'static>| if slow_by_call { call.max(1) } else { call };
+        let is_staff = Target::from(Match::new([("role", "staff")]));
+        limiter.set_override(is_staff, vec![("10/min".into(), deep.clone())]).unwrap();
+        if !slow_by_call {
+            let patches = vec![("10/min".into(), LimitPatch::max(1))];
+            limiter.set_override(Target::key("vip"), patches).unwrap();
+        }
+        let passed = (0..500).filter(|_| limiter.allow(slow(staff())).unwrap()).count();
+        assert_eq!(passed, 500);
+        // At ten a minute, or in a bucket of ten, all would be back.
+        clock.advance(60 * 60 * SECOND);
+        assert_eq!(limiter.prune().unwrap(), 0, "{slow_by_call}");
+        assert_eq!(limiter.peek(slow(staff()), 0).unwrap().remaining, Some(560));
+    }
+}
+
+#[test]
+fn long_periods_that_go_by_the_same_number_are_both_kept() {
+    let day = 86_400 * SECOND;
+    for limits in ["10/min", "10/min window", "10/min fixed", "10/min counter"] {
+        let (limiter, clock) = limiter(limits);
+        for (key, days) in [("a", 300), ("b", 360)] {
+            let patch = LimitPatch { per: Some(days * day), ..LimitPatch::default() };
+            limiter.set_override(Target::key(key), vec![("10/min".into(), patch)]).unwrap();
+        }
+        assert_eq!((0..20).filter(|_| limiter.allow("b").unwrap()).count(), 10);
+        clock.advance(305 * day);
+        assert_eq!(limiter.prune().unwrap(), 0, "{limits}");
     }
 }
 
 #[test]
 fn however_many_overrides_there_are_keys_are_forgotten_in_time() {
     let (limiter, clock) = limiter("10/min");
-    for max in 1..500 {
-        let patches = vec![("10/min".to_string(), LimitPatch::max(max * 7))];
-        limiter.set_override(Target::key(&format!("vip-{max}")), patches).unwrap();
-        assert!(limiter.allow(format!("vip-{max}").as_str()).unwrap());
+    for number in 1..500 {
+        let vip = format!("vip-{number}");
+        let patches = vec![("10/min".to_string(), LimitPatch::max(number * 7))];
+        limiter.set_override(Target::key(&vip), patches).unwrap();
+        assert!(limiter.allow(vip.as_str()).unwrap());
+        limiter.reset(vip.as_str()).unwrap();
     }
     // Under the largest of them a minute passes until it is full.
     assert!((5..60).contains(&forgotten_after(&limiter, &clock)));
