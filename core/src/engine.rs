@@ -209,6 +209,11 @@ impl Engine {
         self.hull.widen(limits)
     }
 
+    /// By how many different numbers rows are judged idle: its own, and those that it was widened by.
+    pub fn numbers(&self) -> usize {
+        self.hull.all().count()
+    }
+
     /// The clock that it was made with.
     pub fn clock(&self) -> &Clock {
         &self.clock

@@ -211,6 +211,7 @@ impl Limit {
     /// A bucket counts until it is full: the longer the larger it is and the slower it fills. With other
     /// algorithms only `per` matters, and a counter needs that as it is.
     pub(crate) fn covering(&self, stated: &Limit) -> Limit {
+        let this = self.counting(stated);
         let unless_stated = |number: u64, stated: u64, power: fn(u64) -> u64| match number == stated
         {
             true => number,
@@ -221,18 +222,23 @@ impl Limit {
             let longer = micros.checked_next_power_of_two().map_or(per, Duration::from_micros);
             longer.clamp(per.min(core::LONGEST), core::LONGEST)
         };
-        let is_bucket = self.algorithm == Algorithm::Bucket;
-        let as_it_is = self.per == stated.per || self.algorithm == Algorithm::Counter;
+        let is_bucket = this.algorithm == Algorithm::Bucket;
+        let as_it_is = this.per == stated.per || this.algorithm == Algorithm::Counter;
         Limit {
-            max: match self.burst {
-                _ if !is_bucket || self.max == 0 => stated.max,
-                Some(_) => unless_stated(self.max, stated.max, power_below),
-                None => unless_stated(self.max, stated.max, power_above),
+            max: match this.burst {
+                _ if !is_bucket => stated.max,
+                Some(_) => unless_stated(this.max, stated.max, power_below),
+                None => unless_stated(this.max, stated.max, power_above),
             },
-            burst: self.burst.map(|burst| unless_stated(burst, stated.size(), power_above)),
-            per: if as_it_is { self.per } else { longer(self.per) },
-            ..self.clone()
+            burst: this.burst.map(|burst| unless_stated(burst, stated.size(), power_above)),
+            per: if as_it_is { this.per } else { longer(this.per) },
+            ..this.clone()
         }
+    }
+
+    /// The same, or what is stated in place of a limit of 0, which looks at no row.
+    pub(crate) fn counting<'l>(&'l self, stated: &'l Limit) -> &'l Limit {
+        if self.max == 0 { stated } else { self }
     }
 
     /// The same limit with what the patch states.

@@ -42,6 +42,9 @@ struct Classes {
     is_part: bool,
 }
 
+/// How many different numbers a table's rows are judged idle by as they are.
+const FEW: usize = 32;
+
 /// Numbers that the tables were widened by, and for which entry of `when`.
 type Noted = (usize, Vec<Limit>);
 
@@ -271,18 +274,23 @@ impl Snapshot {
     }
 
     /// Takes note that rows may be judged by such numbers, so that none gives way which still counts under
-    /// them. Few stand for all that differ from those of the policy's entry, so that the engines' lists stay short.
+    /// them. Beyond [`FEW`] some stand for many, so that the engines' lists stay short.
     fn widen(&self, when: usize, effective: &Effective) {
-        let covering = |(limit, stated): (&Limit, &Limit)| limit.covering(stated);
-        let stated = &self.stated[when].limits;
-        let few = effective.limits.iter().zip(stated).map(covering).collect();
-        // Those that stand for them may be beyond what can be had.
-        for limits in [few, effective.limits.clone()] {
-            let noted = (when, limits.clone());
-            if self.try_noted().is_some_and(|known| known.contains(&noted)) {
-                return;
-            }
-            let effective = Effective { limits, ..effective.clone() };
+        let limits = || effective.limits.iter().zip(&self.stated[when].limits);
+        let exact = limits().map(|(limit, stated)| limit.counting(stated).clone()).collect();
+        let few = limits().map(|(limit, stated)| limit.covering(stated)).collect();
+        let mut either = [(when, exact), (when, few)];
+        let is_noted =
+            |known: MutexGuard<'_, HashSet<Noted>>| either.iter().any(|n| known.contains(n));
+        if self.try_noted().is_some_and(is_noted) {
+            return;
+        }
+        if self.tables.numbers() >= FEW {
+            either.reverse();
+        }
+        // Those that stand for others may be beyond what can be had.
+        for noted in either {
+            let effective = Effective { limits: noted.1.clone(), ..effective.clone() };
             if let Ok(variant) = Variant::new(effective, self.plan(), &self.face) {
                 self.tables.widen(&variant);
                 self.try_noted().map(|mut known| known.insert(noted));
@@ -559,4 +567,25 @@ fn classes(config: &RuleConfig) -> Option<Classes> {
         default: stated.default.clone(),
         is_part: config.key.last() == Some(&stated.to),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{LimitPatch, Limiter};
+
+    #[test]
+    fn however_many_numbers_there_are_rows_are_judged_idle_by_few() {
+        let limiter = Limiter::new("1000/h burst 1100").unwrap();
+        let rule = limiter.rule("default").unwrap();
+        for number in 1..300 {
+            let (max, burst) = (Some(number * 7), Some(number * 11));
+            let patch = LimitPatch { max, burst, ..LimitPatch::default() };
+            rule.set_override(Target::key("vip"), vec![("1000/h".into(), patch)]).unwrap();
+            rule.set_default(vec![("1000/h".into(), LimitPatch::max(number * 13))]).unwrap();
+            assert!(rule.allow(Call::of("alice").max(number * 3)).is_ok());
+        }
+        let numbers = rule.snapshot().unwrap().tables.numbers();
+        assert!((FEW..2 * FEW).contains(&numbers), "{numbers}");
+    }
 }

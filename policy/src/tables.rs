@@ -292,6 +292,11 @@ impl Tables {
         &self.clock
     }
 
+    /// By how many different numbers the rows of a table are judged idle, at most.
+    pub(crate) fn numbers(&self) -> usize {
+        self.engines.iter().map(|engine| engine.numbers()).max().unwrap_or(0)
+    }
+
     /// Takes note of numbers that keys may be judged by from now on.
     pub(crate) fn widen(&self, variant: &Variant) {
         for (engine, limits) in self.engines.iter().zip(&variant.groups) {
