@@ -1,14 +1,16 @@
 //! What does a table in a file cost, and how far do processes get with it?
 //!
 //! Prints the table "One table for a host" of BENCHMARKS.md: `cargo run --release -p tidegate-benches --bin
-//! host` (seven minutes; `-- --quick` for a smoke run, whose numbers mean nothing). Linux only.
+//! host` (nine minutes; `-- --quick` for a smoke run, whose numbers mean nothing). Linux only.
 //!
 //! The first part takes turns between one rule in memory and the same in a file, in one thread: the unit
 //! is nanoseconds a call, the median of all rounds with the minimum in brackets. The second runs one and
 //! two processes (or threads) for the same time and counts their calls, on keys of their own, in common,
 //! or on one, in a table of the default size if they fit; and two that have a file each and so share
-//! nothing, which is what the machine allows. Keys are 24-byte strings; limits are so deep that
-//! nothing is denied. Two processes on two cores share them with whatever else runs on the host.
+//! nothing, which is what the machine allows. The floor is a bare array as large as the table, of which two threads
+//! hash, load and swap a word for each call: what sharing so many cache lines costs, whoever does it. Keys are
+//! 24-byte strings; limits are so deep that nothing is denied. Two processes on two cores share them with whatever
+//! else runs on the host.
 
 use std::hint::black_box;
 use std::io::{BufRead, BufReader, Write};
@@ -17,7 +19,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use tidegate::{Limiter, Options, Rule};
-use tidegate_benches::{CAPACITY, cell, key, median, uniform};
+use tidegate_benches::{CAPACITY, Exact, Floor, Limiter as _, cell, key, median, uniform};
 
 const DEEP: &str = "1000000000/min";
 
@@ -42,9 +44,13 @@ fn prepare(rule: &Rule, keys: &[String]) {
     std::thread::sleep(Duration::from_millis(1_100));
 }
 
+fn allow(rule: &Rule, key: &str) -> bool {
+    black_box(rule.allow(key).is_ok_and(|allowed| allowed))
+}
+
 fn time(rule: &Rule, keys: &[String], calls: usize) -> f64 {
-    let ask = |key: &String| black_box(rule.allow(key).is_ok_and(|allowed| allowed));
-    let asked = |calls: usize| keys.iter().cycle().take(calls).filter(|key| ask(key)).count();
+    let asked =
+        |calls: usize| keys.iter().cycle().take(calls).filter(|key| allow(rule, key)).count();
     asked(calls / 8);
     let start = Instant::now();
     assert_eq!(asked(calls), calls, "nothing is denied");
@@ -143,20 +149,25 @@ fn sqlite(folder: &Path, calls: usize) -> f64 {
 }
 
 /// How many calls are made until the time is over.
-fn count(rule: &Rule, keys: &[String], length: Duration) -> u64 {
+fn count(ask: impl Fn(&String) -> bool, keys: &[String], length: Duration) -> u64 {
     let (start, mut calls) = (Instant::now(), 0);
     while start.elapsed() < length {
         for key in keys.iter().cycle().skip(calls as usize % keys.len()).take(512) {
-            black_box(rule.allow(key).is_ok_and(|allowed| allowed));
+            black_box(ask(key));
         }
         calls += 512;
     }
     calls
 }
 
-/// A table of its own for each size: with room for the keys of two, and no less than by default.
+/// Room for the keys of two, and no less than by default.
+fn capacity_for(kind: &str) -> usize {
+    kind.parse().map_or(0, |keys: usize| 2 * keys).max(CAPACITY)
+}
+
+/// A table of its own for each size.
 fn store_for(folder: &Path, kind: &str) -> Rule {
-    let capacity = kind.parse().map_or(0, |keys: usize| 2 * keys).max(CAPACITY);
+    let capacity = capacity_for(kind);
     rule(&file_store(&folder.join(capacity.to_string())), capacity)
 }
 
@@ -175,10 +186,11 @@ fn keys_of(kind: &str, number: u64) -> Vec<String> {
 fn work(folder: &str, kind: &str, number: u64, length: Duration) {
     let (rule, keys) = (store_for(Path::new(folder), kind), keys_of(kind, number));
     prepare(&rule, &keys);
-    count(&rule, &keys, Duration::from_millis(50));
+    let ask = |key: &String| allow(&rule, key);
+    count(ask, &keys, Duration::from_millis(50));
     println!("ready");
     let _ = std::io::stdin().lock().read_line(&mut String::new());
-    println!("{}", count(&rule, &keys, length));
+    println!("{}", count(ask, &keys, length));
 }
 
 struct Worker {
@@ -226,18 +238,35 @@ fn processes(folders: &[&Path], kind: &str, length: Duration) -> f64 {
 fn threads(folder: &Path, kind: &str, length: Duration) -> f64 {
     let rule = store_for(folder, kind);
     prepare(&rule, &[keys_of(kind, 0), keys_of(kind, 1)].concat());
-    let run = |number: u64| count(&rule, &keys_of(kind, number), length);
+    together(2, kind, length, |key| allow(&rule, key))
+}
+
+/// Calls a second of so many threads, together.
+fn together(many: u64, kind: &str, length: Duration, ask: impl Fn(&String) -> bool + Sync) -> f64 {
+    let run = |number: u64| {
+        let keys = keys_of(kind, number);
+        count(&ask, &keys, Duration::from_millis(50));
+        count(&ask, &keys, length)
+    };
     let calls: u64 = std::thread::scope(|scope| {
-        let threads = [scope.spawn(|| run(0)), scope.spawn(|| run(1))];
+        let threads: Vec<_> = (0..many).map(|number| scope.spawn(move || run(number))).collect();
         threads.into_iter().map(|thread| thread.join().expect("a thread")).sum()
     });
     calls as f64 / length.as_secs_f64()
 }
 
+/// What two threads do with the floor, times what one does.
+fn floor(kind: &str, length: Duration) -> f64 {
+    // 24 bytes a key: as many lines as the table has.
+    let floor = Floor::<Exact>::new(24 * capacity_for(kind));
+    let calls = |many: u64| together(many, kind, length, |key| floor.allow(key));
+    calls(2) / calls(1)
+}
+
 fn scaling(folder: &Path, rounds: usize, length: Duration) {
     println!(
-        "\n| million calls a second | one process | two processes | two threads | a file each | two / one | a file each / one |
-|---|---|---|---|---|---|---|"
+        "\n| million calls a second | one process | two processes | two threads | a file each | two / one | two / threads | a file each / one | floor: two / one |
+|---|---|---|---|---|---|---|---|---|"
     );
     let other = folder.join("other");
     std::fs::create_dir_all(&other).expect("a folder");
@@ -254,20 +283,17 @@ fn scaling(folder: &Path, rounds: usize, length: Duration) {
             let two = processes(&[folder, folder], kind, length);
             let one = processes(&[folder], kind, length);
             let apart = processes(&[folder, &other], kind, length);
-            [one, two, threads(folder, kind, length), apart]
+            [one, two, threads(folder, kind, length), apart, floor(kind, length)]
         };
-        let all: Vec<[f64; 4]> = (0..rounds).map(round).collect();
+        let all: Vec<[f64; 5]> = (0..rounds).map(round).collect();
         let of = |at: usize| median(all.iter().map(|round| round[at] / 1e6).collect());
-        let ratio = |at: usize| median(all.iter().map(|round| round[at] / round[0]).collect());
-        println!(
-            "| {name} | {:.1} | {:.1} | {:.1} | {:.1} | {:.2} | {:.2} |",
-            of(0),
-            of(1),
-            of(2),
-            of(3),
-            ratio(1),
-            ratio(3)
-        );
+        let ratio = |at: usize, to: usize| {
+            format!("{:.2}", median(all.iter().map(|round| round[at] / round[to]).collect()))
+        };
+        let calls = [0, 1, 2, 3].map(|at| format!("{:.1}", of(at))).join(" | ");
+        let ratios = [ratio(1, 0), ratio(1, 2), ratio(3, 0)].join(" | ");
+        let floor = median(all.iter().map(|round| round[4]).collect());
+        println!("| {name} | {calls} | {ratios} | {floor:.2} |");
     }
 }
 
