@@ -10,8 +10,8 @@ DEMO_PYTHON := target/demo-python
 demo: toolchain $(DEMO_PYTHON)/ready
 	@cargo run --quiet --release -p tidegate --example openclaw
 	@$(DEMO_PYTHON)/bin/python examples/python/workers.py
-	@cargo run --quiet --release -p tidegate --example processes
 	@examples/node/run.sh demo
+	@cargo run --quiet --release -p tidegate --example processes
 
 # The Python package and gunicorn in an environment of their own, made anew when a source is newer.
 $(DEMO_PYTHON)/ready: $(shell find bindings-python/src bindings-python/python bindings-python/*.toml core/src policy/src -type f ! -name '*.pyc')

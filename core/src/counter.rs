@@ -213,12 +213,13 @@ impl Counter {
         }
     }
 
-    /// Whether nothing counts by these numbers, unless a word [is ahead](Counter::is_ahead) of them all.
+    /// Whether nothing counts by these numbers.
     pub(crate) fn is_idle(&self, row: &Row<'_>, at: usize, now: u64) -> bool {
         let (cell, _) = self.place(now);
         // A word that names the current cell is in use even if all was given back: the same bits
         // could come again for another key. So is one that is a little ahead of a clock that was read
-        // earlier or went back. One that is far ahead was written by a shorter `per`, whose cells have larger numbers.
+        // earlier or went back. One that is far ahead was written by a shorter `per`, whose cells have larger numbers; who knows
+        // that `per` judges it by that too, and where nobody does any more it counts no longer.
         let quiet = |word: usize| {
             let tally = Tally(row.load(word));
             let ahead = tally.cells_ahead(cell);
@@ -226,12 +227,6 @@ impl Counter {
             !tally.names(cell) && !little
         };
         self.used(&self.read(row, at, now)) == 0 && quiet(at) && quiet(at + 1)
-    }
-
-    /// Whether a word names a cell to come.
-    pub(crate) fn is_ahead(&self, row: &Row<'_>, at: usize, now: u64) -> bool {
-        let (cell, _) = self.place(now);
-        (at..at + WORDS).any(|word| Tally(row.load(word)).cells_ahead(cell) != 0)
     }
 
     pub(crate) fn freshen(row: &Row<'_>, at: usize, incarnation: u64, idle: Idle<'_>) -> bool {

@@ -431,29 +431,11 @@ impl Placed {
             Cell::Ring { slots, windows } => Ring::new(row, self.at, *slots).is_idle(windows, now),
         }
     }
-
-    /// Whether the clock is behind what a counter has noted.
-    fn is_ahead(&self, row: &Row<'_>, now: u64) -> bool {
-        matches!(&self.cell, Cell::Counter(counter) if counter.is_ahead(row, self.at, now))
-    }
-}
-
-/// Whether cell `i` of a row is as a new key's by all of these numbers.
-fn is_cell_idle<'l>(
-    mut all: impl Iterator<Item = &'l Limits> + Clone,
-    i: usize,
-    row: &Row<'_>,
-    now: u64,
-) -> bool {
-    let mut others = all.clone();
-    all.all(|limits| limits.placed[i].is_idle(row, now))
-        && others.any(|limits| !limits.placed[i].is_ahead(row, now))
 }
 
 /// Whether a row is as a new key's by all of these numbers.
-fn is_idle_by<'l>(all: impl Iterator<Item = &'l Limits> + Clone, row: &Row<'_>, now: u64) -> bool {
-    let cells = all.clone().next().map_or(0, |limits| limits.placed.len());
-    (0..cells).all(|i| is_cell_idle(all.clone(), i, row, now))
+fn is_idle_by<'l>(mut all: impl Iterator<Item = &'l Limits>, row: &Row<'_>, now: u64) -> bool {
+    all.all(|limits| limits.placed.iter().all(|placed| placed.is_idle(row, now)))
 }
 
 /// As [`Shape::freshen`], for numbers of one shape.
@@ -473,7 +455,7 @@ fn freshen_by<'l>(
         all.clone().map(keep).max().unwrap_or(0)
     };
     first.placed.iter().enumerate().all(|(i, placed)| {
-        let judge = || is_cell_idle(all.clone(), i, row, now);
+        let judge = || all.clone().all(|limits| limits.placed[i].is_idle(row, now));
         let (at, idle_now): (usize, Idle<'_>) = (placed.at, idle.then_some(&judge));
         match &placed.cell {
             Cell::Bucket(_) => bucket::freshen(row, at, incarnation, idle_now),

@@ -232,13 +232,16 @@ impl Limit {
             },
             burst: this.burst.map(|burst| unless_stated(burst, stated.size(), power_above)),
             per: if as_it_is { this.per } else { longer(this.per) },
-            ..this.clone()
+            ..this
         }
     }
 
-    /// The same, or what is stated in place of a limit of 0, which looks at no row.
-    pub(crate) fn counting<'l>(&'l self, stated: &'l Limit) -> &'l Limit {
-        if self.max == 0 { stated } else { self }
+    /// The same, or what is stated in place of a limit of 0, which looks at no row; its cooldown is kept all the same.
+    pub(crate) fn counting(&self, stated: &Limit) -> Limit {
+        match self.max {
+            0 => Limit { cooldown: self.cooldown, ..stated.clone() },
+            _ => self.clone(),
+        }
     }
 
     /// The same limit with what the patch states.

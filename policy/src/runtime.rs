@@ -64,7 +64,7 @@ impl From<Match> for Target {
 }
 
 /// What stands changed; the rest is as the policy has it.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Runtime {
     pub(crate) overrides: Vec<(Target, LimitPatches)>,
     pub(crate) default: LimitPatches,

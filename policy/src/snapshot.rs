@@ -277,7 +277,7 @@ impl Snapshot {
     /// them. Beyond [`FEW`] some stand for many, so that the engines' lists stay short.
     fn widen(&self, when: usize, effective: &Effective) {
         let limits = || effective.limits.iter().zip(&self.stated[when].limits);
-        let exact = limits().map(|(limit, stated)| limit.counting(stated).clone()).collect();
+        let exact = limits().map(|(limit, stated)| limit.counting(stated)).collect();
         let few = limits().map(|(limit, stated)| limit.covering(stated)).collect();
         let mut either = [(when, exact), (when, few)];
         let is_noted =
@@ -313,7 +313,10 @@ impl Snapshot {
             let base = self.effective(when);
             let patched = patches.iter().map(|patches| base.clone().patched(patches));
             let asked = (0..u64::BITS).filter(|bit| self.asked >> bit & 1 == 1);
-            let asked = asked.filter_map(|bit| base.clone().with_max(1 << bit));
+            // What the policy itself states is asked for without a bit.
+            let stated = self.stated[when].limits.first().map(|limit| limit.max);
+            let asked = asked.map(|bit| 1 << bit).chain(stated);
+            let asked = asked.filter_map(|max| base.clone().with_max(max));
             let all = patched.chain(asked).chain([base.clone(), self.stated[when].clone()]);
             all.for_each(|effective| self.widen(when, &effective));
         }
@@ -476,8 +479,8 @@ impl Snapshot {
         Ok(compiled)
     }
 
-    /// Before a row is judged by a call's own `max`, everybody is told of one that stands for it; that the policy's
-    /// own does they know.
+    /// Before a row is judged by a call's own `max`, everybody is told of one that stands for it; of the policy's
+    /// own they know.
     fn note_max(&self, variant: &Variant, when: usize) {
         self.widen(when, &variant.effective);
         let stated = &self.stated[when].limits[0];

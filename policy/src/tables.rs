@@ -309,10 +309,10 @@ impl Tables {
     /// The powers of two that stand for calls' own `max` so far, in any process: a bit each.
     pub(crate) fn asked(&self) -> u64 {
         let asked = self.asked.get();
-        // ORDERING: Relaxed; it only saves work.
-        if asked & !self.learnt.fetch_or(asked, Ordering::Relaxed) != 0 {
+        // ORDERING: Acquire, with the Release in `tell`.
+        if asked & !self.learnt.load(Ordering::Acquire) != 0 {
             // Who set them may have died before it told the others.
-            self.generation.add();
+            self.tell(asked);
         }
         asked
     }
@@ -320,9 +320,13 @@ impl Tables {
     /// Tells everybody of such a power.
     pub(crate) fn ask(&self, power: u64) {
         self.asked.set_bits(power);
-        // ORDERING: Relaxed, as above.
-        self.learnt.fetch_or(power, Ordering::Relaxed);
+        self.tell(power);
+    }
+
+    fn tell(&self, asked: u64) {
         self.generation.add();
+        // ORDERING: Release: who takes them for known does so after others were told.
+        self.learnt.fetch_or(asked, Ordering::Release);
     }
 
     /// Whether notes on a key matter no more.
@@ -372,8 +376,11 @@ impl Tables {
         if let Some(disk) = self.disk.as_ref().filter(|_| known.1 != changed)
             // A file that can't be read now is read at the next change; what was known stands.
             && let Ok(runtime) = disk.folder.read_changes(&disk.rule)
+            && runtime != *known.0
         {
             known.0 = Arc::new(runtime);
+            // Others may have read just before this was changed, and who changed it may have died before it told them.
+            self.generation.add();
         }
         known.1 = changed;
         known.clone()

@@ -272,7 +272,8 @@ fn no_bit_of_the_header_can_be_flipped_unnoticed_and_give_anything_away() {
     drop(limiter);
     let sound = std::fs::read(place.table()).unwrap();
     let (mut refused, mut served) = (0, 0);
-    for bit in 0..8 * 1280 {
+    let header = u64::from_ne_bytes(sound[24..32].try_into().unwrap()) as usize;
+    for bit in 0..8 * header {
         let mut flipped = sound.clone();
         flipped[bit / 8] ^= 1 << (bit % 8);
         std::fs::write(place.table(), &flipped).unwrap();
@@ -417,4 +418,58 @@ fn a_max_that_the_policy_states_for_some_is_known_to_all() {
     let second = open_with(&place, stated, manual()).unwrap();
     second.prune().unwrap();
     assert_eq!(second.peek(call(), 0).unwrap().remaining, Some(4));
+}
+
+#[test]
+fn a_max_that_the_policy_states_is_known_to_all_whatever_the_run_time_default_changes() {
+    // The default, what is spent by the policy's own `max`, after how many seconds another prunes, and what is left then.
+    let slow =
+        LimitPatch { max: Some(2), per: Some(Duration::from_secs(3_600)), ..LimitPatch::default() };
+    let deep = LimitPatch { max: Some(60), burst: Some(100), ..LimitPatch::default() };
+    for (default, spent, seconds, left) in [(slow, 5, 60, 5), (deep, 100, 101, 16)] {
+        let (place, clock) =
+            (Place::new(), ManualClock::new(Duration::from_secs(1000), Duration::ZERO));
+        let (first, second) = (open_small(&place, &clock), open_small(&place, &clock));
+        first.set_default(vec![("10/min".into(), default.clone())]).unwrap();
+        assert!(second.allow("somebody").unwrap());
+        let call = || Call::of("vip").max(10);
+        assert_eq!((0..spent).filter(|_| first.allow(call()).unwrap()).count(), spent);
+        clock.advance(Duration::from_secs(seconds));
+        second.prune().unwrap();
+        assert_eq!(first.peek(call(), 0).unwrap().remaining, Some(left), "{default:?}");
+    }
+}
+
+#[test]
+fn rows_of_a_counter_give_way_when_the_policy_counts_by_a_longer_period() {
+    let (place, clock) =
+        (Place::new(), ManualClock::new(Duration::from_secs(30 * 86_400), Duration::ZERO));
+    let open = |limits: &str| {
+        let manual = Options { clock: clock.clock(), ..Options::default() };
+        open_with(&place, json!({ "limits": { "l": limits }, "capacity": 16 }), manual).unwrap()
+    };
+    let first = open("10/s counter");
+    assert!((0..10).all(|key| first.allow(format!("key-{key}").as_str()).unwrap()));
+    drop(first);
+    let second = open("600/min counter");
+    clock.advance(Duration::from_secs(180));
+    assert_eq!(second.prune().unwrap(), 10, "nothing of them counts any more");
+}
+
+#[test]
+fn who_learns_of_a_change_tells_the_others_as_its_maker_may_have_died() {
+    let (place, elsewhere) = (Place::new(), Place::new());
+    let clock = ManualClock::new(Duration::from_secs(1000), Duration::ZERO);
+    let made = open_small(&elsewhere, &clock);
+    made.set_override(Target::key("vip"), vec![("10/min".into(), LimitPatch::max(77))]).unwrap();
+    let [first, second, third] = [(); 3].map(|()| open_small(&place, &clock));
+    // They are told to look, and the third does so at once.
+    first.set_default(vec![("10/min".into(), LimitPatch::max(20))]).unwrap();
+    let limit = |limiter: &Limiter| limiter.peek("vip", 0).unwrap().limit;
+    assert_eq!([limit(&third), limit(&third)], [Some(20); 2]);
+    // A change whose maker dies before it can tell anybody, and the second looks now.
+    let changes = |place: &Place| place.table().with_extension("changes");
+    std::fs::copy(changes(&elsewhere), changes(&place)).unwrap();
+    assert_eq!(limit(&second), Some(77));
+    assert_eq!(limit(&third), Some(77), "it acts on the next hit of everybody");
 }

@@ -133,3 +133,18 @@ fn however_many_overrides_there_are_keys_are_forgotten_in_time() {
     // Under the largest of them a minute passes until it is full.
     assert!((50..60).contains(&forgotten_after(&limiter, &clock)));
 }
+
+#[test]
+fn a_cooldown_that_comes_with_a_limit_of_0_is_kept_to_its_end() {
+    let (limiter, clock) = limiter("10/min");
+    let cooldown = Some(3_600 * SECOND);
+    let patch = LimitPatch { max: Some(0), cooldown, ..LimitPatch::default() };
+    limiter.set_override(Target::key("vip"), vec![("10/min".into(), patch)]).unwrap();
+    let reason = || limiter.hit("vip", 1).unwrap().reason().map(str::to_string);
+    assert_eq!(reason().as_deref(), Some("10/min"));
+    clock.advance(3_599 * SECOND);
+    limiter.prune().unwrap();
+    assert_eq!(reason().as_deref(), Some("cooldown"));
+    clock.advance(SECOND);
+    assert_eq!(reason().as_deref(), Some("10/min"));
+}
