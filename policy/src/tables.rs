@@ -399,8 +399,9 @@ impl Tables {
         let mut known = lock(&self.runtime);
         #[cfg(target_os = "linux")]
         if let Some(disk) = &self.disk {
-            let (_, result) = disk.folder.change(&disk.rule, change)?;
+            let (runtime, result) = disk.folder.change(&disk.rule, change)?;
             // Read again at the next look, with whatever others have changed since.
+            known.0 = Arc::new(runtime);
             self.generation.add();
             return Ok(result);
         }

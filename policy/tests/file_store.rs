@@ -345,6 +345,10 @@ fn a_store_can_be_looked_at_from_outside() {
 }
 
 /// A limiter whose clock stands still, on a table with little room.
+fn clock() -> ManualClock {
+    ManualClock::new(Duration::from_secs(1000), Duration::ZERO)
+}
+
 fn open_small(place: &Place, clock: &ManualClock) -> Limiter {
     let options = Options { clock: clock.clock(), ..Options::default() };
     open_with(place, json!({ "limits": "10/min", "capacity": 16 }), options).unwrap()
@@ -365,8 +369,7 @@ fn a_key_with_an_override_gives_way_to_nobody_who_has_not_hit_it_yet() {
     let targets = [Target::key("vip"), Target::from(Match::new([("key", "vip")]))];
     for (target, (patch, size)) in targets.iter().flat_map(|t| patches.iter().map(move |p| (t, p)))
     {
-        let (place, clock) =
-            (Place::new(), ManualClock::new(Duration::from_secs(1000), Duration::ZERO));
+        let (place, clock) = (Place::new(), clock());
         let first = open_small(&place, &clock);
         first.set_override(target.clone(), vec![("10/min".into(), patch.clone())]).unwrap();
         assert_eq!(granted(&first, "vip", size / 2), size / 2);
@@ -382,8 +385,7 @@ fn a_key_with_an_override_gives_way_to_nobody_who_has_not_hit_it_yet() {
 
 #[test]
 fn a_key_with_a_max_of_its_call_gives_way_to_no_other_process() {
-    let (place, clock) =
-        (Place::new(), ManualClock::new(Duration::from_secs(1000), Duration::ZERO));
+    let (place, clock) = (Place::new(), clock());
     let (first, second) = (open_small(&place, &clock), open_small(&place, &clock));
     assert!(second.allow("somebody").unwrap());
     let hits = |limiter: &Limiter, many: usize| {
@@ -403,8 +405,7 @@ fn a_key_with_a_max_of_its_call_gives_way_to_no_other_process() {
 
 #[test]
 fn a_max_that_the_policy_states_for_some_is_known_to_all() {
-    let (place, clock) =
-        (Place::new(), ManualClock::new(Duration::from_secs(1000), Duration::ZERO));
+    let (place, clock) = (Place::new(), clock());
     let stated = json!({
         "limits": { "l": "8/min" }, "capacity": 16,
         "when": [{ "match": { "role": "x" }, "limits": { "l": { "per": "1h" } } }],
@@ -427,8 +428,7 @@ fn a_max_that_the_policy_states_is_known_to_all_whatever_the_run_time_default_ch
         LimitPatch { max: Some(2), per: Some(Duration::from_secs(3_600)), ..LimitPatch::default() };
     let deep = LimitPatch { max: Some(60), burst: Some(100), ..LimitPatch::default() };
     for (default, spent, seconds, left) in [(slow, 5, 60, 5), (deep, 100, 101, 16)] {
-        let (place, clock) =
-            (Place::new(), ManualClock::new(Duration::from_secs(1000), Duration::ZERO));
+        let (place, clock) = (Place::new(), clock());
         let (first, second) = (open_small(&place, &clock), open_small(&place, &clock));
         first.set_default(vec![("10/min".into(), default.clone())]).unwrap();
         assert!(second.allow("somebody").unwrap());
@@ -459,7 +459,7 @@ fn rows_of_a_counter_give_way_when_the_policy_counts_by_a_longer_period() {
 #[test]
 fn who_learns_of_a_change_tells_the_others_as_its_maker_may_have_died() {
     let (place, elsewhere) = (Place::new(), Place::new());
-    let clock = ManualClock::new(Duration::from_secs(1000), Duration::ZERO);
+    let clock = clock();
     let made = open_small(&elsewhere, &clock);
     made.set_override(Target::key("vip"), vec![("10/min".into(), LimitPatch::max(77))]).unwrap();
     let [first, second, third] = [(); 3].map(|()| open_small(&place, &clock));
