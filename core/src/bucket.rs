@@ -1,10 +1,10 @@
 //! The cell of a token bucket: where its one word is changed.
 
-use crate::clock::{LAG, Time};
+use crate::clock::Time;
 use crate::row::{Idle, Moved, Row, Step, is_busy};
 use crate::sync::{AtomicU64, Ordering};
 use crate::table::{Spot, Table};
-use crate::word::{Bucket, Charge, Word};
+use crate::word::{Bucket, Charge, Margin, Word};
 
 /// The answer to an attempt to spend, and the word that it left or met.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub(crate) enum Take {
 pub(crate) enum Quick {
     Granted(Word),
     Denied(Word),
-    /// Somebody else changed the word meanwhile.
+    /// Another thread changed the word meanwhile.
     Lost,
     /// Not the usual case.
     Other,
@@ -39,95 +39,42 @@ impl Quick {
 
 /// One attempt at the usual case: a token, for a key that is known and near home, without a loop.
 #[inline(always)]
-pub(crate) fn take_quickly(table: &Table, spot: Spot, bucket: &Bucket, now: u64) -> Quick {
-    match table.at_home(spot) {
-        Some((word, seen)) => take_seen(word, seen, bucket, now),
-        None => take_near(table, spot, bucket, now),
-    }
-}
-
-/// The same for a key that is not at home.
-#[inline(never)]
-fn take_near(table: &Table, spot: Spot, bucket: &Bucket, now: u64) -> Quick {
-    match table.near_home(spot) {
-        Some((word, seen)) => take_seen(word, seen, bucket, now),
-        None => Quick::Other,
-    }
-}
-
-/// As [`take_quickly`], by a moment that has `passed`, no more than [`LAG`] ago, if that is enough to tell: what
-/// it writes is what would be written now.
-#[inline(always)]
-pub(crate) fn take_at_a_glance(table: &Table, spot: Spot, bucket: &Bucket, passed: u64) -> Quick {
-    match table.at_home(spot) {
-        Some((word, seen)) => take_seen_at_a_glance(word, seen, bucket, passed),
-        None => take_near_at_a_glance(table, spot, bucket, passed),
-    }
-}
-
-/// The same for a key that is not at home.
-#[inline(never)]
-fn take_near_at_a_glance(table: &Table, spot: Spot, bucket: &Bucket, passed: u64) -> Quick {
-    match table.near_home(spot) {
-        Some((word, seen)) => take_seen_at_a_glance(word, seen, bucket, passed),
-        None => Quick::Other,
-    }
-}
-
-#[inline(always)]
-fn take_seen_at_a_glance(word: &AtomicU64, seen: u64, bucket: &Bucket, passed: u64) -> Quick {
-    let charge = bucket.charge_quickly(Word(seen), passed, LAG);
-    let charge = charge.or_else(|| bucket.charge_early(Word(seen), passed, LAG));
-    charged(word, seen, charge)
-}
-
-/// As [`take_quickly`], for a word that was loaded before its key was seen live.
-#[inline(always)]
-pub(crate) fn take_seen(word: &AtomicU64, seen: u64, bucket: &Bucket, now: u64) -> Quick {
-    match bucket.charge_quickly(Word(seen), now, 0) {
-        Some(Charge::Granted(next)) => swap(word, seen, next),
-        Some(Charge::Denied) => Quick::Denied(Word(seen)),
-        Some(Charge::Future) | None => match bucket.restart_quickly(Word(seen), now) {
-            Some(next) => swap(word, seen, next),
-            None => take_known(word, seen, bucket, now),
-        },
-    }
-}
-
-#[inline(never)]
-fn take_known(word: &AtomicU64, seen: u64, bucket: &Bucket, now: u64) -> Quick {
-    let early = bucket.charge_early(Word(seen), now, 0);
-    charged(word, seen, early.or_else(|| bucket.charge_known(Word(seen), now)))
-}
-
-#[inline(always)]
-fn charged(word: &AtomicU64, seen: u64, charge: Option<Charge>) -> Quick {
-    match charge {
-        Some(Charge::Granted(next)) => swap(word, seen, next),
-        Some(Charge::Denied) => Quick::Denied(Word(seen)),
-        Some(Charge::Future) | None => Quick::Other,
-    }
-}
-
-/// Whether a key that is near home has no token before the stamp of its line, by a clock that is read after its word.
-#[inline(never)]
-pub(crate) fn is_denied_early(
+pub(crate) fn fast_take(
     table: &Table,
     spot: Spot,
     bucket: &Bucket,
-    time: &mut Time<'_>,
-) -> bool {
-    let seen = table.at_home(spot).or_else(|| table.near_home(spot));
-    seen.is_some_and(|(_, seen)| {
-        let is_denied = |now: u64| {
-            let charge = bucket.charge_early(Word(seen), now, 0);
-            matches!(charge, Some(Charge::Denied | Charge::Future))
-        };
-        is_denied(time.now()) && {
-            time.refresh();
-            is_denied(time.now())
-        }
-    })
+    now: u64,
+    margin: &Margin,
+) -> Quick {
+    match table.at_home(spot) {
+        Some((word, seen)) => fast_take_seen(word, seen, bucket, now, margin),
+        None => fast_take_near(table, spot, bucket, now, margin),
+    }
+}
+
+/// The same for a key that is not at home.
+#[inline(never)]
+fn fast_take_near(table: &Table, spot: Spot, bucket: &Bucket, now: u64, margin: &Margin) -> Quick {
+    match table.near_home(spot) {
+        Some((word, seen)) => fast_take_seen(word, seen, bucket, now, margin),
+        None => Quick::Other,
+    }
+}
+
+/// As [`fast_take`], for a word that was loaded before its key was seen live.
+#[inline(always)]
+pub(crate) fn fast_take_seen(
+    word: &AtomicU64,
+    seen: u64,
+    bucket: &Bucket,
+    now: u64,
+    margin: &Margin,
+) -> Quick {
+    match bucket.fast_charge(Word(seen), now, margin) {
+        Some(Charge::Granted(next)) => swap(word, seen, next),
+        Some(Charge::Denied) => Quick::Denied(Word(seen)),
+        Some(Charge::Ahead) | None => Quick::Other,
+    }
 }
 
 #[inline(always)]
@@ -139,8 +86,8 @@ fn swap(word: &AtomicU64, seen: u64, next: Word) -> Quick {
     }
 }
 
-/// Takes `cost` thousandths if they are there. A refusal stores nothing, but to mend a stamp that a
-/// clock fault left in the future.
+/// Takes `cost` tokens if they are there. A refusal stores nothing, but to mend a stamp that a
+/// clock fault left ahead of the clock.
 pub(crate) fn take(
     row: &Row<'_>,
     at: usize,
@@ -150,10 +97,10 @@ pub(crate) fn take(
 ) -> Result<Take, Moved> {
     row.update(at, |seen| match bucket.charge(Word(seen), cost, renewed(seen, time)) {
         Charge::Granted(word) => Step::Write(word.0, Take::Granted(word)),
-        Charge::Denied if !bucket.is_before(Word(seen), time.now()) => {
+        Charge::Denied if !bucket.is_in_doubt(Word(seen), time.now()) => {
             Step::Keep(Take::Denied(Word(seen)))
         }
-        Charge::Denied | Charge::Future => in_doubt(bucket, Word(seen), cost, time),
+        Charge::Denied | Charge::Ahead => take_in_doubt(bucket, Word(seen), cost, time),
     })
 }
 
@@ -165,7 +112,19 @@ fn renewed(seen: u64, time: &mut Time<'_>) -> u64 {
     time.now()
 }
 
-/// Mends a word that a clock fault left in the future. True if there was one.
+/// The clock was read before the word's last charge, or it went back.
+#[cold]
+fn take_in_doubt(bucket: &Bucket, word: Word, cost: u64, time: &mut Time<'_>) -> Step<Take> {
+    time.refresh();
+    let mended = mended(bucket, word, time);
+    match bucket.charge(mended, cost, time.now()) {
+        Charge::Granted(next) => Step::Write(next.0, Take::Granted(next)),
+        _ if mended == word => Step::Keep(Take::Denied(word)),
+        _ => Step::Write(mended.0, Take::Denied(mended)),
+    }
+}
+
+/// Mends a word that a clock fault left ahead of the clock. True if there was one.
 pub(crate) fn mend(
     row: &Row<'_>,
     at: usize,
@@ -178,20 +137,9 @@ pub(crate) fn mend(
     })
 }
 
-/// The stamp is ahead of our clock: another thread's clock reading is newer, or a clock fault.
-#[cold]
-fn in_doubt(bucket: &Bucket, word: Word, cost: u64, time: &mut Time<'_>) -> Step<Take> {
-    let mended = mended(bucket, word, time);
-    match bucket.charge(mended, cost, time.now()) {
-        Charge::Granted(next) => Step::Write(next.0, Take::Granted(next)),
-        _ if mended == word => Step::Keep(Take::Denied(word)),
-        _ => Step::Write(mended.0, Take::Denied(mended)),
-    }
-}
-
 /// A word that was just loaded, mended if it is ahead of a clock that is read after that.
 fn mended(bucket: &Bucket, word: Word, time: &mut Time<'_>) -> Word {
-    if bucket.is_before(word, time.now()) {
+    if bucket.mended(word, time.now()) != word {
         time.doubt();
     }
     bucket.mended(word, time.now())
@@ -209,12 +157,12 @@ pub(crate) fn record(
         let word = mended(bucket, Word(seen), time);
         match bucket.drain(word, cost, time.now()) {
             Charge::Granted(next) => Step::Write(next.0, next),
-            Charge::Denied | Charge::Future => Step::Keep(Word(seen)),
+            Charge::Denied | Charge::Ahead => Step::Keep(Word(seen)),
         }
     })
 }
 
-/// Gives back, never above full.
+/// Gives thousandths of a token back, never above full.
 pub(crate) fn refund(
     row: &Row<'_>,
     at: usize,

@@ -10,7 +10,7 @@ use crate::memory::Space;
 use crate::permit::{Permit, Permits};
 use crate::row::{Moved, Row};
 use crate::table::{Found, Full, Hash, Spot, Table, bytes_for};
-use crate::word::{Bucket, MILLI};
+use crate::word::Bucket;
 
 /// How many keys of a batch are hashed and fetched before they are judged, by one reading of the clock.
 const CHUNK: usize = 32;
@@ -252,7 +252,7 @@ impl Engine {
     fn try_at_a_glance(&self, spot: Spot) -> Quick {
         match (&self.lone, self.clock.glance()) {
             (Some(bucket), Some(passed)) => {
-                bucket::take_at_a_glance(&self.table, spot, bucket, passed)
+                bucket::fast_take(&self.table, spot, bucket, passed, bucket.glance())
             }
             _ => Quick::Other,
         }
@@ -271,7 +271,7 @@ impl Engine {
     #[inline(always)]
     fn try_quickly(&self, spot: Spot, now: u64) -> Quick {
         match &self.lone {
-            Some(bucket) => bucket::take_quickly(&self.table, spot, bucket, now),
+            Some(bucket) => bucket::fast_take(&self.table, spot, bucket, now, bucket.now()),
             None => Quick::Other,
         }
     }
@@ -284,9 +284,6 @@ impl Engine {
         let Some(bucket) = &self.lone else {
             return self.allow_any(hash, time);
         };
-        if bucket::is_denied_early(&self.table, spot, bucket, time) {
-            return false;
-        }
         for _ in 0..ATTEMPTS {
             match self.try_quickly(spot, time.now()) {
                 Quick::Granted(_) => return true,
@@ -300,7 +297,7 @@ impl Engine {
                 Ok(row) => row,
                 Err(answer) => return answer.is_allowed(),
             };
-            match bucket::take(&row, 0, bucket, MILLI, time) {
+            match bucket::take(&row, 0, bucket, 1, time) {
                 Ok(take) => return matches!(take, Take::Granted(_)),
                 Err(Moved) => continue,
             }
@@ -484,7 +481,7 @@ impl Engine {
     fn try_in_line(&self, spot: Spot, lines: usize, now: u64) -> Option<bool> {
         let bucket = self.lone.as_ref()?;
         let (word, seen) = self.table.in_line(spot, lines)?;
-        let taken = bucket::take_seen(word, seen, bucket, now);
+        let taken = bucket::fast_take_seen(word, seen, bucket, now, bucket.now());
         Some(taken.answer().unwrap_or_else(|| self.allow_slowly(spot, now)))
     }
 
@@ -627,8 +624,9 @@ impl Part<'_> {
         let bucket = self.limits.lone_bucket()?;
         if cost == 1 {
             let spot = self.engine.table.spot(self.hash);
+            let table = &self.engine.table;
             let (answer, word, asked) =
-                match bucket::take_quickly(&self.engine.table, spot, bucket, time.now()) {
+                match bucket::fast_take(table, spot, bucket, time.now(), bucket.now()) {
                     Quick::Granted(word) => (Answer::Allowed, word, 0),
                     Quick::Denied(word) => (Answer::Denied, word, cost),
                     Quick::Lost | Quick::Other => return Some(self.hit_one(bucket, cost, time)),
@@ -647,7 +645,7 @@ impl Part<'_> {
                 // No row was read: the view is that of a new key.
                 Err(answer) => return (answer, self.limits.views_of_new(cost)[0], false),
             };
-            let Ok(take) = bucket::take(&row, 0, bucket, MILLI * cost, time) else {
+            let Ok(take) = bucket::take(&row, 0, bucket, cost, time) else {
                 continue;
             };
             let (answer, word, asked) = match take {

@@ -39,7 +39,7 @@ use crate::sync::Ordering;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"TIDEGATE");
 /// The version of the layout above, and of every word in the tables.
-pub const FILE_FORMAT: u64 = 1;
+pub const FILE_FORMAT: u64 = 2;
 const BYTE_ORDER: u64 = 0x0102_0304_0506_0708;
 const PAGE: usize = 4096;
 const SHAPE_AT: usize = 1024;

@@ -13,7 +13,7 @@ use crate::limit::{Algorithm, Cell, Hull, Limit, Limits, MOST_LIMITS, Placed};
 use crate::permit::Permit;
 use crate::row::{Idle, Moved, Row, Shape};
 use crate::window::{self, Entry, Ring};
-use crate::word::{Bucket, MILLI, Word};
+use crate::word::{Bucket, Word};
 use crate::{NEVER, bucket, stamp};
 
 /// What one limit says: how much is left, and when there is more.
@@ -143,33 +143,18 @@ pub(crate) struct Taken {
     pub(crate) left: Left,
 }
 
-/// In the usual cases without the questions that the general way asks of each answer: a hit waits for
-/// this (503 instructions for 458, if it goes through a `Reading`).
+/// What a bucket's word says.
 #[inline(always)]
 pub(crate) fn bucket_view(bucket: &Bucket, word: Word, cost: u64, now: u64) -> View {
-    let Some(line) = bucket.line_quickly(word, now).filter(|_| cost <= 1) else {
-        return bucket_view_slowly(bucket, word, cost, now);
-    };
-    let (limit, remaining) = (bucket.burst(), line.milli / MILLI);
-    let more = bucket.until(&line, MILLI * (remaining + 1));
-    let wait = if cost <= remaining { 0 } else { more };
-    let reset = bucket.until(&line, bucket.full());
-    View { limit, used: limit - remaining, remaining, wait, more, reset }
-}
-
-#[inline(never)]
-fn bucket_view_slowly(bucket: &Bucket, word: Word, cost: u64, now: u64) -> View {
     let reading = bucket.reading(word, now);
-    let (limit, remaining) = (bucket.burst(), reading.milli() / MILLI);
-    let until = |tokens| if tokens <= limit { reading.wait(MILLI * tokens) } else { NEVER };
-    View {
-        limit,
-        used: limit - remaining,
-        remaining,
-        wait: until(cost),
-        more: if remaining < limit { until(remaining + 1) } else { 0 },
-        reset: reading.until_full(),
-    }
+    let (limit, remaining) = (bucket.burst(), reading.tokens());
+    let wait = match cost {
+        _ if cost > limit => NEVER,
+        _ if cost <= remaining => 0,
+        _ => reading.wait(cost),
+    };
+    let more = if remaining < limit { reading.due(remaining + 1) } else { 0 };
+    View { limit, used: limit - remaining, remaining, wait, more, reset: reading.due(limit) }
 }
 
 impl Limits {
@@ -296,7 +281,7 @@ impl Limits {
     ) -> Result<bool, Moved> {
         let at = placed.at;
         let left = match &placed.cell {
-            Cell::Bucket(bucket) => match bucket::take(row, at, bucket, MILLI * cost, time)? {
+            Cell::Bucket(bucket) => match bucket::take(row, at, bucket, cost, time)? {
                 bucket::Take::Granted(word) => Some(word.0),
                 bucket::Take::Denied(_) => None,
             },
@@ -378,7 +363,7 @@ impl Limits {
         let cost = cost.min(placed.cell.most_recorded());
         match &placed.cell {
             Cell::Bucket(bucket) => {
-                bucket::record(row, at, bucket, MILLI * cost, time).map(|word| Some(word.0))
+                bucket::record(row, at, bucket, cost, time).map(|word| Some(word.0))
             }
             Cell::Counter(counter) => counter.take(row, at, cost, true, time),
             Cell::Fixed(fixed) => fixed.take(row, at, cost, true, time),
@@ -410,7 +395,7 @@ impl Limits {
         // No more than `record` can have logged, or others' units would be given back.
         let mut left = cost.min(placed.cell.most_recorded());
         row.steadily(|row| match &placed.cell {
-            Cell::Bucket(bucket) => bucket::refund(row, at, bucket, MILLI * left, time),
+            Cell::Bucket(bucket) => bucket::refund(row, at, bucket, 1000 * left, time),
             Cell::Counter(counter) => counter.refund(row, at, &mut left, time.now()),
             Cell::Fixed(fixed) => fixed.refund(row, at, left, time.now()),
             Cell::Permits(_) => Ok(()),
@@ -491,82 +476,5 @@ impl Shape for Hull {
     }
     fn freshen(&self, row: &Row<'_>, incarnation: u64, idle: bool, now: u64) -> bool {
         freshen_by(self.all(), row, incarnation, idle, now)
-    }
-}
-
-#[cfg(all(test, not(loom)))]
-mod tests {
-    use super::*;
-    use crate::word::Charge;
-    use proptest::prelude::*;
-
-    /// Times of every size.
-    fn any_time() -> impl Strategy<Value = u64> {
-        (any::<u64>(), 1u32..64).prop_map(|(time, down)| time >> down)
-    }
-
-    /// Numbers of every size up to a most.
-    fn up_to(most: u64) -> impl Strategy<Value = u64> {
-        (1..=most, 0u32..35).prop_map(|(number, down)| (number >> down).max(1))
-    }
-
-    fn spent(bucket: &Bucket, word: Word, milli: u64, kind: u8, now: u64) -> Word {
-        let charge = match kind {
-            0 => return bucket.refund(word, milli, now).unwrap_or(word),
-            1 => return bucket.mended(word, now),
-            2 => bucket.drain(word, milli, now),
-            _ => bucket.charge(word, milli, now),
-        };
-        if let Charge::Granted(next) = charge { next } else { word }
-    }
-
-    fn assert_same(bucket: &Bucket, word: Word, now: u64) -> Result<(), TestCaseError> {
-        for cost in 0..=1 {
-            let (quick, slow) =
-                (bucket_view(bucket, word, cost, now), bucket_view_slowly(bucket, word, cost, now));
-            prop_assert_eq!(quick, slow, "{:?} at {}, cost {}", word, now, cost);
-        }
-        Ok(())
-    }
-
-    proptest! {
-        #![proptest_config(ProptestConfig::with_cases(4_000))]
-        /// For words that charges and refunds leave, read at any time, and for any bits at all.
-        #[test]
-        fn a_view_in_a_straight_line_is_the_general_one(
-            max in up_to(1_000_000_000),
-            per_ms in up_to(366 * 86_400_000),
-            burst in prop::option::of(up_to(1_000_000_000)),
-            start in any_time(),
-            steps in prop::collection::vec((0u64..1 << 50, 0u32..50, 1u64..5, 0u8..8), 1..30),
-            looks in prop::collection::vec((any_time(), any::<bool>()), 6),
-            bits: u64,
-        ) {
-            let burst = burst.unwrap_or(max);
-            let Some(bucket) = Bucket::new(max, per_ms * 1_000_000, burst) else { return Ok(()) };
-            let (mut word, mut now) = (Word::fresh(1), start >> 1);
-            for (step, down, cost, kind) in steps {
-                now = now.saturating_add(step >> down);
-                word = spent(&bucket, word, MILLI * cost.min(burst), kind, now);
-                let (view, tick) = (bucket_view_slowly(&bucket, word, 1, now), bucket.tick_nanos());
-                for apart in [0, 1, tick - 1, tick, tick + 1] {
-                    assert_same(&bucket, word, now.saturating_add(apart))?;
-                    assert_same(&bucket, word, now.saturating_sub(apart))?;
-                    assert_same(&bucket, word, now.saturating_add(view.more.saturating_sub(apart)))?;
-                    assert_same(&bucket, word, now.saturating_add(view.reset.saturating_sub(apart)))?;
-                }
-                for &(apart, back) in &looks {
-                    let then = if back { now.saturating_sub(apart) } else { now.saturating_add(apart) };
-                    assert_same(&bucket, word, then)?;
-                }
-            }
-            // Bits in the bucket's own scale, as damage or other limits may leave them.
-            let scale = 0x7f << 56;
-            let any = Word((word.0 & scale) | (bits & !scale));
-            for &(then, _) in &looks {
-                assert_same(&bucket, any, then)?;
-                assert_same(&bucket, any, now)?;
-            }
-        }
     }
 }

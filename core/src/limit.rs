@@ -20,6 +20,8 @@ pub const SHORTEST: Duration = Duration::from_millis(1);
 /// The longest `per`.
 pub const LONGEST: Duration = Duration::from_secs(366 * 86_400);
 
+const YEAR_NANOS: u128 = LONGEST.as_nanos();
+
 /// How a limit counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Algorithm {
@@ -358,8 +360,13 @@ fn single(limit: &Limit) -> Result<Option<Cell>, (&'static str, String)> {
         Algorithm::Bucket => {
             let burst = limit.burst.unwrap_or(max).max(1);
             let reason = || {
+                let is_slow = u128::from(burst) * u128::from(per) > u128::from(max) * YEAR_NANOS;
+                let (what, remedy) = match is_slow {
+                    true => ("take too long to fill", "smaller"),
+                    false => ("are refilled too fast to be counted", "larger"),
+                };
                 format!(
-                    "{burst} tokens at {max} in {:?} take too long to fill; make the burst smaller",
+                    "{burst} tokens at {max} in {:?} {what}; make the burst {remedy}",
                     limit.per
                 )
             };

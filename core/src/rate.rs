@@ -1,19 +1,21 @@
 //! Exact multiplication by a rate: ⌊x·n/d⌋ without a division on the hit path.
 
-/// `n / d` thousandths of a token for each nanosecond, in lowest terms.
+/// `n / d` quanta for each nanosecond, in lowest terms.
 ///
-/// `floor` is exact for every `x` up to the longest one named when the rate was made: either a
-/// reciprocal was found that provably never errs in that range, or it divides.
+/// Up to the longest time named when the rate was made, `floor` multiplies by a reciprocal that
+/// provably never errs in that range. Beyond it, and where there is no such reciprocal, it divides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rate {
     n: u64,
     d: u64,
-    /// ⌈2^(64 + down − up) · n/d⌉, or 0 where no reciprocal is exact up to `longest`.
+    /// ⌈2^(64 + down − up) · n/d⌉.
     magic: u64,
     /// How far a time is shifted up before it is multiplied, and the product's high half down after:
     /// one of the two is 0.
     up: u32,
     down: u32,
+    /// The longest time that the reciprocal is exact for; `None` if there is no reciprocal.
+    longest: Option<u64>,
 }
 
 impl Rate {
@@ -21,61 +23,54 @@ impl Rate {
         debug_assert!(n > 0 && d > 0);
         let g = gcd(n, d);
         let (n, d) = (n / g, d / g);
-        let (magic, shift) = reciprocal(n, d, longest).unwrap_or((0, 64));
-        Rate { n, d, magic, up: 64u32.saturating_sub(shift), down: shift.saturating_sub(64) }
+        let found = reciprocal(n, d, longest);
+        let (magic, shift) = found.unwrap_or((0, 64));
+        let (up, down) = (64u32.saturating_sub(shift), shift.saturating_sub(64));
+        Rate { n, d, magic, up, down, longest: found.map(|_| longest) }
     }
 
-    /// Whether `floor` needs no division.
-    pub(crate) fn is_quick(&self) -> bool {
-        self.magic != 0
+    /// Whether `fast_floor` is exact up to the longest time.
+    pub(crate) fn has_reciprocal(&self) -> bool {
+        self.longest.is_some()
     }
 
-    /// As `floor`, for a rate that [is quick](Rate::is_quick).
+    /// As `floor`, for a rate that has a reciprocal and a time no longer than its longest.
     #[inline(always)]
-    pub(crate) fn floor_quickly(&self, x: u64) -> u64 {
+    pub(crate) fn fast_floor(&self, x: u64) -> u64 {
         let product = u128::from(x << self.up) * u128::from(self.magic);
         (product >> 64) as u64 >> self.down
     }
 
     /// ⌊x·n/d⌋: what `x` nanoseconds refill.
+    #[inline]
     pub(crate) fn floor(&self, x: u64) -> u64 {
-        match self.is_quick() {
-            true => self.floor_quickly(x),
-            false => (u128::from(x) * u128::from(self.n) / u128::from(self.d)) as u64,
+        match self.longest {
+            Some(longest) if x <= longest => self.fast_floor(x),
+            _ => self.divided(x),
         }
+    }
+
+    #[cold]
+    fn divided(&self, x: u64) -> u64 {
+        let product = u128::from(x) * u128::from(self.n);
+        u64::try_from(product / u128::from(self.d)).unwrap_or(u64::MAX)
     }
 
     /// ⌈x·n/d⌉.
     pub(crate) fn ceil(&self, x: u64) -> u64 {
         let floor = self.floor(x);
         let exact = u128::from(floor) * u128::from(self.d) == u128::from(x) * u128::from(self.n);
-        floor + u64::from(!exact)
+        floor.saturating_add(u64::from(!exact))
     }
 
-    /// ⌊2^bits · d/n⌋, if that fits.
-    pub(crate) fn pace(&self, bits: u32) -> Option<u64> {
-        u64::try_from((u128::from(self.d) << bits) / u128::from(self.n)).ok()
-    }
-
-    /// The smallest number of `step`s of nanoseconds that refill a whole number of thousandths.
-    pub(crate) fn period(&self, step: u64) -> u64 {
-        self.d / gcd(self.d, ((u128::from(step) * u128::from(self.n)) % u128::from(self.d)) as u64)
-    }
-
-    /// ⌈milli·d/n⌉: the nanoseconds after which at least `milli` were refilled.
+    /// ⌈quanta·d/n⌉: the nanoseconds after which at least `quanta` were refilled.
     #[inline(always)]
-    pub(crate) fn time_ceil(&self, milli: u64) -> u64 {
-        if let Some(product) = milli.checked_mul(self.d) {
+    pub(crate) fn time_ceil(&self, quanta: u64) -> u64 {
+        if let Some(product) = quanta.checked_mul(self.d) {
             return product.div_ceil(self.n);
         }
-        let product = u128::from(milli) * u128::from(self.d);
+        let product = u128::from(quanta) * u128::from(self.d);
         u64::try_from(product.div_ceil(u128::from(self.n))).unwrap_or(u64::MAX)
-    }
-
-    /// ⌊milli·d/n⌋: the last nanosecond at which no more than `milli` were refilled.
-    pub(crate) fn time_floor(&self, milli: u64) -> u64 {
-        let product = u128::from(milli) * u128::from(self.d);
-        u64::try_from(product / u128::from(self.n)).unwrap_or(u64::MAX)
     }
 }
 
@@ -113,18 +108,19 @@ mod tests {
             max in 1u64..=1_000_000_000,
             per_ms in 1u64..=366 * 86_400_000,
             x in 0u64..1 << 55,
+            shorter in 0u64..3,
         ) {
             let (n, d) = (1000 * max, per_ms * 1_000_000);
             let x = x >> (max % 40);
-            let rate = Rate::new(n, d, x);
+            // Beyond the longest time that was named, too.
+            let rate = Rate::new(n, d, x >> shorter);
             let whole = u128::from(x) * u128::from(n) / u128::from(d);
+            prop_assume!(whole <= u128::from(u64::MAX));
             prop_assert_eq!(u128::from(rate.floor(x)), whole);
-            let milli = whole as u64 % (1 << 40);
-            let t = rate.time_ceil(milli);
-            prop_assert!(rate.floor(t) >= milli);
-            prop_assert!(t == 0 || rate.floor(t - 1) < milli);
-            let u = rate.time_floor(milli);
-            prop_assert!(rate.ceil(u) <= milli && rate.ceil(u + 1) > milli);
+            let quanta = whole as u64 % (1 << 40);
+            let t = rate.time_ceil(quanta);
+            prop_assert!(rate.floor(t) >= quanta);
+            prop_assert!(t == 0 || rate.floor(t - 1) < quanta);
         }
     }
 
@@ -132,7 +128,7 @@ mod tests {
     fn usual_rates_need_no_division() {
         for (max, per_s) in [(20, 60), (5_000, 1), (200, 3600), (1_000, 60), (7, 86_400)] {
             let fill = per_s * 1_000_000_000;
-            assert!(Rate::new(1000 * max, fill, 2 * fill).magic != 0, "{max}/{per_s}s");
+            assert!(Rate::new(1000 * max, fill, 2 * fill).has_reciprocal(), "{max}/{per_s}s");
         }
     }
 }

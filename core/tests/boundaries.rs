@@ -74,7 +74,9 @@ fn assert_named(limit: &Limit, error: &Error) {
             let burst = limit.burst.unwrap_or(limit.max);
             let centuries = u128::from(burst) * limit.per.as_nanos()
                 > 30 * 366 * DAY.as_nanos() * u128::from(limit.max);
-            burst == 0 || burst > 1_000_000_000 || centuries
+            // More than a twentieth of the bucket in a nanosecond.
+            let at_once = 20 * u128::from(limit.max) > limit.per.as_nanos() * u128::from(burst);
+            burst == 0 || burst > 1_000_000_000 || centuries || at_once
         }
         _ => false,
     };

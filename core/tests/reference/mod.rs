@@ -91,8 +91,6 @@ pub struct Bucket {
     /// When that was counted.
     at: u64,
     tick_nanos: u64,
-    /// Until then a reading may be 1/1000 token early: see [`Bucket::start_line`].
-    early_until: u64,
 }
 
 impl Bucket {
@@ -101,11 +99,13 @@ impl Bucket {
         let size = i128::from(limit.burst.unwrap_or(limit.max)) * per;
         let max = i128::from(limit.max);
         let (most, least, unfaulted) = (size, size, size);
-        Bucket { max, per, size, most, least, unfaulted, at: 0, tick_nanos, early_until: 0 }
+        Bucket { max, per, size, most, least, unfaulted, at: 0, tick_nanos }
     }
 
-    fn thousandth(&self) -> i128 {
-        self.per / 1000
+    /// What a charge may lose: 1/1000 token, or a ten-millionth of a bucket above 100,000.
+    fn loss(&self) -> i128 {
+        let is_deep = self.size > 100_000 * self.per;
+        if is_deep { self.size / 10_000_000 } else { self.per / 1000 }
     }
 
     fn refill(&mut self, now: u64) {
@@ -121,17 +121,15 @@ impl Bucket {
     fn refilled(&self, now: u64) -> Bucket {
         let mut then = self.clone();
         then.refill(now);
-        if now < self.early_until {
-            then.most = self.size.min(then.most + self.thousandth());
-        }
         then
     }
 
-    /// The documented exception to "none gained" (word.rs, under Z): where a tick refills a token or
-    /// more, a line that starts at whole tokens may be read 1/1000 token early until that tick.
+    /// The documented exception to "none gained" (word.rs, Rounding): where a tick refills a token or
+    /// more, a line that starts anew may be early by what a charge may lose.
     fn start_line(&mut self) {
         if self.max * i128::from(self.tick_nanos) >= self.per {
-            self.early_until = self.at.saturating_add(self.tick_nanos);
+            self.most = self.size.min(self.most + self.loss());
+            self.unfaulted = self.unfaulted.max(self.most);
         }
     }
 
@@ -146,22 +144,23 @@ impl Bucket {
 
     fn charge(&mut self, cost: u64, now: u64) {
         self.refill(now);
-        if self.most == self.size {
-            self.start_line();
-        }
+        let is_full = self.most == self.size;
         let cost = i128::from(cost) * self.per;
         self.most -= cost;
         self.unfaulted -= cost;
-        self.least = (self.least - cost).max(0) - self.thousandth();
+        if is_full {
+            self.start_line();
+        }
+        self.least = (self.least - cost).max(0) - self.loss();
     }
 
     fn record(&mut self, cost: u64, now: u64) {
         self.refill(now);
-        self.start_line();
         let cost = i128::from(cost) * self.per;
         self.most = (self.most - cost).max(0);
         self.unfaulted = (self.unfaulted - cost).max(0);
-        self.least = (self.least - cost).max(0) - self.thousandth();
+        self.start_line();
+        self.least = (self.least - cost).max(0) - self.loss();
     }
 
     fn refund(&mut self, cost: u64, now: u64) {
@@ -184,8 +183,7 @@ impl Bucket {
         self.refill(from);
         self.at = now;
         self.most = self.size.min(self.unfaulted);
-        self.least = -self.thousandth();
-        self.early_until = 0;
+        self.least = -self.loss();
     }
 
     /// Takes the engine's word for what is there, which it told by how long the rest will take: from
@@ -193,9 +191,10 @@ impl Bucket {
     fn follow(&mut self, view: &View, now: u64) {
         self.refill(now);
         let missing = |nanos: u64| self.max * i128::from(nanos);
-        let told = self.size - missing(view.reset.saturating_sub(1)) + self.thousandth();
+        let told = self.size - missing(view.reset.saturating_sub(1)) + self.loss();
         self.most = self.most.min(told);
-        self.least = self.least.max(self.size - missing(view.reset));
+        // A start that was rounded up to a part of a tick is not told.
+        self.least = self.least.max(self.size - missing(view.reset) - self.loss());
         self.start_line();
     }
 
