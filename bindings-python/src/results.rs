@@ -117,7 +117,7 @@ pub(crate) fn matching<'py>(py: Python<'py>, matches: &Match) -> Made<'py> {
 /// As it can be handed to `set_override` again.
 fn patches<'py>(py: Python<'py>, patches: &LimitPatches) -> Made<'py> {
     let all = PyDict::new(py);
-    for (name, LimitPatch { max, per, burst, lease, cooldown }) in patches {
+    for (name, LimitPatch { max, per, burst, lease, cooldown, .. }) in patches {
         let one = PyDict::new(py);
         for (field, number) in [("max", max), ("burst", burst)] {
             number.map_or(Ok(()), |number| one.set_item(field, number))?;

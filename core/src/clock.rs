@@ -41,6 +41,14 @@ impl Clock {
         }
     }
 
+    /// The wall clock, read after everything this thread has seen so far: as [`Time::doubt`].
+    #[cold]
+    pub fn wall_after_all(&self) -> Duration {
+        // ORDERING: SeqCst, so that the clock is not read before the note that raised the doubt.
+        std::sync::atomic::fence(Ordering::SeqCst);
+        self.wall()
+    }
+
     /// How many nanoseconds it is ahead of [`Clock::System`]; none for one that is moved by hand.
     ///
     /// ```
@@ -216,8 +224,16 @@ impl<'c> Time<'c> {
 
     /// Reads the clock again. Only a word that was loaded *before* this, and is still ahead after it,
     /// shows a clock fault and may be mended; any other may just be newer than the reading.
+    ///
+    /// ```
+    /// let (clock, hand) = tidegate_core::Clock::manual(5);
+    /// let mut time = tidegate_core::Time::read(&clock);
+    /// hand.set(9);
+    /// time.doubt();
+    /// assert_eq!(time.now(), 9);
+    /// ```
     #[cold]
-    pub(crate) fn doubt(&mut self) {
+    pub fn doubt(&mut self) {
         self.now = self.clock.now_after_all();
     }
 }

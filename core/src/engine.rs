@@ -704,6 +704,13 @@ impl Part<'_> {
         }
     }
 
+    /// Mends what a clock fault left ahead of the clock, as a denial by the limits does. False if there is
+    /// nothing to mend.
+    pub fn mend(&self, time: &mut Time<'_>) -> bool {
+        let row = self.engine.known_row(self.hash, time.now());
+        row.is_some_and(|row| self.limits.mend(&row, time).unwrap_or(true))
+    }
+
     /// Gives a slot back; see [`Engine::release`].
     pub fn release(&self, permit: Permit) -> bool {
         self.with_permit(permit, |row, at, permits| permits.release(row, at, permit))
@@ -852,9 +859,7 @@ fn look_only<const N: usize>(
 fn mend_together<const N: usize>(parts: &[Part<'_>; N], time: &mut Time<'_>) -> bool {
     let mut any = false;
     for part in parts {
-        if let Some(row) = part.engine.known_row(part.hash, time.now()) {
-            any |= part.limits.mend(&row, time).unwrap_or(true);
-        }
+        any |= part.mend(time);
     }
     any
 }

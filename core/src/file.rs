@@ -18,7 +18,9 @@
 //!
 //! **Time** is the host's time since boot plus the offset, so that all processes agree and it goes on
 //! after a restart. After a reboot the first to open moves the offset on: to where the wall clock says,
-//! but never back behind what was seen last.
+//! but never back behind what was seen last. A wall clock by which more than ten years have passed since
+//! then is not believed (the file was made while it said 1970, say): time goes on from what was seen
+//! last. The wall clock is not believed at later boots either, so time stands still while such a host is off.
 
 use std::fs::File;
 use std::io;
@@ -43,6 +45,8 @@ pub const FILE_FORMAT: u64 = 2;
 const BYTE_ORDER: u64 = 0x0102_0304_0506_0708;
 const PAGE: usize = 4096;
 const SHAPE_AT: usize = 1024;
+/// By how much the wall clock may move a file's time on at a boot, in nanoseconds: ten years.
+const MOST_MOVED: u64 = 3_653 * 86_400 * 1_000_000_000;
 /// What the probe hash is of: it proves that two builds hash alike.
 const PROBE: &[u8] = b"tidegate probe";
 
@@ -386,7 +390,8 @@ impl TableFile {
         self.mapping.sync()
     }
 
-    /// After a reboot: moves the clock on to where the wall clock says, never back behind what was seen.
+    /// After a reboot: moves the clock on to where the wall clock says, never back behind what was seen,
+    /// nor on by more than [`MOST_MOVED`].
     fn move_clock_on(&self, host: &Host) -> Result<(), FileError> {
         let words = self.mapping.words();
         loop {
@@ -401,7 +406,10 @@ impl TableFile {
             // ORDERING: Relaxed; the header does not change, and `seen` stands for itself.
             let made_at = words[at::MADE_AT].load(Ordering::Relaxed);
             let seen = Seen(words[at::SEEN].load(Ordering::Relaxed)).latest();
-            let due = host.wall.saturating_sub(made_at).max(seen);
+            // Of a damaged note of what was seen, the last boot's offset is what is sure.
+            let floor = seen.max(word.offset_nanos());
+            let due = host.wall.saturating_sub(made_at).max(floor);
+            let due = if due - floor > MOST_MOVED { floor } else { due };
             let next = ClockWord::new(due.saturating_sub(host.now), host.boot);
             let swap = (Ordering::AcqRel, Ordering::Relaxed);
             let _ = words[at::CLOCK].compare_exchange(word.0, next.0, swap.0, swap.1);

@@ -54,7 +54,7 @@ impl View {
         }
         let per = limit.per.as_nanos() as u64;
         // A moment is kept in whole microseconds, rounded up.
-        let whole = per + now.next_multiple_of(stamp::MICRO) - now;
+        let whole = per + (stamp::MICRO - now % stamp::MICRO) % stamp::MICRO;
         let held = if limit.algorithm == Algorithm::Concurrent { 1 } else { cost };
         let refill = |tokens: u64| {
             let product = u128::from(tokens) * u128::from(per);

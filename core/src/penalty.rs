@@ -4,25 +4,28 @@
 //!
 //! ```text
 //! Penalty:  last counted denial 48 (us) | limit 4 | count 7 | told 1
-//! Until:    end of the wait      48 (us) | tie 12
+//! Until:    length of the wait   48 (us) | tie 12
 //! Alert:    start of the span    48 (us) | count 12
 //! Spent:    day 16 | units 44
 //! ```
 //!
-//! The end of a cooldown is not stored: it is the last counted denial plus the cooldown of the limit
-//! that gave it, which is exact because refusals during a cooldown don't count. The end of an
-//! enforced wait is a note of its own, tied to the penalty that it belongs to: who reads one without
-//! the other knows it, and falls back on what the penalty alone says.
+//! Every end is a start and a length. A cooldown starts with the last counted denial and is as long as
+//! the limit that gave it says, which is exact because refusals during a cooldown don't count. An
+//! enforced wait starts with that denial too; its length is a note of its own, tied to the penalty that
+//! it belongs to. A reader who finds one without the other falls back on what the penalty alone says.
+//!
+//! **A start that is ahead of the clock counts as now** (a clock went back, or a stamp wrapped). It would
+//! do so again at each reading, so the caller reads the clock again and, if the start is ahead still,
+//! stores the note as [`mended`](Penalty::mended). Then the note lasts its own length from there.
 
 use crate::stamp;
 
 const REST_BITS: u32 = 60 - stamp::BITS;
 const REST: u64 = (1 << REST_BITS) - 1;
 
-/// Microseconds from `from` to `now`, modulo 2^48; what lies in the future, left by a clock that went
-/// back, counts as now.
-fn age_us(from: u64, now: u64) -> u64 {
-    u64::try_from(stamp::age(from, now)).unwrap_or(0)
+/// Nanoseconds since a start; one that is ahead of the clock counts as now.
+fn age(start: u64, now: u64) -> u64 {
+    stamp::since(start, now).map_or(0, |micros| micros * stamp::MICRO + now % stamp::MICRO)
 }
 
 /// The moment of a note: rounded down, so that durations come out whole.
@@ -71,9 +74,32 @@ impl Penalty {
         self.get(Penalty::TOLD) == 1
     }
 
+    fn last(self) -> u64 {
+        self.0 >> REST_BITS
+    }
+
     /// Nanoseconds since the last denial; `None` if there was none.
     pub fn since_last(self, now: u64) -> Option<u64> {
-        (self.0 != 0).then(|| age_us(self.0 >> REST_BITS, now) * stamp::MICRO + now % stamp::MICRO)
+        (self.0 != 0).then(|| age(self.last(), now))
+    }
+
+    /// Whether the last denial lies ahead of the clock.
+    #[inline]
+    pub fn is_ahead(self, now: u64) -> bool {
+        self.0 != 0 && stamp::since(self.last(), now).is_none()
+    }
+
+    /// The same, with a denial that lies ahead of the clock dated as of now.
+    ///
+    /// ```
+    /// let ahead = tidegate_core::Penalty::default().denied(100_000_000_000, 1, None);
+    /// let mended = ahead.mended(5_000_000_000);
+    /// assert!(ahead.is_ahead(5_000_000_000) && !mended.is_ahead(5_000_000_000));
+    /// assert_eq!(mended.since_last(6_000_000_000), Some(1_000_000_000));
+    /// ```
+    #[must_use]
+    pub fn mended(self, now: u64) -> Penalty {
+        if self.is_ahead(now) { self.dated(now) } else { self }
     }
 
     /// One more denial that counts, as number `count`, by a limit that starts a cooldown if any.
@@ -120,28 +146,36 @@ impl std::fmt::Debug for Penalty {
     }
 }
 
-/// Until when the wait that a penalty announced is enforced.
+/// For how long after its last denial the wait that a penalty announced is enforced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Until(u64);
+pub struct Until {
+    length_us: u64,
+    penalty: Penalty,
+}
 
 impl Until {
-    /// `wait` nanoseconds after the penalty's denial at `now`; rounded up.
-    pub fn new(penalty: Penalty, now: u64, wait: u64) -> Until {
-        let end = moment(now).wrapping_add(wait.div_ceil(stamp::MICRO)) & stamp::MASK;
-        Until(end << REST_BITS | penalty.tie())
+    /// `wait` nanoseconds from the penalty's last denial on; rounded up.
+    pub fn new(penalty: Penalty, wait: u64) -> Until {
+        Until { length_us: wait.div_ceil(stamp::MICRO).min(stamp::MASK), penalty }
     }
     /// From a note, if it belongs to this penalty.
     pub fn from_note(note: u64, penalty: Penalty) -> Option<Until> {
-        (note & REST == penalty.tie()).then_some(Until(note))
+        let length_us = note >> REST_BITS;
+        (note & REST == penalty.tie()).then_some(Until { length_us, penalty })
     }
     /// As a note.
     pub fn note(self) -> u64 {
-        self.0
+        self.length_us << REST_BITS | self.penalty.tie()
+    }
+    /// The same wait, of this penalty.
+    #[must_use]
+    pub fn moved_to(self, penalty: Penalty) -> Until {
+        Until { penalty, ..self }
     }
     /// Nanoseconds until the end; 0 after it.
     pub fn left(self, now: u64) -> u64 {
-        let left = -stamp::age(self.0 >> REST_BITS, now);
-        u64::try_from(left).map_or(0, |us| (us * stamp::MICRO).saturating_sub(now % stamp::MICRO))
+        let age = self.penalty.since_last(now).unwrap_or(0);
+        (self.length_us * stamp::MICRO).saturating_sub(age)
     }
 }
 
@@ -162,10 +196,23 @@ impl Alert {
         self.0
     }
 
+    fn start(self) -> u64 {
+        self.0 >> REST_BITS
+    }
+
     /// Denials in the span of `within` nanoseconds, if it is open.
     pub fn count(self, now: u64, within: u64) -> u64 {
-        let open = age_us(self.0 >> REST_BITS, now) < within / stamp::MICRO;
+        let open = age(self.start(), now) < within;
         if open { self.0 & REST } else { 0 }
+    }
+
+    /// The same, with a span that starts ahead of the clock begun now.
+    #[must_use]
+    pub fn mended(self, now: u64) -> Alert {
+        match stamp::since(self.start(), now) {
+            None if self.0 != 0 => Alert(moment(now) << REST_BITS | self.0 & REST),
+            _ => self,
+        }
     }
 
     /// One more denial, in the open span or as the first of a new one. True when it is the one that
@@ -173,7 +220,7 @@ impl Alert {
     #[must_use]
     pub fn denied(self, now: u64, within: u64, violations: u64) -> (Alert, bool) {
         let before = self.count(now, within);
-        let start = if before > 0 { self.0 >> REST_BITS } else { moment(now) };
+        let start = if before > 0 { self.mended(now).start() } else { moment(now) };
         let count = (before + 1).min(REST);
         (Alert(start << REST_BITS | count), before < violations && count >= violations)
     }
@@ -197,15 +244,32 @@ impl Spent {
         self.0
     }
 
-    /// Units spent on `day`. What is noted for a later day, because the wall clock went back, counts
-    /// too: a fault of the clock gives nothing away.
-    pub fn on(self, day: u64) -> u64 {
-        let ahead = (self.0 >> Spent::UNIT_BITS).wrapping_sub(day) & 0xffff;
-        if ahead < 0x8000 { self.0 & Spent::MOST } else { 0 }
+    /// How many days after `day` the note is dated, modulo 2^16: the first half of the range is ahead.
+    fn days_after(self, day: u64) -> u64 {
+        (self.0 >> Spent::UNIT_BITS).wrapping_sub(day) & 0xffff
     }
 
-    /// With `amount` more on `day`. A later day is brought back to this one, so that a fault of the
-    /// clock is over with the day.
+    /// Whether it was spent on a later day, as a wall clock had it that went back since. Any day of the
+    /// next 89 years is later. Every other one is over, since a wall clock that jumped ahead can't be told
+    /// from time that has passed.
+    #[inline]
+    pub fn is_ahead(self, day: u64) -> bool {
+        self.0 != 0 && (1..0x8000).contains(&self.days_after(day))
+    }
+
+    /// Units spent on `day`. Those of a later day count too: a fault of the clock gives nothing away.
+    pub fn on(self, day: u64) -> u64 {
+        if self.days_after(day) < 0x8000 { self.0 & Spent::MOST } else { 0 }
+    }
+
+    /// The same, with units of a later day spent on this one, so that a fault of the clock is over with
+    /// the day.
+    #[must_use]
+    pub fn mended(self, day: u64) -> Spent {
+        if self.is_ahead(day) { self.plus(0, day) } else { self }
+    }
+
+    /// With `amount` more on `day`. A later day is brought back to this one.
     #[must_use]
     pub fn plus(self, amount: u64, day: u64) -> Spent {
         let units = self.on(day).saturating_add(amount).min(Spent::MOST);
@@ -245,7 +309,7 @@ mod tests {
     fn the_end_of_a_wait_belongs_to_one_penalty() {
         let now = 5 * SECOND;
         let penalty = Penalty::default().denied(now, 3, None);
-        let until = Until::new(penalty, now, 5 * SECOND);
+        let until = Until::new(penalty, 5 * SECOND);
         let read = |penalty| Until::from_note(until.note(), penalty).map(|u| u.left(now + SECOND));
         assert_eq!(read(penalty), Some(4 * SECOND));
         assert_eq!(read(penalty.told(true)), Some(4 * SECOND));
@@ -255,6 +319,56 @@ mod tests {
         assert_eq!(read(penalty.denied(now + 1000, 4, None)), None);
         assert_eq!(until.left(now + 5 * SECOND), 0);
         assert_eq!(until.left(now + 5 * SECOND - 1), 1);
+        assert_eq!(until.left(now - 4 * SECOND), 5 * SECOND, "a clock that went back");
+        assert_eq!(Until::new(penalty, u64::MAX).left(now), stamp::MASK * stamp::MICRO);
+    }
+
+    #[test]
+    fn i9_what_is_ahead_of_the_clock_is_now_and_lasts_its_own_time_once_mended() {
+        let (then, now) = (100_000 * SECOND, 10_000 * SECOND + 7);
+        let penalty = Penalty::default().denied(then, 3, Some(2)).told(true);
+        let until = Until::new(penalty, 5 * SECOND);
+        assert!(
+            penalty.is_ahead(now) && !penalty.is_ahead(then) && !Penalty::default().is_ahead(0)
+        );
+        assert_eq!((penalty.since_last(now), until.left(now)), (Some(0), 5 * SECOND));
+        let mended = penalty.mended(now);
+        assert_eq!(mended.since_last(now + SECOND), Some(SECOND + 7));
+        assert_eq!((mended.count(), mended.limit(), mended.is_told()), (3, Some(2), true));
+        assert_eq!(penalty.mended(then), penalty, "what is not ahead stays");
+        let moved = until.moved_to(mended);
+        assert_eq!(Until::from_note(moved.note(), mended), Some(moved));
+        assert_eq!(moved.left(now + SECOND), 4 * SECOND - 7);
+        let (alert, _) = Alert::default().denied(then, SECOND, 9);
+        assert_eq!((alert.count(now, SECOND), alert.count(now + 9 * SECOND, SECOND)), (1, 1));
+        assert_eq!(alert.mended(now).count(now + SECOND, SECOND), 0);
+        assert_eq!(alert.denied(now, SECOND, 2).0.count(now + SECOND, SECOND), 0);
+    }
+
+    #[test]
+    fn i9_a_silence_of_six_years_is_told_from_a_start_ahead() {
+        let year = 365 * 86_400 * SECOND;
+        let penalty = Penalty::default().denied(year, 1, None);
+        assert_eq!(penalty.since_last(year + 66 * (year / 10)), Some(66 * (year / 10)));
+        assert!(penalty.is_ahead(year + 68 * (year / 10)), "and what looks ahead is mended");
+    }
+
+    #[test]
+    fn i9_notes_can_be_made_and_read_at_every_moment() {
+        let ends = [0, 1, 999, 1000, u64::MAX / 2, u64::MAX - 1, u64::MAX];
+        for (then, now) in ends.iter().flat_map(|a| ends.iter().map(move |b| (*a, *b))) {
+            for wait in ends {
+                let penalty = Penalty::default().denied(then, wait, Some(1));
+                let until = Until::new(penalty, wait);
+                assert!(until.left(now) <= wait.saturating_add(999));
+                assert!(until.moved_to(penalty.mended(now)).left(now) <= wait.saturating_add(999));
+                let (alert, _) = Alert::default().denied(then, wait, 2);
+                assert_eq!(alert.denied(now, wait, 2).0.mended(then).count(then, 0), 0);
+                let spent = Spent::default().plus(wait, then);
+                assert!(spent.plus(wait, now).on(now) <= Spent::MOST && spent.on(then) <= wait);
+                assert!(!spent.mended(now).is_ahead(now));
+            }
+        }
     }
 
     #[test]
@@ -281,6 +395,13 @@ mod tests {
         assert_eq!((monday.on(19_000), monday.on(19_001)), (90, 0));
         assert_eq!(monday.on(18_990), 90, "the wall clock went back");
         assert_eq!(monday.plus(1, 18_990).on(18_991), 0, "for a day at most");
+        assert_eq!(
+            (monday.is_ahead(18_999), monday.is_ahead(19_000), monday.is_ahead(19_001)),
+            (true, false, false)
+        );
+        assert_eq!(monday.mended(18_990), Spent::default().plus(90, 18_990));
+        assert_eq!((monday.mended(19_000), monday.mended(19_001)), (monday, monday));
+        assert_eq!(Spent::default().mended(40_000), Spent::default());
         assert_eq!(monday.plus(u64::MAX, 19_000).on(19_000), Spent::MOST);
         assert_eq!(Spent::from_note(monday.note()), monday);
     }

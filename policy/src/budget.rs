@@ -14,8 +14,18 @@ pub(crate) struct Day {
 
 impl Day {
     pub(crate) fn today(clock: &Clock, reset_hour_utc: u8) -> Day {
+        Day::at(clock.wall(), reset_hour_utc)
+    }
+
+    /// Today, for one who has found a note of a later day: the day may have begun just now.
+    #[cold]
+    pub(crate) fn today_again(clock: &Clock, reset_hour_utc: u8) -> Day {
+        Day::at(clock.wall_after_all(), reset_hour_utc)
+    }
+
+    fn at(wall: Duration, reset_hour_utc: u8) -> Day {
         let shift = DAY - u64::from(reset_hour_utc) * 3600;
-        let since = clock.wall() + Duration::from_secs(shift);
+        let since = wall.saturating_add(Duration::from_secs(shift));
         let into = Duration::new(since.as_secs() % DAY, since.subsec_nanos());
         Day { number: since.as_secs() / DAY, left: Duration::from_secs(DAY) - into }
     }

@@ -9,10 +9,10 @@ use crate::config::{DEFAULT_CAPACITY, Match, Policy, RuleConfig};
 use crate::decision::{Dates, Face};
 use crate::error::{Code, Error, Problem};
 use crate::file::{NO_RULE, not_an_hour};
-use crate::limit::{LimitPatch, LimitPatches, not_its_period};
+use crate::limit::{LimitPatch, LimitPatches, algorithm_name, not_its_period};
 use crate::matching::Matcher;
 use crate::nearest::unknown;
-use crate::plan::Plan;
+use crate::plan::{Plan, scope_of};
 use crate::tables::{Tables, Wanted};
 use crate::variant::{Effective, Variant};
 
@@ -166,7 +166,7 @@ fn check_whens(
     for (index, when) in config.when.iter().enumerate() {
         let path = format!("when[{index}]");
         let mut found = check_match(&format!("{path}.match"), &when.matches, &config.key);
-        found.extend(check_patches(&format!("{path}.limits"), &when.limits, plan));
+        found.extend(check_patches(&format!("{path}.limits"), &when.limits, plan, &config.key));
         if found.is_empty() && !base_is_wrong {
             match Variant::new(Effective::of(config).changed(when), plan, face) {
                 Ok(variant) => penalties |= variant.has_penalties(),
@@ -178,21 +178,58 @@ fn check_whens(
     if problems.is_empty() { Ok(penalties) } else { Err(problems) }
 }
 
-/// Whether there are such limits, and whether they have what is to change.
-pub(crate) fn check_patches(path: &str, limits: &LimitPatches, plan: &Plan) -> Vec<Problem> {
+/// Whether there are such limits, and whether they are what is stated and have what is to change.
+pub(crate) fn check_patches(
+    path: &str,
+    limits: &LimitPatches,
+    plan: &Plan,
+    key: &[String],
+) -> Vec<Problem> {
     let wrong = |(name, patch): &(String, LimitPatch)| {
-        let Some(index) = plan.names.iter().position(|known| known == name) else {
-            return Some(Problem::new(
-                format!("{path}.{name}"),
-                unknown("limit", name, &plan.names),
-            ));
-        };
-        let permits = plan.algorithms[index] == Algorithm::Concurrent;
-        let field = if permits { "per" } else { "lease" };
-        let stated = if permits { patch.per } else { patch.lease };
-        stated.map(|_| Problem::new(format!("{path}.{name}.{field}"), not_its_period(permits)))
+        let path = format!("{path}.{name}");
+        match plan.names.iter().position(|known| known == name) {
+            Some(index) => check_patch(&path, patch, index, plan, key),
+            None => vec![Problem::new(path, unknown("limit", name, &plan.names))],
+        }
     };
-    limits.iter().filter_map(wrong).collect()
+    limits.iter().flat_map(wrong).collect()
+}
+
+fn check_patch(
+    path: &str,
+    patch: &LimitPatch,
+    index: usize,
+    plan: &Plan,
+    key: &[String],
+) -> Vec<Problem> {
+    let (algorithm, mut problems) = (plan.algorithms[index], Vec::new());
+    let permits = algorithm == Algorithm::Concurrent;
+    let field = if permits { "per" } else { "lease" };
+    if let Some(other) = patch.algorithm.filter(|other| *other != algorithm) {
+        let names = (algorithm_name(algorithm), algorithm_name(other));
+        problems.push(Problem::new(format!("{path}.algorithm"), fixed("algorithm", names)));
+    } else if (if permits { patch.per } else { patch.lease }).is_some() {
+        problems.push(Problem::new(format!("{path}.{field}"), not_its_period(permits)));
+    }
+    if let Some(stated) = &patch.scope {
+        let path = format!("{path}.scope");
+        let own = &plan.groups[plan.places[index].0].scope;
+        let before = problems.len();
+        let scope = scope_of(Some(stated), key, || path.clone(), &mut problems);
+        if problems.len() == before && scope != *own {
+            let named = own.iter().map(|&part| key[part].as_str()).collect::<Vec<_>>();
+            let names = (format!("[{}]", named.join(", ")), format!("[{}]", stated.join(", ")));
+            problems.push(Problem::new(path, fixed("scope", (&names.0, &names.1))));
+        }
+    }
+    problems
+}
+
+/// What is said of a change of what can't change.
+fn fixed(what: &str, (own, other): (&str, &str)) -> String {
+    format!(
+        "a limit's {what} can't change, from {own} to {other}; leave it out here, or state another limit in the rule"
+    )
 }
 
 fn check_match(path: &str, matches: &Match, key: &[String]) -> Vec<Problem> {

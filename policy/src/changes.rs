@@ -20,8 +20,8 @@ impl Rule {
     /// ```
     ///
     /// # Errors
-    /// For limits that the rule does not have, numbers that can't be had, and a `max` above the
-    /// rule's `ceiling`.
+    /// For limits that the rule does not have, another algorithm or scope than a limit's own, numbers
+    /// that can't be had, and a `max` above the rule's `ceiling`.
     pub fn set_override(
         &self,
         target: impl Into<Target>,
@@ -29,7 +29,7 @@ impl Rule {
     ) -> Result<(), Error> {
         let (snapshot, target) = (self.snapshot()?, target.into());
         self.check_target(&snapshot, &target)?;
-        check_patches(&snapshot, &limits)?;
+        let limits = checked(&snapshot, limits)?;
         let tables = &snapshot.tables;
         self.change(
             &snapshot,
@@ -123,7 +123,7 @@ impl Rule {
     /// As [`Rule::set_override`].
     pub fn set_default(&self, limits: LimitPatches) -> Result<(), Error> {
         let snapshot = self.snapshot()?;
-        check_patches(&snapshot, &limits)?;
+        let limits = checked(&snapshot, limits)?;
         let tables = &snapshot.tables;
         self.change(
             &snapshot,
@@ -211,8 +211,12 @@ impl Rule {
     }
 }
 
-/// Names that the rule does not have are mistakes.
-fn check_patches(snapshot: &Snapshot, limits: &LimitPatches) -> Result<(), Error> {
-    let problems = crate::build::check_patches("limits", limits, snapshot.plan());
-    if problems.is_empty() { Ok(()) } else { Err(Error::policy(problems)) }
+/// What is to change, if the rule has such limits, and they are by the algorithms and scopes stated.
+fn checked(snapshot: &Snapshot, limits: LimitPatches) -> Result<LimitPatches, Error> {
+    let key = &snapshot.config.key;
+    let problems = crate::build::check_patches("limits", &limits, snapshot.plan(), key);
+    match problems.is_empty() {
+        true => Ok(limits.into_iter().map(|(name, patch)| (name, patch.changes())).collect()),
+        false => Err(Error::policy(problems)),
+    }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
-use tidegate_core::{Algorithm, OnFull};
+use tidegate_core::OnFull;
 
 use crate::config::{
     AlertAt, Backoff, BudgetConfig, Classify, HeaderNames, Match, Mode, Notify, OnOutage, Policy,
@@ -14,7 +14,7 @@ use crate::config::{
 use crate::error::{Code, Error, Problem};
 use crate::limit::{
     ALGORITHMS, DEFAULT_LEASE, Limit, LimitPatch, LimitPatches, not_its_period, parse_algorithm,
-    parse_limit, parse_limits, period,
+    parse_limit, parse_limits, parse_patch, period,
 };
 use crate::nearest::unknown;
 use crate::parse::{MOST_TEXT, parse, too_long};
@@ -55,7 +55,8 @@ pub(crate) mod fields {
     ];
     pub(crate) const LIMIT: &[&str] =
         &["name", "max", "per", "burst", "algorithm", "lease", "cooldown", "scope"];
-    pub(crate) const PATCH: &[&str] = &["max", "per", "burst", "lease", "cooldown"];
+    pub(crate) const PATCH: &[&str] =
+        &["max", "per", "burst", "lease", "cooldown", "algorithm", "scope"];
     pub(crate) const WHEN: &[&str] =
         &["match", "limits", "warn_at", "cooldown", "backoff", "alert", "notify", "mode", "attach"];
     pub(crate) const BACKOFF: &[&str] = &["steps", "quiet", "round", "enforce"];
@@ -169,7 +170,7 @@ fn patches<S: AsRef<str>>(
     value: &Value,
     names: &[S],
 ) -> Result<LimitPatches, Error> {
-    let names: Vec<Known> = names.iter().map(|name| (name.as_ref().to_string(), None)).collect();
+    let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
     let patches = reader.patches("limits", value, &names);
     reader.finish(patches)
 }
@@ -285,9 +286,6 @@ fn kind(value: &Value) -> &'static str {
         Value::Object(_) => "a map",
     }
 }
-
-/// A limit that may change: its name, and its algorithm where that is known.
-type Known = (String, Option<Algorithm>);
 
 /// A number or a text as it is, the rest by its kind.
 fn seen(value: &Value) -> String {
@@ -643,8 +641,7 @@ impl Reader {
         if let Some(exempt) = get("exempt") {
             rule.exempt = self.list(&of("exempt"), exempt, Reader::matching);
         }
-        let of_name = |limit: &Limit| (limit.name.clone(), Some(limit.algorithm));
-        let names: Vec<Known> = rule.limits.iter().map(of_name).collect();
+        let names: Vec<&str> = rule.limits.iter().map(Limit::name).collect();
         if let Some(when) = get("when") {
             rule.when =
                 self.list(&of("when"), when, |reader, path, v| reader.when(path, v, &names));
@@ -754,7 +751,7 @@ impl Reader {
         Some(Limit { name, burst, cooldown, scope, ..limit })
     }
 
-    fn when(&mut self, path: &str, value: &Value, names: &[Known]) -> Option<When> {
+    fn when(&mut self, path: &str, value: &Value, names: &[&str]) -> Option<When> {
         let map = self.map(path, value, fields::WHEN)?;
         let get = |name: &str| field(map, name);
         let of = |field: &str| at(path, field);
@@ -779,66 +776,30 @@ impl Reader {
         })
     }
 
-    fn patches(&mut self, path: &str, value: &Value, names: &[Known]) -> Option<LimitPatches> {
+    fn patches(&mut self, path: &str, value: &Value, names: &[&str]) -> Option<LimitPatches> {
         match (value, names) {
             (Value::Object(map), _) => {
-                let algorithm = |name: &str| names.iter().find(|known| known.0 == name)?.1;
-                let read: Vec<_> = map
-                    .iter()
-                    .map(|(name, one)| {
-                        Some((name.clone(), self.patch(&at(path, name), one, algorithm(name))?))
-                    })
-                    .collect();
+                let read = |(name, one): (&String, &Value)| {
+                    Some((name.clone(), self.patch(&at(path, name), one)?))
+                };
+                let read: Vec<_> = map.iter().map(read).collect();
                 Some(read.into_iter().flatten().collect())
             }
-            (Value::String(_), [(only, algorithm)]) => {
-                Some(vec![(only.clone(), self.patch(path, value, *algorithm)?)])
-            }
+            (Value::String(_), [only]) => Some(vec![(only.to_string(), self.patch(path, value)?)]),
             (other, _) => self.expected(path, "a map of changes by the limits' names", other),
         }
     }
 
     /// What changes of one limit: a map of fields, or a text whose numbers are taken.
-    fn patch(
-        &mut self,
-        path: &str,
-        value: &Value,
-        algorithm: Option<Algorithm>,
-    ) -> Option<LimitPatch> {
+    fn patch(&mut self, path: &str, value: &Value) -> Option<LimitPatch> {
         if let Value::String(text) = value {
-            return match parse_limit(text) {
-                // A bucket is also what a text means that names none.
-                Ok(limit)
-                    if limit.algorithm != Algorithm::Bucket
-                        && algorithm.is_some_and(|known| known != limit.algorithm) =>
-                {
-                    self.wrong(path, "a limit's algorithm can't change");
-                    None
-                }
-                Ok(limit) => {
-                    let (max, burst) = (Some(limit.max), limit.burst);
-                    let (per, lease) = match limit.algorithm {
-                        Algorithm::Concurrent => (None, Some(limit.per)),
-                        _ => (Some(limit.per), None),
-                    };
-                    Some(LimitPatch { max, per, burst, lease, cooldown: None })
-                }
-                Err(message) => {
-                    self.wrong(path, format!("{text}: {message}"));
-                    None
-                }
-            };
+            let read = parse_patch(text).map_err(|message| format!("{text}: {message}"));
+            return read.map_err(|message| self.wrong(path, message)).ok();
         }
-        let Value::Object(map) = value else {
+        if !value.is_object() {
             return self.expected(path, "a map of fields", value);
-        };
-        for field in map.keys().filter(|field| !fields::PATCH.contains(&field.as_str())) {
-            let message = match field.as_str() {
-                "algorithm" | "scope" => format!("a limit's {field} can't change"),
-                _ => unknown("field", field, fields::PATCH),
-            };
-            self.wrong(&at(path, field), message);
         }
+        let map = self.map(path, value, fields::PATCH)?;
         let get = |name: &str| field(map, name);
         let of = |field: &str| at(path, field);
         Some(LimitPatch {
@@ -847,6 +808,8 @@ impl Reader {
             burst: get("burst").and_then(|v| self.whole(&of("burst"), v)),
             lease: get("lease").and_then(|v| self.period(&of("lease"), v)),
             cooldown: get("cooldown").and_then(|v| self.period(&of("cooldown"), v)),
+            algorithm: get("algorithm").and_then(|v| self.choice(&of("algorithm"), v, &ALGORITHMS)),
+            scope: get("scope").and_then(|v| self.texts(&of("scope"), v)),
         })
     }
 

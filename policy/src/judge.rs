@@ -285,6 +285,14 @@ impl Case<'_> {
         }
     }
 
+    /// Mends the limits of a key whose notes were ahead of the clock. Their stamps are ahead too, and would
+    /// deny the key anew when its penalty is over.
+    #[cold]
+    fn mend_limits(&self, time: &mut Time<'_>) {
+        let part = |group| part_of(self.snapshot, self.variant(), self.hashes, group);
+        (0..MOST_GROUPS).filter_map(part).for_each(|part| _ = part.mend(time));
+    }
+
     /// Judges into a decision that says yes so far: it is large to hand on.
     fn decide(
         &self,
@@ -297,8 +305,11 @@ impl Case<'_> {
             self.ask((0, false), time, &mut joint);
             return self.too_costly(&joint, decision);
         }
-        let standing = self.standing();
+        let standing = self.standing(time);
         if let Some(barred) = self.barred(&standing) {
+            if standing.mended {
+                self.mend_limits(time);
+            }
             self.ask((self.cost, false), time, &mut joint);
             return self.refuse(&joint, &barred, &standing, decision);
         }
@@ -322,12 +333,12 @@ impl Case<'_> {
     }
 
     /// What the key's denials so far lead to.
-    fn standing(&self) -> Standing {
-        let notes = self.snapshot.tables.penalties().map(|ledger| {
-            let hash = self.snapshot.penalty_hash(&self.resolved.subject);
-            (hash, ledger.read(hash).unwrap_or_default())
-        });
-        Standing::new(notes, self.variant(), self.now)
+    fn standing(&self, time: &mut Time<'_>) -> Standing {
+        let Some(ledger) = self.snapshot.tables.penalties() else {
+            return Standing::unknown(time.now());
+        };
+        let hash = self.snapshot.penalty_hash(&self.resolved.subject);
+        Standing::read(ledger, hash, self.variant(), time, !self.op.only_looks())
     }
 
     fn barred(&self, standing: &Standing) -> Option<Barred> {
@@ -346,7 +357,14 @@ impl Case<'_> {
         if spent == Spent::default() && budget.daily > 0 {
             return None;
         }
-        let day = Day::today(self.snapshot.tables.clock(), budget.reset_hour_utc);
+        let clock = self.snapshot.tables.clock();
+        let mut day = Day::today(clock, budget.reset_hour_utc);
+        if spent.is_ahead(day.number) {
+            day = Day::today_again(clock, budget.reset_hour_utc);
+            if !self.op.only_looks() && spent.is_ahead(day.number) {
+                self.snapshot.mend_spent(&self.resolved.subject, spent, day.number);
+            }
+        }
         (spent.on(day.number) >= budget.daily).then(|| day.left_nanos())
     }
 
@@ -424,8 +442,8 @@ impl Case<'_> {
         };
         decision.remaining = Some(0);
         decision.retry_after = whole_millis(barred.wait.max(own));
-        decision.notify = self.op.counts_denials()
-            && standing.tell(&self.snapshot.tables, self.variant(), self.now);
+        decision.notify =
+            self.op.counts_denials() && standing.tell(&self.snapshot.tables, self.variant());
         self.shadow(decision);
     }
 
@@ -438,9 +456,7 @@ impl Case<'_> {
         // Keys that share a row because the table is full have no penalties.
         let counts = self.op.counts_denials() && !joint.shared;
         let verdict = match counts {
-            true => standing.count(&denial, &self.snapshot.tables, self.variant(), self.now),
-            false if self.op == Op::Peek => standing.foresee(&denial, self.variant(), self.now),
-            // A cooldown or a step that this denial does not start is nothing to wait for.
+            true => standing.count(&denial, &self.snapshot.tables, self.variant()),
             false => denial.uncounted(self.variant()),
         };
         if let Some(barred) = &verdict.barred {

@@ -275,12 +275,21 @@ pub struct LimitPatch {
     pub lease: Option<Duration>,
     /// Another cooldown.
     pub cooldown: Option<Duration>,
+    /// The algorithm that the limit has: a change that states another is refused.
+    pub algorithm: Option<Algorithm>,
+    /// The scope that the limit has: a change that states another is refused.
+    pub scope: Option<Vec<String>>,
 }
 
 impl LimitPatch {
     /// Only another `max`.
     pub fn max(max: u64) -> LimitPatch {
         LimitPatch { max: Some(max), ..LimitPatch::default() }
+    }
+
+    /// Only what changes, without what must be as it is.
+    pub(crate) fn changes(self) -> LimitPatch {
+        LimitPatch { algorithm: None, scope: None, ..self }
     }
 }
 
@@ -392,11 +401,16 @@ impl FromStr for Limit {
 
 /// Reads one limit. What is wrong is said without repeating the text.
 pub(crate) fn parse_limit(text: &str) -> Result<Limit, String> {
+    parse_stated(text).map(|(limit, _)| limit)
+}
+
+/// Reads what a text states of a limit, and its algorithm if the text names one.
+fn parse_stated(text: &str) -> Result<(Limit, Option<Algorithm>), String> {
     let mut words = text.split_ascii_whitespace();
     let first = words.next().ok_or_else(|| format!("nothing is written here; {FORMS}"))?;
     let rest: Vec<&str> = words.collect();
     if let ["concurrent", rest @ ..] = &*rest {
-        return parse_concurrent(first, rest);
+        return Ok((parse_concurrent(first, rest)?, Some(Algorithm::Concurrent)));
     }
     let (max, per) = first.split_once('/').ok_or_else(|| format!("there is no \"/\"; {FORMS}"))?;
     let (max, per) = (number(max, "max")?, period(per)?);
@@ -417,7 +431,18 @@ pub(crate) fn parse_limit(text: &str) -> Result<Limit, String> {
         }
     }
     limit.algorithm = algorithm.unwrap_or(Algorithm::Bucket);
-    Ok(limit)
+    Ok((limit, algorithm))
+}
+
+/// Reads what a text changes of a limit: its numbers.
+pub(crate) fn parse_patch(text: &str) -> Result<LimitPatch, String> {
+    let (limit, algorithm) = parse_stated(text)?;
+    let (per, lease) = match limit.algorithm {
+        Algorithm::Concurrent => (None, Some(limit.per)),
+        _ => (Some(limit.per), None),
+    };
+    let (max, burst) = (Some(limit.max), limit.burst);
+    Ok(LimitPatch { max, per, burst, lease, algorithm, ..LimitPatch::default() })
 }
 
 fn unexpected(word: &str, known: &[&str]) -> String {

@@ -1,6 +1,6 @@
 //! What denials lead to: cooldown, backoff, alert and notices, kept as notes on a key.
 
-use tidegate_core::{Alert, Hash, NEVER, Penalty, Until, View};
+use tidegate_core::{Alert, Hash, NEVER, Penalty, Time, Until, View};
 
 use crate::config::Notify;
 use crate::decision::Reason;
@@ -60,7 +60,8 @@ impl Denial {
         }
     }
 
-    /// What a denial that starts nothing comes to: only the limits have to be waited for.
+    /// What a denial that starts nothing comes to: only the limits have to be waited for. A cooldown
+    /// or a step that has not begun is nothing to wait for.
     pub(crate) fn uncounted(&self, variant: &Variant) -> Verdict {
         let notify = variant.notifies_always();
         Verdict { wait: self.own, alert: false, notify, barred: None }
@@ -80,6 +81,10 @@ pub(crate) struct Verdict {
 pub(crate) struct Standing {
     hash: Option<Hash>,
     penalty: Penalty,
+    /// When the notes were read, in nanoseconds of the rule's clock.
+    now: u64,
+    /// The notes were ahead of the clock, and have been mended.
+    pub(crate) mended: bool,
     /// The cooldown or enforced wait that runs.
     pub(crate) barred: Option<Barred>,
 }
@@ -144,11 +149,57 @@ impl Variant {
     }
 }
 
+/// Stores notes that a clock fault left ahead of the clock as of now, so that they last their own time
+/// from here. A thread that finds the penalty changed leaves it: whoever changed it has dated it.
+#[cold]
+fn mend(ledger: &Penalties, hash: Hash, notes: &mut [u64; 3], now: u64) {
+    let ahead = Penalty::from_note(notes[PENALTY]);
+    let mended = ahead.mended(now);
+    let swap = |at: usize, seen: u64, next: u64| {
+        ledger.update_known(hash, at, |note| match note == seen {
+            true => (next, true),
+            false => (note, false),
+        })
+    };
+    if swap(PENALTY, ahead.note(), mended.note()) != Some(true) {
+        return;
+    }
+    notes[PENALTY] = mended.note();
+    if let Some(until) = Until::from_note(notes[UNTIL], ahead) {
+        let seen = std::mem::replace(&mut notes[UNTIL], until.moved_to(mended).note());
+        swap(UNTIL, seen, notes[UNTIL]);
+    }
+    ledger.update_known(hash, ALERT, |note| (Alert::from_note(note).mended(now).note(), ()));
+}
+
 impl Standing {
-    pub(crate) fn new(notes: Option<(Hash, [u64; 3])>, variant: &Variant, now: u64) -> Standing {
-        let (hash, notes) = notes.map_or((None, [0; 3]), |(hash, notes)| (Some(hash), notes));
-        let penalty = Penalty::from_note(notes[PENALTY]);
-        Standing { hash, penalty, barred: bars(penalty, Some(notes[UNTIL]), variant, now) }
+    /// Of a rule that keeps no notes on denials.
+    pub(crate) fn unknown(now: u64) -> Standing {
+        Standing { hash: None, penalty: Penalty::default(), now, mended: false, barred: None }
+    }
+
+    /// Reads the notes on a key. Those that are ahead of the clock, even when it is read again, are
+    /// mended if the call may write.
+    pub(crate) fn read(
+        ledger: &Penalties,
+        hash: Hash,
+        variant: &Variant,
+        time: &mut Time<'_>,
+        may_write: bool,
+    ) -> Standing {
+        let mut notes = ledger.read(hash).unwrap_or_default();
+        let is_ahead = |time: &Time<'_>| Penalty::from_note(notes[PENALTY]).is_ahead(time.now());
+        let mut mended = false;
+        if is_ahead(time) {
+            time.doubt();
+            mended = may_write && is_ahead(time);
+        }
+        if mended {
+            mend(ledger, hash, &mut notes, time.now());
+        }
+        let (penalty, now) = (Penalty::from_note(notes[PENALTY]), time.now());
+        let barred = bars(penalty, Some(notes[UNTIL]), variant, now);
+        Standing { hash: Some(hash), penalty, now, mended, barred }
     }
 
     /// The key was allowed: the next denial is the first of a new episode.
@@ -162,7 +213,8 @@ impl Standing {
     }
 
     /// Whether the sender should be told of a denial that counts for nothing else.
-    pub(crate) fn tell(&self, tables: &Tables, variant: &Variant, now: u64) -> bool {
+    pub(crate) fn tell(&self, tables: &Tables, variant: &Variant) -> bool {
+        let now = self.now;
         let (true, Some(hash), Some(ledger)) =
             (variant.notifies_once(), self.hash, tables.penalties())
         else {
@@ -182,26 +234,14 @@ impl Standing {
         told.unwrap_or(false)
     }
 
-    /// What a denial would come to.
-    pub(crate) fn foresee(&self, denial: &Denial, variant: &Variant, now: u64) -> Verdict {
-        let count = next_count(self.penalty, variant, now);
-        Verdict { wait: denial.wait(variant, count), alert: false, notify: false, barred: None }
-    }
-
     /// Counts a denial, and says what it comes to.
-    pub(crate) fn count(
-        &self,
-        denial: &Denial,
-        tables: &Tables,
-        variant: &Variant,
-        now: u64,
-    ) -> Verdict {
+    pub(crate) fn count(&self, denial: &Denial, tables: &Tables, variant: &Variant) -> Verdict {
         let (Some(hash), Some(ledger), true) =
             (self.hash, tables.penalties(), variant.has_penalties())
         else {
-            let foreseen = self.foresee(denial, variant, now);
-            return Verdict { notify: variant.notifies_always(), ..foreseen };
+            return denial.uncounted(variant);
         };
+        let now = self.now;
         let idle = |notes: &[u64; 3]| tables.is_forgotten(notes, now);
         let counted = ledger.update(hash, PENALTY, &idle, |note| {
             let before = Penalty::from_note(note);
@@ -228,7 +268,7 @@ impl Standing {
         let wait = denial.wait(variant, penalty.count());
         if variant.backoff.as_ref().is_some_and(|steps| steps.enforce) {
             // There is nothing to enforce where waiting never helps.
-            let until = Until::new(penalty, now, if wait == NEVER { 0 } else { wait });
+            let until = Until::new(penalty, if wait == NEVER { 0 } else { wait });
             ledger.update_known(hash, UNTIL, |_| (until.note(), ()));
         }
         let alert = variant.alert.and_then(|(violations, within)| {

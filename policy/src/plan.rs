@@ -189,7 +189,7 @@ fn check_names(limits: &[Limit]) -> Vec<Problem> {
 }
 
 /// The places of the named parts, in the key's order; all of them if none are named.
-fn scope_of(
+pub(crate) fn scope_of(
     stated: Option<&[String]>,
     key: &[String],
     path: impl Fn() -> String,

@@ -425,7 +425,8 @@ impl Rule {
         self.decided(&snapshot, &call.into(), cost, Op::Check)
     }
 
-    /// What a hit would get, changing nothing. With a cost of 0, what is left now.
+    /// What a hit would get, changing nothing. With a cost of 0, what is left now. `retry_after` holds no
+    /// cooldown or backoff that has not begun.
     ///
     /// ```
     /// let limiter = tidegate::Limiter::new("3/min").unwrap();

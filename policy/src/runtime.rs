@@ -194,7 +194,7 @@ fn read_patches(value: &Value) -> Result<LimitPatches, Error> {
     let read = |(name, patch): (&String, &Value)| {
         let [per, lease, cooldown] = PERIODS.map(|name| period(patch, name));
         let (max, burst) = (patch["max"].as_u64(), patch["burst"].as_u64());
-        (name.clone(), LimitPatch { max, per, burst, lease, cooldown })
+        (name.clone(), LimitPatch { max, per, burst, lease, cooldown, ..LimitPatch::default() })
     };
     Ok(map.iter().map(read).collect())
 }
@@ -208,9 +208,8 @@ mod tests {
         let patch = LimitPatch {
             max: Some(7),
             per: Some(Duration::from_millis(1500)),
-            burst: None,
-            lease: None,
             cooldown: Some(Duration::from_secs(60)),
+            ..LimitPatch::default()
         };
         let runtime = Runtime {
             overrides: vec![

@@ -281,6 +281,10 @@ struct Patch {
     lease: Option<Period>,
     /// Another cooldown.
     cooldown: Option<Period>,
+    /// The algorithm that the limit has. Another is an error.
+    algorithm: Option<Algorithm>,
+    /// The scope that the limit has. Another is an error.
+    scope: Option<Values>,
 }
 
 /// Longer and longer waits for those who are denied again and again.

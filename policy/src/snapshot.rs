@@ -533,17 +533,42 @@ impl Snapshot {
     }
 
     /// Adds to what a key has spent of its budget on `day`, and says what that has come to. Where no place is left
-    /// it shares one, unless keys for which there is none are to be allowed without counting.
-    pub(crate) fn spend(&self, subject: &Subject<'_>, amount: u64, day: u64) -> Option<u64> {
+    /// it shares one, unless keys for which there is none are to be allowed without counting. `today_again` is
+    /// asked where something was spent on a later day.
+    pub(crate) fn spend(
+        &self,
+        subject: &Subject<'_>,
+        amount: u64,
+        day: u64,
+        today_again: impl Fn() -> u64,
+    ) -> Option<u64> {
         let (ledger, hash) = (self.tables.budgets()?, self.whole_hash(subject));
         let idle = |notes: &[u64; 1]| is_unspent(notes, day);
         let add = |note: u64| {
-            let spent = Spent::from_note(note).plus(amount, day);
+            let spent = Spent::from_note(note);
+            let day = if spent.is_ahead(day) { today_again() } else { day };
+            let spent = spent.plus(amount, day);
             (spent.note(), spent.on(day))
         };
         match self.tables.on_full {
             OnFull::Allow => ledger.update(hash, 0, &idle, add),
             _ => ledger.update_or_share(hash, 0, &idle, add),
+        }
+    }
+
+    /// Stores what was spent on a day that is ahead of the clock as spent on `day`, so that it is
+    /// forgotten with it. A note that was changed meanwhile is left alone.
+    #[cold]
+    pub(crate) fn mend_spent(&self, subject: &Subject<'_>, ahead: Spent, day: u64) {
+        let Some(ledger) = self.tables.budgets() else { return };
+        let hash = self.whole_hash(subject);
+        let mend = |note: u64| match note == ahead.note() {
+            true => (ahead.mended(day).note(), ()),
+            false => (note, ()),
+        };
+        let own = ledger.update_known(hash, 0, mend);
+        if own.is_none() && self.tables.on_full != OnFull::Allow {
+            ledger.update_or_share(hash, 0, &|notes| is_unspent(notes, day), mend);
         }
     }
 

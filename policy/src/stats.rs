@@ -85,9 +85,12 @@ impl Rule {
         let (snapshot, call) = (self.snapshot()?, call.into());
         let budget = self.budget_config(&snapshot)?;
         let (resolved, hashes) = self.counted(&snapshot, &call)?;
-        let day = Day::today(snapshot.tables.clock(), budget.reset_hour_utc);
+        let (clock, hour) = (snapshot.tables.clock(), budget.reset_hour_utc);
+        let day = Day::today(clock, hour);
         let over_per_hit = budget.per_hit.is_some_and(|most| amount > most);
-        let spent = hashes.and_then(|_| snapshot.spend(&resolved.subject, amount, day.number));
+        let again = || Day::today_again(clock, hour).number;
+        let spend = |_| snapshot.spend(&resolved.subject, amount, day.number, again);
+        let spent = hashes.and_then(spend);
         Ok(Budget::new(budget.daily, spent.unwrap_or(0), over_per_hit, &day))
     }
 

@@ -459,6 +459,10 @@ fn calls(book: &mut Book) {
     book.refused("a lease of a window", logins.set_default(patch("5/min", lease)));
     let per = LimitPatch { per: Some(Duration::from_secs(1)), ..LimitPatch::default() };
     book.refused("a period of permits", jobs.set_override(Target::key("a"), patch("2", per)));
+    let bucket = limit_patches(&json!("5/min bucket"), &["5/min"]).unwrap();
+    book.refused("another algorithm", logins.set_override(Target::key("a"), bucket));
+    let scope = LimitPatch { scope: Some(Vec::new()), ..LimitPatch::default() };
+    book.refused("another scope", logins.set_default(patch("5/min", scope)));
     book.refused(
         "a key of other parts",
         logins.set_override(Target::key(["a", "b"]), patch("5/min", LimitPatch::max(1))),

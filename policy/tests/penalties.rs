@@ -105,6 +105,30 @@ fn who_waits_waits_for_the_limits_alone() {
 }
 
 #[test]
+fn a_look_reports_what_has_begun_and_nothing_that_a_denial_would_start() {
+    let mut rule = RuleConfig::new("1/s").unwrap();
+    rule.cooldown = Some(60 * SECOND);
+    let backoff = Backoff::new([90 * SECOND], 600 * SECOND);
+    rule.backoff = Some(Backoff { round: Some(7 * SECOND), enforce: true, ..backoff });
+    let (limiter, clock) = limiter(rule);
+    assert!(hit(&limiter).allowed);
+    clock.advance(SECOND / 4);
+    let peek = || {
+        let decision = limiter.peek("alice", 1).unwrap();
+        (decision.reason().map(str::to_string), decision.retry_after)
+    };
+    assert_eq!(peek(), (Some("1/s".into()), Some(SECOND * 3 / 4)), "the limit's own wait");
+    let denied = hit(&limiter);
+    assert_eq!((denied.reason(), denied.retry_after), (Some("1/s"), Some(91 * SECOND)));
+    clock.advance(SECOND);
+    assert_eq!(peek(), (Some("cooldown".into()), Some(90 * SECOND)), "what runs already");
+    clock.advance(60 * SECOND);
+    assert_eq!(peek(), (Some("backoff".into()), Some(30 * SECOND)));
+    clock.advance(30 * SECOND);
+    assert_eq!(peek(), (None, Some(Duration::ZERO)));
+}
+
+#[test]
 fn senders_without_a_place_for_notes_are_told_all_the_same() {
     let everybody = Limit::bucket(1, 3600 * SECOND).named("all").scope::<&str>([]);
     let mut rule = RuleConfig::new("1/s").unwrap();

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use tidegate_core::{Engine, FileError, Host, Limit, Limits, Options, TableFile};
+use tidegate_core::{Engine, FileError, Host, Limit, Limits, Options, Penalty, TableFile};
 use tidegate_tests::place::Place;
 
 const YEAR: u64 = 365 * 86_400 * 1_000_000_000;
@@ -94,6 +94,65 @@ fn a_wall_clock_before_1970_or_at_its_end_is_survived() {
         assert_eq!((each[0], each[1]), (LIMIT, 0), "{limit:?}");
         assert!(each.iter().sum::<u64>() <= 2 * LIMIT, "{limit:?}: {each:?}");
     }
+}
+
+/// How much time passes in a file across a reboot, given what the wall clock says before and after.
+fn time_across_reboot(before: u64, after: u64) -> u64 {
+    let place = Place::new(env!("CARGO_TARGET_TMPDIR"));
+    let path = place.path().join("default.table");
+    let here = Host::here();
+    let then = open(&path, &Host { wall: before, ..here }).clock().now();
+    let next = Host { boot: here.boot.wrapping_add(1), wall: after, ..here };
+    open(&path, &next).clock().now() - then
+}
+
+#[test]
+fn i9_a_wall_clock_that_jumps_by_more_than_ten_years_is_not_believed() {
+    let (second, wall) = (1_000_000_000, Host::here().wall);
+    for years in [11, 34, 35, 56, 500] {
+        let passed = time_across_reboot(wall, wall.saturating_add(years * YEAR));
+        assert!(passed < 60 * second, "{years} years: {passed} ns");
+    }
+    for before in [0, 5, YEAR, 40 * YEAR] {
+        let passed = time_across_reboot(before, wall);
+        assert!(passed < 60 * second, "made while it said {before} ns: {passed} ns");
+    }
+    for years in [1, 5, 9] {
+        let passed = time_across_reboot(wall, wall + years * YEAR);
+        assert!(passed.abs_diff(years * YEAR) < 60 * second, "{years} years are: {passed} ns");
+    }
+}
+
+#[test]
+fn i9_a_cooldown_in_a_file_made_in_1970_lasts_its_own_time_after_the_next_boot() {
+    let place = Place::new(env!("CARGO_TARGET_TMPDIR"));
+    let path = place.path().join("default.table");
+    let here = Host::here();
+    let file = open(&path, &Host { wall: 0, ..here });
+    let penalty = Penalty::default().denied(file.clock().now(), 1, Some(0));
+    drop(file);
+    let next = Host { boot: here.boot.wrapping_add(1), ..here };
+    let now = open(&path, &next).clock().now();
+    assert!(!penalty.is_ahead(now));
+    assert!(penalty.since_last(now).unwrap() < 60_000_000_000, "as long ago as it is");
+}
+
+#[test]
+fn i9_a_clock_that_is_not_believed_never_goes_back_either() {
+    let place = Place::new(env!("CARGO_TARGET_TMPDIR"));
+    let path = place.path().join("default.table");
+    let here = Host::here();
+    let mut before = 0;
+    for (boots, years) in [0, 9, 18, 27, 60, 0, 31, 0].into_iter().enumerate() {
+        let wall = here.wall + years * YEAR;
+        let host = Host { boot: here.boot.wrapping_add(boots as u64), wall, ..here };
+        let now = open(&path, &host).clock().now();
+        assert!(now >= before, "boot {boots}: back by {} ns", before - now);
+        let most = here.now + 31 * YEAR + 600_000_000_000;
+        assert!(now < most, "boot {boots}: {} years", now / YEAR);
+        before = now;
+    }
+    assert!(before > 30 * YEAR, "less than ten years at a time are believed");
 }
 
 #[test]

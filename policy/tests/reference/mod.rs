@@ -632,7 +632,8 @@ impl Reference {
             answer.reason = Some(terms.limits[limit].name.clone());
             answer.limit = Some(views[limit].size);
             answer.remaining = Some(views[limit].remaining);
-            answer.retry = wait;
+            // A look starts nothing, so that there is nothing else to wait for.
+            answer.retry = if op == Op::Peek { own } else { wait };
             if op != Op::Peek {
                 answer.notify = penalty.tell(terms, now);
                 penalty.told = terms.notify == Notify::Once;

@@ -47,3 +47,59 @@ def cases():
         "a key that slept for a year is as new", policy("3/s, 100/h window"),
         hit(0, cost=3, due=yes(0)), stats(365 * DAY, due=None), hit(365 * DAY, cost=3, due=yes(0)),
     )
+    yield from notes()
+    yield from days()
+
+
+def notes():
+    """What denials lead to, under a clock that goes back by 90,000 s. A `max` of 0 denies and spends nothing."""
+    then, now = 100_000 * SECOND, 10_000 * SECOND
+    yield case(
+        "a cooldown that began ahead of the clock begins now and lasts its own time", policy("5/s", cooldown="1m"),
+        hit(then, max=0, due=no("5/s", None)), hit(then + 30_000, due=no("cooldown", 30_000)),
+        hit(now, due=no("cooldown", 60_000)), hit(now + 59_999, due=no("cooldown", 1)),
+        hit(now + 60_000, due=yes(4)), start_ms=then,
+    )
+    yield case(
+        "a look at a cooldown that began ahead of the clock reports no more than it, and leaves it",
+        policy("5/s", cooldown="1m"),
+        hit(then, max=0, due=no("5/s", None)), peek(now, due=no("cooldown", 60_000)), is_limited(now, due=True),
+        stats(now, due={"cooldown_left_ms": 60_000}), peek(now + 1000, due=no("cooldown", 60_000)),
+        hit(then + 10_000, due=no("cooldown", 50_000)), start_ms=then,
+    )
+    firm = {"steps": ["7s"], "quiet": "1m", "enforce": True}
+    yield case(
+        "an enforced step that began ahead of the clock lasts its own time", policy("1/s", backoff=firm),
+        hit(then, due=yes(0)), hit(then, due=no("1/s", 7000)), refund(then), hit(now, due=no("backoff", 7000)),
+        hit(now + 6999, due=no("backoff", 1)), hit(now + 7000, due=yes(0)), start_ms=then,
+    )
+    yield case(
+        "quiet ends a run that began ahead of the clock",
+        policy("5/s", backoff={"steps": ["1s", "2s"], "quiet": "1m"}),
+        hit(then, max=0, due=no("5/s", None)), hit(now, due=yes(4)), is_limited(now + 59_999, due=True),
+        is_limited(now + 60_000, due=False), start_ms=then,
+    )
+    yield case(
+        "a span of violations that began ahead of the clock forgets none, and lasts its own time",
+        policy("5/s", alert={"violations": 3, "within": "1m"}),
+        hit(then, max=0, due=no("5/s", None, alert=False), repeat=2), stats(now, due={"violations": 2}),
+        hit(now, max=0, due=no("5/s", None, alert=True)), stats(now + 59_999, due={"violations": 3}),
+        stats(now + 60_000, due=None), start_ms=then,
+    )
+
+
+def days():
+    money = policy("1000/s", budget={"daily": 5})
+    for years in (1, 4, 56):
+        yield case(
+            f"what was spent under a wall clock {years} years ahead is spent today and no longer", money,
+            step("set_wall", 0, wall_ms=NOON + years * 365 * DAY), spend(0, 5), step("set_wall", 0, wall_ms=NOON),
+            budget(0, due={"spent": 5, "over": True}), hit(0, due=no("budget", 12 * HOUR)),
+            hit(12 * HOUR - 1, due=no("budget", 1)), hit(12 * HOUR, due=yes(999)),
+            budget(12 * HOUR, due={"spent": 0, "over": False}),
+        )
+    yield case(
+        "what is spent after a wall clock went back is added to what was", money,
+        spend(0, 3), step("set_wall", 0, wall_ms=12 * HOUR), hit(0, due=yes(999)), spend(0, 2, due={"spent": 5}),
+        hit(0, due=no("budget", 12 * HOUR)), hit(12 * HOUR, due=yes(999)), wall_ms=NOON,
+    )

@@ -63,10 +63,19 @@ def running():
         check(1000, due=no("cooldown", 59_000)),
     )
     yield case(
-        "peek starts no cooldown but says what would be", policy("1/s", cooldown="1m"),
-        hit(0, due=yes(0)), peek(0, due=no("1/s", 60_000)), peek(500, due=no("1/s", 60_000)),
+        "peek starts no cooldown and reports one only when it runs", policy("1/s", cooldown="1m"),
+        hit(0, due=yes(0)), peek(0, due=no("1/s", 1000)), peek(500, due=no("1/s", 500)),
         hit(1000, due=yes(0)), hit(1000, due=no("1/s", 60_000)), peek(1001, due=no("cooldown", 59_999)),
         peek(1001, cost=0, due=no("cooldown", 59_999)),
+    )
+    yield case(
+        "peek names the limit that a hit would, and reports the longest wait of the limits alone",
+        policy({
+            "short": {"max": 1, "per": "1s", "algorithm": "window", "cooldown": "20s"},
+            "long": {"max": 1, "per": "10s", "algorithm": "window"},
+        }),
+        hit(0, due=yes(0)), peek(1, due=no("short", 9999)), hit(1, due=no("short", 20_000)),
+        peek(2, due=no("cooldown", 19_999)),
     )
     yield case(
         "a cost that can never pass starts no cooldown", policy("2/s", cooldown="1m"),

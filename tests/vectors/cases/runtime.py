@@ -134,6 +134,15 @@ def overrides():
         hit(0, "b", due=yes(5, limit=6)), default(0, {"3/min": {"max": 2}}), hit(0, "a", due=yes(0, limit=2)),
         hit(0, "c", due=yes(1)),
     )
+    for text in ("3/min bucket", "3/min window", "3/min counter", "3/min fixed"):
+        algorithm = text.split(" ")[1]
+        yield case(
+            f"a change may state the algorithm that {text} has", policy(text, ceiling=9),
+            override(0, "a", {"3/min": {"max": 6, "algorithm": algorithm}}), peek(0, cost=0, due=yes(6, limit=6)),
+            override(0, "a", f"7/min {algorithm}"), peek(0, cost=0, due=yes(7, limit=7)),
+            override(0, "a", "8/h"), peek(0, cost=0, due=yes(8, limit=8)), default(0, f"2/min {algorithm}"),
+            peek(0, "b", cost=0, due=yes(2, limit=2)),
+        )
     yield case(
         "a reset leaves the override", policy("3/min"),
         override(0, "a", {"3/min": {"max": 6}}), hit(0, due=yes(5)), reset(0), hit(0, due=yes(5, limit=6)),
@@ -194,6 +203,22 @@ def exempts():
 
 def errors():
     window = policy("3/min window", ceiling=10)
+    for text, other in (("3/min", "window"), ("3/min window", "counter"), ("3/min fixed", "bucket")):
+        yield case(
+            f"a change of {text} to a {other} is an error, by its fields and as a text", policy(text),
+            override(0, "a", {"3/min": {"max": 2, "algorithm": other}}, error="algorithm"),
+            override(0, "a", {"3/min": f"2/min {other}"}, error="algorithm"),
+            override(0, "a", f"2/min {other}", error="algorithm"),
+            override(0, {"role": "x"}, f"2/min {other}", error="algorithm"),
+            default(0, f"2/min {other}", error="algorithm"), hit(0, due=yes(2, limit=3)),
+        )
+    yield case(
+        "a change of scope is an error",
+        policy({"own": "3/min", "all": {"max": 9, "per": "1m", "scope": ["channel"]}}, key=["channel", "sender"]),
+        default(0, {"own": {"scope": ["channel"]}}, error="scope"), default(0, {"all": {"scope": []}}, error="scope"),
+        default(0, {"own": {"max": 2, "scope": ["sender", "channel"]}, "all": {"max": 8, "scope": ["channel"]}}),
+        hit(0, ["a", "b"], due=yes(1, limit=2)),
+    )
     yield case(
         "an override of an unknown limit is an error that names it", window,
         override(0, "a", {"per-day": {"max": 5}}, error="per-day"), hit(0, due=yes(2, limit=3)),

@@ -198,6 +198,18 @@ def addresses():
 
 def merging():
     yield case(
+        "an entry may state the algorithm and the scope that a limit has",
+        policy(
+            {"all": {"max": 4, "per": "1m", "algorithm": "window", "scope": ["channel"]}}, key=["channel", "sender"],
+            when=[{
+                "match": {"t": "x"},
+                "limits": {"all": {"max": 2, "algorithm": "window", "scope": ["channel"]}},
+            }],
+        ),
+        hit(0, ["c", "a"], due=yes(3, limit=4)), hit(0, ["c", "b"], due=yes(0, limit=2), attributes={"t": "x"}),
+        hit(0, ["c", "b"], due=no("all", 60_000), attributes={"t": "x"}),
+    )
+    yield case(
         "an unwritten burst follows max", policy("20/min", when=[{"match": {"t": "x"}, "limits": lim(60)}]),
         hit(0, due=yes(59, limit=60, reset_after_ms=1000), attributes={"t": "x"}),
     )

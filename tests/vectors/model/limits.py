@@ -58,6 +58,20 @@ def parse_limits(limits):
     return [_named(name, limit) for name, limit in limits.items()]
 
 
+def patch_fields(change):
+    """What a change states of a limit: its fields, or those that a text writes out."""
+    if not isinstance(change, str):
+        return change
+    words = change.split(" ")
+    if "concurrent" in words:
+        return {"max": int(words[0]), "lease": words[3] if "lease" in words else "1m", "algorithm": "concurrent"}
+    most, per = words[0].split("/")
+    fields = {"max": int(most), "per": per}
+    if "burst" in words:
+        fields["burst"] = int(words[words.index("burst") + 1])
+    return fields | {"algorithm": word for word in words if word in ALGORITHMS}
+
+
 def _named(name, limit):
     if isinstance(limit, str):
         return replace(_from_text(limit), name=name)

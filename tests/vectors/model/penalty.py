@@ -24,6 +24,20 @@ class Penalty:
     episode_ends: int | None = None  # when a cooldown of this episode is over
 
 
+def mended(penalty, now):
+    """What starts ahead of the clock, which went back, starts now and is as long as it was."""
+    if penalty.span_began is not None and penalty.span_began > now:
+        penalty = replace(penalty, span_began=now)
+    if penalty.denied_at is None or penalty.denied_at <= now:
+        return penalty
+    moved = now - penalty.denied_at
+    ends = penalty.episode_ends
+    return replace(
+        penalty, denied_at=now, cooldown_ends=penalty.cooldown_ends + moved,
+        enforced_until=penalty.enforced_until + moved, episode_ends=None if ends is None else ends + moved,
+    )
+
+
 def cooldown_left(penalty, now):
     return max(0, penalty.cooldown_ends - now)
 

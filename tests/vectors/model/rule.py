@@ -6,7 +6,7 @@ from math import ceil
 from . import penalty as penalties
 from .algorithms import NEVER, NEW
 from .headers import headers
-from .limits import parse_limits
+from .limits import parse_limits, patch_fields
 from .match import matches
 from .options import Options, resolve
 from .penalty import Penalty
@@ -104,6 +104,10 @@ class Rule:
         return self.scoped(call.parts, self.spec.get("penalty_scope"))
 
     def penalty(self, call):
+        """As the clock has it; what is stored may be ahead of that."""
+        return penalties.mended(self.stored_penalty(call), call.now)
+
+    def stored_penalty(self, call):
         return self.penalties.get(self.penalty_place(call), Penalty())
 
     def is_exempt(self, subject):
@@ -112,7 +116,7 @@ class Rule:
 
     # Judgement.
 
-    def judge(self, call, cost):
+    def judge(self, call, cost, looks=False):
         """The decision (without `remaining` after a hit) and the penalty that it would leave."""
         options, penalty = call.options, self.penalty(call)
         if options.mode == "off":
@@ -120,9 +124,9 @@ class Rule:
         if self.is_exempt(call.subject):
             return _plain("exempt"), penalty
         if all(limit.max for limit in options.limits) and cost > min(limit.size for limit in options.limits):
-            return self.too_much(call), penalty
+            return self.too_much(call), self.stored_penalty(call)
         waits = call.waits(cost)
-        decision, penalty = self.refusal(call, penalty, waits) or self.by_limits(call, penalty, waits)
+        decision, penalty = self.refusal(call, penalty, waits) or self.by_limits(call, penalty, waits, looks)
         if decision["allowed"]:
             return decision, penalties.after_allowed(penalty)
         penalty, decision["notify"] = penalties.told(penalty, options.notify, call.now)
@@ -147,13 +151,15 @@ class Rule:
             return _denied(call, "backoff", None, 0, longest), penalty
         return None
 
-    def by_limits(self, call, penalty, waits):
+    def by_limits(self, call, penalty, waits, looks):
         denying = [(limit, cell, wait) for (limit, cell), wait in zip(call.pairs(), waits) if wait > 0]
         if not denying:
             return _allowed(), penalty
         limit, cell, _ = max(denying, key=lambda d: max(d[2], d[0].cooldown or 0))
         penalty, retry, alert = penalties.after_denial(
             penalty, call.options, [d[0] for d in denying], max(waits), call.now)
+        if looks:
+            retry = max(waits)  # a cooldown or a step that has not begun is nothing to wait for
         decision = _denied(call, limit.name, limit.size, cell.remaining(limit, call.now), retry)
         return decision | {"alert": alert}, penalty
 
@@ -168,12 +174,14 @@ class Rule:
         if decision["reason"] in ("off", "exempt"):
             return decision
         self.penalties[self.penalty_place(call)] = penalty
+        if decision["reason"] != "cost" and decision["would_deny"] != "cost":
+            self.mend_spent(call)
         if decision["allowed"] and spends:
             _take(call, cost, permit)
         return self.finished(call, decision)
 
     def peek(self, call, cost):
-        decision, _ = self.judge(call, cost)
+        decision, _ = self.judge(call, cost, looks=True)
         if decision["reason"] in ("off", "exempt"):
             return decision
         if decision["allowed"]:
@@ -272,8 +280,13 @@ class Rule:
     def spent_today(self, call):
         if "budget" not in self.spec:
             return 0
-        day, spent = self.spent.get(call.parts, (None, 0))
-        return spent if day == self.day() else 0
+        day, spent = self.spent.get(call.parts, (self.day(), 0))
+        return spent if day >= self.day() else 0  # a day ahead counts as today
+
+    def mend_spent(self, call):
+        """A day ahead, left by a wall clock that went back, becomes today."""
+        if "budget" in self.spec and self.spent.get(call.parts, (0, 0))[0] > self.day():
+            self.spent[call.parts] = (self.day(), self.spent_today(call))
 
     def is_over(self, call):
         return "budget" in self.spec and self.spent_today(call) >= self.spec["budget"]["daily"]
@@ -294,17 +307,25 @@ class Rule:
 
     # Changes at run time.
 
-    def check_layer(self, limits):
-        for name, fields in limits.items():
+    def checked_layer(self, limits):
+        """The fields that change, by the limits' names. A text is the change of a rule's only limit."""
+        if isinstance(limits, str):
+            limits = {self.limits[0].name: limits}
+        layer = {name: patch_fields(change) for name, change in limits.items()}
+        for name, fields in layer.items():
             limit = next((limit for limit in self.limits if limit.name == name), None)
             if limit is None:
                 raise Refused(name)
             if fields.get("algorithm", limit.algorithm) != limit.algorithm:
                 raise Refused("algorithm")
+            scope = self.names if limit.scope is None else limit.scope
+            if set(fields.get("scope", scope)) != set(scope):
+                raise Refused("scope")
             self.check_ceiling(limit, fields.get("max", 0))
+        return layer
 
     def set_override(self, target, limits):
-        self.check_layer(limits)
+        limits = self.checked_layer(limits)
         if "match" in target:
             self.clear_override(target)
             self.match_overrides.append({"match": target["match"], "limits": limits})
@@ -318,8 +339,7 @@ class Rule:
             self.key_overrides.pop(self.identify(target["key"], {})[0], None)
 
     def set_default(self, limits):
-        self.check_layer(limits)
-        self.default_limits = limits
+        self.default_limits = self.checked_layer(limits)
 
 
 def _take(call, cost, permit):
