@@ -203,7 +203,11 @@ fn two_takes_by_a_shorter_per_in_a_ring_full_of_live_entries() {
         let (one, two) = (judged.clone(), judged.clone());
         let (a, b) = both(move || one.take(FAST), move || two.take(FAST));
         assert!(a && b, "I2: their own window has room for both");
-        assert_eq!(judged.used(), 4, "I13: each overwritten unit is added to the next oldest, once");
+        assert_eq!(
+            judged.used(),
+            4,
+            "I13: each overwritten unit is added to the next oldest, once"
+        );
         judged.with(|ring, time| ring.refund(SLOW.per_us, &mut 2, time.now()).unwrap());
         assert!(!judged.take(SLOW), "I13: two of four are left");
     });
