@@ -605,16 +605,23 @@ impl Part<'_> {
     }
 
     /// As [`Part::hit`] for limits in one cell, such as windows with one log, if they allow it: a cell
-    /// refuses before it writes, so it need not be looked at first.
+    /// refuses before it writes, so it need not be looked at first. Windows with one log answer in any case.
     fn hit_cell(&self, cost: u64, time: &mut Time<'_>, views: &mut Views) -> Option<Together<1>> {
         if self.limits.placed.len() != 1 || !(1..=self.limits.smallest()).contains(&cost) {
             return None;
         }
         let row = self.engine.row(self.hash, time.now()).ok()?;
-        let taken = self.limits.take(&row, cost, time).ok()??;
+        let shared = row.is_shared();
+        let taken = match self.limits.hit_lone_ring(&row, cost, time, views) {
+            None => self.limits.take(&row, cost, time),
+            Some(Ok(None)) => {
+                return Some(Together { answer: Answer::Denied, permits: [None], shared });
+            }
+            Some(taken) => taken,
+        };
+        let taken = taken.ok()??;
         self.look_after(&row, &taken.left, time.now(), views);
-        let permits = [taken.permit];
-        Some(Together { answer: Answer::Allowed, permits, shared: row.is_shared() })
+        Some(Together { answer: Answer::Allowed, permits: [taken.permit], shared })
     }
 
     /// As [`Part::hit`] for limits that are one bucket, with less to hand back: the only view, and

@@ -12,7 +12,7 @@ use crate::fixed::Fixed;
 use crate::limit::{Algorithm, Cell, Hull, Limit, Limits, MOST_LIMITS, Placed};
 use crate::permit::Permit;
 use crate::row::{Idle, Moved, Row, Shape};
-use crate::window::{self, Entry, Ring};
+use crate::window::{self, Entry, Ring, Status, Window};
 use crate::word::{Bucket, Word};
 use crate::{NEVER, bucket, stamp};
 
@@ -157,6 +157,11 @@ pub(crate) fn bucket_view(bucket: &Bucket, word: Word, cost: u64, now: u64) -> V
     View { limit, used: limit - remaining, remaining, wait, more, reset: reading.due(limit) }
 }
 
+fn window_view(window: &Window, status: Status) -> View {
+    let Status { used, wait, more, reset } = status;
+    View { limit: window.max, used, remaining: window.max.saturating_sub(used), wait, more, reset }
+}
+
 impl Limits {
     /// What each limit would say to `cost` now, writing nothing. (Views are large to hand back.)
     pub(crate) fn look(
@@ -237,13 +242,10 @@ impl Limits {
             }
             Cell::Ring { slots, windows } => {
                 let ring = Ring::new(row, at, *slots);
-                let log = left.map(|entry| ring.log_of(entry));
-                for window in windows {
-                    let (used, wait, more, reset) = match log {
-                        Some(log) => ring.view_of(log, window, cost, now),
-                        None => ring.view(window, cost, now),
-                    };
-                    views[window.index] = of(window.max, used, wait, more, reset);
+                let tell = |w: &Window, status| views[w.index] = window_view(w, status);
+                match left {
+                    Some(entry) => ring.look_by(entry, windows, cost, now, tell),
+                    None => ring.look(windows, cost, now, tell),
                 }
             }
         }
@@ -270,6 +272,34 @@ impl Limits {
         Ok(Some(taken))
     }
 
+    /// As `take` for limits that are one log of windows, else `None`. A log that refuses is looked at
+    /// once: `views` has what its windows said.
+    pub(crate) fn hit_lone_ring(
+        &self,
+        row: &Row<'_>,
+        cost: u64,
+        time: &mut Time<'_>,
+        views: &mut Views,
+    ) -> Option<Result<Option<Taken>, Moved>> {
+        let [Placed { at, cell: Cell::Ring { slots, windows }, .. }] = &*self.placed else {
+            return None;
+        };
+        views.len = self.len() as u8;
+        let tell = |w: &Window, status| views.views[w.index] = window_view(w, status);
+        let ring = Ring::new(row, *at, *slots);
+        let entry = ring.hit(windows, cost, self.keep_us(windows), time, tell);
+        Some(entry.map(|entry| {
+            let mut left = Left::default();
+            left[0] = Some(entry?.position);
+            Some(Taken { cells: 1, entry, permit: None, left })
+        }))
+    }
+
+    /// How long an entry of a log may count, in microseconds.
+    fn keep_us(&self, windows: &[Window]) -> u64 {
+        window::longest(windows)
+    }
+
     /// Takes `cost` from one cell: false if it refuses.
     fn take_from(
         &self,
@@ -293,7 +323,7 @@ impl Limits {
             }
             Cell::Ring { slots, windows } => {
                 let ring = Ring::new(row, at, *slots);
-                taken.entry = ring.take(windows, cost, time)?;
+                taken.entry = ring.take(windows, cost, self.keep_us(windows), time)?;
                 taken.entry.map(|entry| entry.position)
             }
         };
@@ -332,7 +362,7 @@ impl Limits {
                 Cell::Counter(counter) => counter.mend(row, at, time)?,
                 Cell::Fixed(fixed) => fixed.mend_open(row, at, time),
                 Cell::Permits(permits) => permits.mend(row, at, time)?,
-                Cell::Ring { slots, .. } => Ring::new(row, at, *slots).mend_newest(time)?,
+                Cell::Ring { slots, .. } => Ring::new(row, at, *slots).mend_ahead(time)?,
             };
         }
         Ok(any || time.now() != before)
@@ -370,7 +400,7 @@ impl Limits {
             Cell::Permits(_) => Ok(None),
             Cell::Ring { slots, windows } => {
                 let ring = Ring::new(row, at, *slots);
-                Ok(ring.record(windows, cost, time)?.map(|entry| entry.position))
+                Ok(ring.record(cost, self.keep_us(windows), time)?.map(|entry| entry.position))
             }
         }
     }
@@ -400,7 +430,9 @@ impl Limits {
             Cell::Fixed(fixed) => fixed.refund(row, at, left, time.now()),
             Cell::Permits(_) => Ok(()),
             Cell::Ring { slots, windows } => {
-                Ring::new(row, at, *slots).refund(windows, &mut left, time.now())
+                // By the caller's own windows: older units are not missing in them.
+                let per_us = window::longest(windows);
+                Ring::new(row, at, *slots).refund(per_us, &mut left, time.now())
             }
         })
     }
@@ -413,7 +445,9 @@ impl Placed {
             Cell::Counter(counter) => counter.is_idle(row, self.at, now),
             Cell::Fixed(fixed) => fixed.is_idle(row, self.at, now),
             Cell::Permits(permits) => permits.held(row, self.at, now) == 0,
-            Cell::Ring { slots, windows } => Ring::new(row, self.at, *slots).is_idle(windows, now),
+            Cell::Ring { slots, windows } => {
+                Ring::new(row, self.at, *slots).is_idle(window::longest(windows), now)
+            }
         }
     }
 }

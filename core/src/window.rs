@@ -1,6 +1,6 @@
 //! Exact sliding windows over one log: a ring of stamped entries, taken one by one without a lock.
 //!
-//! Words of a ring: `head`, `base`, `mixed`, then N slots.
+//! Words of a ring: `head`, `base`, `mixed`, `descent`, then N slots.
 //!
 //! ```text
 //!  63..61    60 … 48     47 … 0
@@ -16,36 +16,58 @@
 //!   its cost (the entry's weight). There is one such slot at any time, so a hit that looked at the
 //!   log and then wins its swap knows that nothing was admitted in between. A process that dies
 //!   has admitted nothing, or all of it.
-//! * **Looking** is O(1) while the log is *plain*: all weights 1, stamps in order. At most `max` units
-//!   fit into a window exactly when entry `head + cost − 1 − max` is older than `per`. The n newest
-//!   entries decide about any window of up to n, so one ring serves several windows (5/10 s, 20/min,
-//!   200/h in 200 slots) and a `max` that changes at run time.
-//! * **Giving back** lowers the weight of the newest entry in place, to 0 if need be. That takes
-//!   units out only, so it can't make a hit that is under way wrong.
-//! * A log with other weights or voids is *mixed*: it is counted slot by slot. Voids make live entries
-//!   come up for overwriting too early; such an entry is *carried*, that is moved to position `head` with its old stamp by
-//!   the same swap as an admission. `mixed` is the position from which the log is plain again; it
-//!   is raised before the entry that makes it necessary is written.
+//! * **Looking** takes as long as the log's [`Order`] demands. The n newest entries decide about any
+//!   window of up to n, so one ring serves several windows (5/10 s, 20/min, 200/h in 200 slots) and a
+//!   `max` that changes at run time.
+//!
+//!   | order | what holds | a hit | a denial's views |
+//!   |---|---|---|---|
+//!   | plain | every weight is 1, stamps ascend | O(1) | a binary search for each window |
+//!   | sorted | stamps ascend | one sum of weights | the same sum, and a walk from the nearer end |
+//!   | any, few runs | stamps ascend within eight runs | a search for the runs, then one sum | the same, and a merge of the runs |
+//!   | any, more runs | nothing | one pass for each window | the same, and more passes if more than one unit must leave |
+//!
+//! * `mixed` is the position from which the log is plain again. `descent` is the last position whose
+//!   stamp is below the one before it: a log from there on is sorted. Both are raised before the entry
+//!   is written that makes it necessary.
+//! * **Giving back** lowers the weight of an entry in place, to 0 if need be. That takes units out
+//!   only, so it can't make a hit that is under way wrong.
+//! * **No live entry is lost.** The caller names `keep_us`, the longest `per` of all numbers that the
+//!   log is judged by. If the entry at the tip is younger than that, there are two cases:
+//!   * Some other entry is void or older. Then the one at the tip is *carried*: moved to position
+//!     `head` with its old stamp, by the same swap as an admission.
+//!   * All entries are live (numbers with a shorter `per` let them in, or `record`). Then the oldest is
+//!     overwritten, and its units are *added to the next oldest*. For windows of up to N that changes no
+//!     answer: the N entries that stay are at least N units, so the overwritten units alone decide
+//!     nothing, and those that do decide leave no earlier than the next oldest. Only after units were
+//!     given back may the moved ones deny for longer than exact, by less than `per`.
 //! * **Clearing** writes an expired entry at `head`, which makes every hit under way start over, then
 //!   raises `base`; entries before `base` don't count.
+//! * **Clocks.** A stamp ahead of a clock that was read again is now: a hit mends it before it adds
+//!   an entry behind it, and before it is refused by it. A look mends nothing and reads it as now.
 //! * **Damage** (a file that others wrote into) costs denials, and grants nothing from then on. A `base`
 //!   beyond the tip, which would hide entries to come, is brought back; an entry that the head passes and
-//!   that no plain log has next makes the log mixed, so that every slot counts; a head near the end of
-//!   all numbers starts over.
+//!   that no plain log has next raises `mixed` and `descent`, so that every slot counts; a head near the
+//!   end of all numbers starts over.
 //! * Laps repeat after eight. To mistake an entry for the one it saw, a thread would have to sleep
 //!   through exactly 8·k laps and find them all stamped with one microsecond: that takes a clock
 //!   which stands still while hits and refunds go on.
 
+mod count;
+
+use std::ops::Range;
+
 use crate::clock::Time;
 use crate::row::{Idle, Moved, Row, is_busy};
 use crate::stamp;
-use crate::sync::Ordering;
+use crate::sync::{AtomicU64, Ordering};
 
 /// Words of a ring before its slots.
-pub(crate) const HEADER_WORDS: usize = 3;
+pub(crate) const HEADER_WORDS: usize = 4;
 const HEAD: usize = 0;
 const BASE: usize = 1;
 const MIXED: usize = 2;
+const DESCENT: usize = 3;
 
 /// How often a log is looked at that keeps changing.
 const LOOKS: usize = 8;
@@ -67,8 +89,20 @@ pub(crate) struct Window {
     pub(crate) index: usize,
 }
 
+/// What a log says of one window; times in nanoseconds from now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Status {
+    pub(crate) used: u64,
+    /// Until the cost asked about fits: 0 if it does.
+    pub(crate) wait: u64,
+    /// Until one unit more is left than now: 0 if nothing is used.
+    pub(crate) more: u64,
+    /// Until nothing is used.
+    pub(crate) reset: u64,
+}
+
 /// An entry of the log.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 struct Slot(u64);
 
 impl Slot {
@@ -88,9 +122,16 @@ impl Slot {
     fn with_weight(self, weight: u64) -> Slot {
         Slot::new(self.lap(), weight, self.stamp())
     }
+    fn age(self, now: u64) -> i64 {
+        stamp::age(self.0, now)
+    }
     /// Counts in a window of `per` that ends `now`.
     fn is_within(self, per_us: u64, now: u64) -> bool {
-        self.weight() != 0 && stamp::age(self.stamp(), now) < per_us as i64
+        self.weight() != 0 && self.age(now) < per_us as i64
+    }
+    /// The same admission, whatever was given back of it or added to it since.
+    fn is_same_entry(self, other: Slot) -> bool {
+        (self.lap(), self.stamp()) == (other.lap(), other.stamp())
     }
 }
 
@@ -107,11 +148,36 @@ struct Tip {
     seen: Slot,
 }
 
-/// An entry that was just admitted, for taking exactly that one back.
+/// An entry that was admitted, for taking exactly that one back.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entry {
     pub(crate) position: u64,
     slot: Slot,
+}
+
+impl Entry {
+    /// The entry as plain numbers, for callers that keep it.
+    #[allow(dead_code, reason = "reservations call it")]
+    pub(crate) fn to_words(self) -> [u64; 2] {
+        [self.position, self.slot.0]
+    }
+
+    /// The entry of such numbers. Any numbers will do: an entry that is not in the log gives nothing
+    /// back.
+    #[allow(dead_code, reason = "reservations call it")]
+    pub(crate) fn from_words([position, slot]: [u64; 2]) -> Entry {
+        Entry { position, slot: Slot(slot) }
+    }
+}
+
+/// What is known of the entries of a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Order {
+    /// Every weight is 1, and stamps ascend with the position.
+    Plain,
+    /// Stamps ascend with the position.
+    Sorted,
+    Any,
 }
 
 /// A log as of a position: the entries before it, down to the oldest that still counts.
@@ -119,12 +185,37 @@ pub(crate) struct Entry {
 pub(crate) struct Log {
     bottom: u64,
     position: u64,
+    order: Order,
 }
 
 impl Log {
     fn len(self) -> u64 {
         self.position - self.bottom
     }
+    /// The positions of entries that are counted from the bottom.
+    fn range(self, up: Range<u32>) -> Range<u64> {
+        self.bottom + u64::from(up.start)..self.bottom + u64::from(up.end)
+    }
+}
+
+/// What the windows say to a hit.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    Fits,
+    Full,
+    /// Full, and entries are ahead of the clock.
+    Ahead,
+}
+
+/// What an admission does with the entry that it would overwrite.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Room {
+    /// It counts no more.
+    Free,
+    /// It is moved out of the way.
+    Carry,
+    /// It is the oldest of a ring full of live entries: its units are added to the next oldest.
+    Full,
 }
 
 /// The ring of one row.
@@ -157,10 +248,39 @@ impl<'r> Ring<'r> {
         self.row.load(self.at + which)
     }
 
-    /// Raises `base` or `mixed`; they never sink.
+    /// The words of a range of positions, at most a lap: up to the ring's end, and from its start.
+    #[inline(always)]
+    fn halves(&self, range: Range<u64>) -> [&[AtomicU64]; 2] {
+        let first = self.at + HEADER_WORDS;
+        let words = &self.row.words[first..first + self.len as usize];
+        let (count, start) =
+            ((range.end - range.start) as usize, (range.start % self.len) as usize);
+        let straight = count.min(words.len() - start);
+        [&words[start..start + straight], &words[..count - straight]]
+    }
+
+    /// The slots of a range of positions, at most a lap, without a division for each.
+    #[inline(always)]
+    fn slots(&self, range: Range<u64>) -> impl DoubleEndedIterator<Item = Slot> + '_ {
+        let [to_the_end, from_the_start] = self.halves(range);
+        to_the_end.iter().chain(from_the_start).map(load)
+    }
+
+    /// Raises `base`, `mixed` or `descent`; they never sink.
     fn raise(&self, which: usize, to: u64) {
         // ORDERING: Release, so that who sees the entry written next sees the mark before it.
         self.row.words[self.at + which].fetch_max(to, Ordering::Release);
+    }
+
+    /// Marks that the entry at `position` has another weight than 1.
+    fn mark_mixed(&self, position: u64) {
+        self.raise(MIXED, self.lap_after(position));
+    }
+
+    /// Marks that stamps may descend at `position`, or that nothing is known of those before it.
+    fn mark_descent(&self, position: u64) {
+        self.raise(DESCENT, position);
+        self.mark_mixed(position);
     }
 
     /// The next position, helping `head` there.
@@ -175,18 +295,20 @@ impl<'r> Ring<'r> {
             if seen.0 == 0 || seen.lap() != self.lap(position) {
                 return Tip { position, seen };
             }
-            if !self.follows(position, seen) {
-                self.raise(MIXED, self.lap_after(position));
-            }
+            self.mark(position, seen);
             self.advance(position);
         }
     }
 
-    /// Whether an entry is what a plain log has next.
-    fn follows(&self, position: u64, entry: Slot) -> bool {
+    /// Raises the marks that an entry makes necessary, if it is not what a plain log has next.
+    fn mark(&self, position: u64, entry: Slot) {
         let before = || self.slot(position - 1).stamp();
         let first = position <= self.bottom(position);
-        entry.weight() == 1 && (first || later(before(), entry.stamp()) == entry.stamp())
+        if !first && later(before(), entry.stamp()) != entry.stamp() {
+            self.mark_descent(position);
+        } else if entry.weight() != 1 {
+            self.mark_mixed(position);
+        }
     }
 
     /// Whether nothing has come in since the tip was read.
@@ -205,17 +327,15 @@ impl<'r> Ring<'r> {
         if position < FAR { position + 1 } else { position % all_laps + all_laps + 1 }
     }
 
-    /// Brings a base back that is beyond the tip, where it would hide entries to come: true if it was.
+    /// Brings a base back that is beyond the tip, where it would hide entries to come.
     /// (A reset raises it past a tip that was read before; but then the tip's slot is another.)
-    fn mend_base(&self, tip: Tip) -> bool {
-        let base = self.header(BASE);
-        let beyond = base > tip.position;
-        if beyond && self.is_tip(tip) {
-            self.raise(MIXED, self.lap_after(tip.position));
+    #[cold]
+    fn mend_base(&self, tip: Tip, base: u64) {
+        if self.is_tip(tip) {
+            self.mark_descent(tip.position);
             let lowest = tip.position.saturating_sub(self.len);
             let _ = self.row.replace(self.at + BASE, base, lowest);
         }
-        beyond
     }
 
     /// Swaps the slot at the tip: the only way that units come in.
@@ -237,15 +357,29 @@ impl<'r> Ring<'r> {
 
     /// The oldest position that still counts.
     fn bottom(&self, position: u64) -> u64 {
-        let (base, lowest) = (self.header(BASE), position.saturating_sub(self.len));
+        self.bottom_by(self.header(BASE), position)
+    }
+
+    fn bottom_by(&self, base: u64, position: u64) -> u64 {
+        let lowest = position.saturating_sub(self.len);
         // A reset may have raised the base past a position that was read before, and damage past any:
         // then it hides nothing.
         if base > position { lowest } else { base.max(lowest) }
     }
 
+    /// The entries between two positions, and their order.
+    fn log_between(&self, bottom: u64, position: u64) -> Log {
+        let order = match position >= self.header(MIXED) {
+            true => Order::Plain,
+            false if bottom >= self.header(DESCENT) => Order::Sorted,
+            false => Order::Any,
+        };
+        Log { bottom, position, order }
+    }
+
     /// The log up to the tip.
     fn log(&self, tip: Tip) -> Log {
-        Log { bottom: self.bottom(tip.position), position: tip.position }
+        self.log_between(self.bottom(tip.position), tip.position)
     }
 
     /// The log when an entry was its newest. What was overwritten since had left every window; after a
@@ -253,7 +387,7 @@ impl<'r> Ring<'r> {
     pub(crate) fn log_of(&self, entry: u64) -> Log {
         let position = self.next(entry);
         if self.header(BASE) > position {
-            return Log { bottom: position - 1, position };
+            return self.log_between(position - 1, position);
         }
         let bottom = self.bottom(position);
         let is_there = |p: u64| self.slot(p).lap() == self.lap(p);
@@ -262,184 +396,209 @@ impl<'r> Ring<'r> {
             // The oldest go first.
             false => stamp::first_time(position - bottom, |up| is_there(bottom + up)),
         };
-        Log { bottom: bottom + gone, position }
+        self.log_between(bottom + gone, position)
     }
 
-    fn is_plain(&self, log: Log) -> bool {
-        log.position >= self.header(MIXED)
+    /// The entries of a log, the oldest position first.
+    #[inline(always)]
+    fn entries(&self, log: Log) -> impl DoubleEndedIterator<Item = Slot> + '_ {
+        self.slots(log.bottom..log.position)
     }
 
-    /// The entries of a log, newest position first.
-    fn entries(&self, log: Log) -> impl Iterator<Item = (u64, Slot)> + '_ {
-        (log.bottom..log.position).rev().map(|p| (p, self.slot(p)))
-    }
-
-    /// Units in the window of `per` that ends `now`.
-    fn used(&self, log: Log, per_us: u64, now: u64) -> u64 {
-        if !self.is_plain(log) {
-            let within = |(_, slot): &(u64, Slot)| slot.is_within(per_us, now);
-            return self.entries(log).filter(within).map(|(_, s)| s.weight()).sum();
-        }
-        // Stamps are in order: find the newest entry that has left the window.
-        stamp::first_time(log.len(), |back| {
-            stamp::age(self.slot(log.position - 1 - back).stamp(), now) >= per_us as i64
-        })
-    }
-
-    /// Nanoseconds until `cost` more fit into the window: 0 if they do.
-    fn wait(&self, log: Log, window: &Window, cost: u64, now: u64) -> u64 {
-        let Some(rest) = window.max.checked_sub(cost) else {
-            return crate::NEVER;
-        };
-        if self.is_plain(log) {
-            // The entry that must have left: the one after the `rest` newest.
-            let oldest = || self.slot(log.position - 1 - rest).stamp();
-            let blocked = log.len() > rest;
-            return if blocked { stamp::until_age(oldest(), window.per_us, now) } else { 0 };
-        }
-        let used_in = |micros: u64| self.used(log, window.per_us.saturating_sub(micros), now);
-        if self.used(log, window.per_us, now) <= rest {
-            return 0;
-        }
-        let micros = stamp::first_time(window.per_us + 1, |t| used_in(t) <= rest);
-        // 0 if others gave back between the two looks.
-        (micros * stamp::MICRO).saturating_sub(now % stamp::MICRO)
-    }
-
-    fn fits(&self, log: Log, windows: &[Window], cost: u64, now: u64) -> bool {
-        let mixed = !self.is_plain(log);
-        windows.iter().all(|w| match mixed {
-            true => self.used(log, w.per_us, now) + cost <= w.max,
-            false => self.wait(log, w, cost, now) == 0,
-        })
-    }
-
-    /// Admits `cost` if every window has room.
+    /// Admits `cost` if every window has room. `keep_us` is the longest `per` of all numbers that the
+    /// log is judged by.
     pub(crate) fn take(
         &self,
         windows: &[Window],
         cost: u64,
+        keep_us: u64,
         time: &mut Time<'_>,
     ) -> Result<Option<Entry>, Moved> {
-        self.admit(windows, cost, time, |log, now| self.fits(log, windows, cost, now))
+        self.admit(cost, keep_us, time, |log, now| match log.order {
+            Order::Plain => self.judge_plain(log, windows, cost, now),
+            _ => self.verdict(log, windows, &self.count(log, windows, now), cost, now),
+        })
     }
 
-    /// Logs `cost` without asking. A ring full of live entries forgets its oldest, which no window
-    /// needs as long as the newer ones stay: a refund can't bring it back.
+    /// As `take`; when it refuses, it has told what each window says.
+    pub(crate) fn hit(
+        &self,
+        windows: &[Window],
+        cost: u64,
+        keep_us: u64,
+        time: &mut Time<'_>,
+        mut tell: impl FnMut(&Window, Status),
+    ) -> Result<Option<Entry>, Moved> {
+        self.admit(cost, keep_us, time, |log, now| {
+            let is_plain = log.order == Order::Plain;
+            if is_plain && self.judge_plain(log, windows, cost, now) == Verdict::Fits {
+                return Verdict::Fits;
+            }
+            self.judge(log, windows, cost, now, &mut tell)
+        })
+    }
+
+    /// Logs `cost` without asking.
     pub(crate) fn record(
         &self,
-        windows: &[Window],
         cost: u64,
+        keep_us: u64,
         time: &mut Time<'_>,
     ) -> Result<Option<Entry>, Moved> {
-        self.admit(windows, cost, time, |_, _| true)
+        self.admit(cost, keep_us, time, |_, _| Verdict::Fits)
     }
 
+    #[inline(always)]
     fn admit(
         &self,
-        windows: &[Window],
         cost: u64,
+        keep_us: u64,
         time: &mut Time<'_>,
-        may: impl Fn(Log, u64) -> bool,
+        mut judge: impl FnMut(Log, u64) -> Verdict,
     ) -> Result<Option<Entry>, Moved> {
         let mut mends = 0;
         loop {
             let tip = self.tip();
             self.row.check()?;
-            if self.mend_base(tip) {
+            let base = self.header(BASE);
+            if base > tip.position {
+                self.mend_base(tip, base);
                 continue;
             }
-            let log = self.log(tip);
-            let newest = self.newest(log);
-            match newest {
-                // An empty log may have become so after the clock was read.
-                None => time.refresh(),
-                Some(stamp) if stamp::is_ahead(stamp, time.now()) => {
-                    // An entry that is never mended is of no lap that it could have: damaged.
-                    self.mend(tip.position, mends >= LOOKS, time)?;
-                    mends += 1;
+            let log = self.log_between(self.bottom_by(base, tip.position), tip.position);
+            if log.len() == 0 {
+                // It may have become empty after the clock was read.
+                time.refresh();
+            } else if self.is_last_ahead(log, time.now()) {
+                self.mend(tip.position, &mut mends, time)?;
+                continue;
+            }
+            match judge(log, time.now()) {
+                Verdict::Fits => {}
+                Verdict::Ahead => {
+                    self.mark_descent(tip.position);
+                    self.mend(tip.position, &mut mends, time)?;
                     continue;
                 }
-                Some(_) => {}
-            }
-            if !may(log, time.now()) {
                 // The log may have changed under the look. If nothing came in since, it was right.
-                if self.is_tip(tip) {
-                    return Ok(None);
+                Verdict::Full if self.is_tip(tip) => return Ok(None),
+                Verdict::Full => continue,
+            }
+            let is_live = tip.seen.is_within(keep_us, time.now());
+            let room = if is_live { self.room(tip, log, keep_us, time.now()) } else { Room::Free };
+            if room == Room::Carry {
+                self.carry(tip, keep_us, time.now());
+                continue;
+            }
+            if cost != 1 || room == Room::Full {
+                self.mark_mixed(tip.position);
+            }
+            // Not before the last entry's, which is not ahead.
+            if let Some(entry) = self.put(tip, cost, stamp::of(time.now())) {
+                if room == Room::Full {
+                    self.add_to_oldest(tip.seen.weight());
                 }
-                continue;
-            }
-            if self.must_carry(tip, windows, time.now()) {
-                self.carry(tip, windows, time.now());
-                continue;
-            }
-            if cost != 1 {
-                self.raise(MIXED, self.lap_after(tip.position));
-            }
-            let here = stamp::of(time.now());
-            let stamp = newest.map_or(here, |newest| later(newest, here));
-            if let Some(entry) = self.put(tip, cost, stamp) {
                 return Ok(Some(entry));
             }
         }
     }
 
-    /// The latest stamp in the log.
-    fn newest(&self, log: Log) -> Option<u64> {
-        if self.is_plain(log) {
-            let any = log.len() > 0;
-            return any.then(|| self.slot(log.position - 1).stamp());
-        }
-        self.entries(log).map(|(_, slot)| slot.stamp()).reduce(later)
+    /// Whether the entry before the tip is ahead of the clock. No entry may be put behind such a one.
+    fn is_last_ahead(&self, log: Log, now: u64) -> bool {
+        stamp::is_ahead(self.slot(log.position - 1).stamp(), now)
     }
 
-    /// Whether the entry that the tip would overwrite may still count. In a plain log it never does.
-    fn must_carry(&self, tip: Tip, windows: &[Window], now: u64) -> bool {
-        let log = self.log(tip);
-        if self.is_plain(log) {
-            return false;
+    /// What to do with a live entry at the tip.
+    #[cold]
+    fn room(&self, tip: Tip, log: Log, keep_us: u64, now: u64) -> Room {
+        // Before the base it is live for nobody.
+        if log.len() < self.len {
+            return Room::Free;
         }
-        let keep = longest(windows);
-        let overwritten = tip.position.checked_sub(self.len);
-        let counts = overwritten.is_some_and(|p| p >= self.header(BASE));
-        if !counts || !tip.seen.is_within(keep, now) {
-            return false;
-        }
-        // With every slot live (which only `record` brings about) the oldest has to go.
-        let full = self.entries(log).all(|(_, slot)| slot.is_within(keep, now));
-        let oldest = || self.entries(log).map(|(_, s)| s.stamp()).reduce(earlier);
-        !(full && oldest() == Some(tip.seen.stamp()))
+        let mut entries = self.entries(log);
+        let full = log.order == Order::Plain || entries.all(|slot| slot.is_within(keep_us, now));
+        let is_oldest = || {
+            let oldest = || self.entries(log).map(Slot::stamp).reduce(earlier);
+            log.order != Order::Any || oldest() == Some(tip.seen.stamp())
+        };
+        if full && is_oldest() { Room::Full } else { Room::Carry }
     }
 
     /// Moves live entries from the tip's way to its place, until one may be overwritten.
-    fn carry(&self, mut tip: Tip, windows: &[Window], now: u64) {
+    #[cold]
+    fn carry(&self, mut tip: Tip, keep_us: u64, now: u64) {
         for _ in 0..self.len {
-            self.raise(MIXED, self.lap_after(tip.position));
+            self.mark_mixed(tip.position);
+            self.mark(tip.position, tip.seen);
             if self.put(tip, tip.seen.weight(), tip.seen.stamp()).is_none() {
                 return;
             }
             tip = self.tip();
-            if !self.must_carry(tip, windows, now) {
+            let is_live = tip.seen.is_within(keep_us, now);
+            if !is_live || self.room(tip, self.log(tip), keep_us, now) != Room::Carry {
+                return;
+            }
+        }
+    }
+
+    /// Adds the units of an entry that was overwritten to the oldest that is left. The thread that
+    /// overwrote it does this alone, so they are added once; if it dies before, they are lost.
+    #[cold]
+    fn add_to_oldest(&self, units: u64) {
+        loop {
+            let tip = self.tip();
+            let log = self.log(tip);
+            let first = log.bottom;
+            let older = |a: u64, b: u64| {
+                let (first, second) = (self.slot(a).stamp(), self.slot(b).stamp());
+                if later(first, second) == first && first != second { b } else { a }
+            };
+            let oldest = match log.order {
+                _ if log.len() == 0 => return,
+                Order::Any => (first..log.position).reduce(older).unwrap_or(first),
+                _ => first,
+            };
+            let slot = self.slot(oldest);
+            let heavier = slot.with_weight(slot.weight() + units);
+            self.mark_mixed(oldest);
+            let is_there = slot.lap() == self.lap(oldest);
+            if is_there && self.row.replace(self.place(oldest), slot.0, heavier.0).is_ok() {
+                return;
+            }
+            // An entry of a lap that it can't have is damage: the log counts it as it is.
+            if !is_there && self.is_tip(tip) {
                 return;
             }
         }
     }
 
     /// Mends a log that a clock fault left in the future. True if it was.
-    pub(crate) fn mend_newest(&self, time: &mut Time<'_>) -> Result<bool, Moved> {
+    pub(crate) fn mend_ahead(&self, time: &mut Time<'_>) -> Result<bool, Moved> {
         let tip = self.tip();
-        let ahead = self.newest(self.log(tip)).is_some_and(|s| stamp::is_ahead(s, time.now()));
-        if ahead {
-            self.mend(tip.position, false, time)?;
+        let log = self.log(tip);
+        let is_ahead = |slot: Slot| stamp::is_ahead(slot.stamp(), time.now());
+        let last = log.len() > 0 && self.is_last_ahead(log, time.now());
+        let other = || match log.order {
+            Order::Any => self.entries(log).any(is_ahead),
+            _ => log.len() > 0 && is_ahead(self.slot(log.bottom)),
+        };
+        if !last && !other() {
+            return Ok(false);
         }
-        Ok(ahead)
+        if !last {
+            self.mark_descent(tip.position);
+        }
+        self.mend(tip.position, &mut 0, time)?;
+        Ok(true)
     }
 
     /// Stamps ahead of the clock: read it again; if it went back, bring them with it. The oldest come
     /// first, so that the newest tells of unfinished work if this process dies on the way; those of a
-    /// later lap are left to the next look, unless that never comes to an end.
+    /// later lap are left to the next look, unless that never comes to an end: then they are damaged.
     #[cold]
-    fn mend(&self, position: u64, any_lap: bool, time: &mut Time<'_>) -> Result<(), Moved> {
+    fn mend(&self, position: u64, mends: &mut usize, time: &mut Time<'_>) -> Result<(), Moved> {
+        let any_lap = *mends >= LOOKS;
+        *mends += 1;
         for p in self.bottom(position)..position {
             let slot = self.slot(p);
             if !stamp::is_ahead(slot.stamp(), time.now()) {
@@ -457,51 +616,119 @@ impl<'r> Ring<'r> {
 
     /// Takes an entry back that no other limit agreed to. If it was carried since, it stays spent.
     pub(crate) fn undo(&self, entry: Entry) {
-        self.raise(MIXED, self.lap_after(self.header(HEAD)));
-        let _ =
-            self.row.replace(self.place(entry.position), entry.slot.0, entry.slot.with_weight(0).0);
+        let all = entry.slot.weight();
+        while self.is_in_log(entry) && self.lower(entry, self.slot(entry.position), all).is_none() {
+        }
     }
 
-    /// Gives units back, the newest first. What is `left` to give tells where to go on after `Moved`.
-    pub(crate) fn refund(&self, windows: &[Window], left: &mut u64, now: u64) -> Result<(), Moved> {
-        let keep = longest(windows);
+    /// Gives up to `amount` units of one entry back, and says how many: none if the entry is older
+    /// than `keep_us`, was cleared or overwritten, or was carried. What was carried stays spent.
+    #[allow(dead_code, reason = "reservations call it")]
+    pub(crate) fn give_back(
+        &self,
+        entry: Entry,
+        amount: u64,
+        keep_us: u64,
+        now: u64,
+    ) -> Result<u64, Moved> {
+        loop {
+            let slot = self.slot(entry.position);
+            self.row.check()?;
+            if !self.is_in_log(entry) || !slot.is_within(keep_us, now) {
+                return Ok(0);
+            }
+            if let Some(units) = self.lower(entry, slot, amount) {
+                return Ok(units);
+            }
+        }
+    }
+
+    /// Whether an entry was neither cleared nor overwritten.
+    fn is_in_log(&self, entry: Entry) -> bool {
+        let tip = self.tip().position;
+        (self.bottom(tip)..tip).contains(&entry.position)
+            && self.slot(entry.position).is_same_entry(entry.slot)
+    }
+
+    /// Lowers the weight of an entry that was seen as `slot`, and says by how much. `None` if the slot
+    /// changed.
+    fn lower(&self, entry: Entry, slot: Slot, amount: u64) -> Option<u64> {
+        if !slot.is_same_entry(entry.slot) {
+            return None;
+        }
+        let units = slot.weight().min(amount);
+        self.mark_mixed(entry.position);
+        let lower = slot.with_weight(slot.weight() - units);
+        self.row.replace(self.place(entry.position), slot.0, lower.0).ok().map(|()| units)
+    }
+
+    /// Gives units back that are younger than `per_us`, the newest first. What is `left` to give tells
+    /// where to go on after `Moved`.
+    pub(crate) fn refund(&self, per_us: u64, left: &mut u64, now: u64) -> Result<(), Moved> {
         while *left > 0 {
             let tip = self.tip();
-            let newest = self
-                .entries(self.log(tip))
-                .filter(|(_, slot)| slot.is_within(keep, now))
-                .reduce(|a, b| if later(a.1.stamp(), b.1.stamp()) == a.1.stamp() { a } else { b });
+            let newest = self.newest_within(self.log(tip), per_us, now);
             self.row.check()?;
-            let Some((position, slot)) = newest else {
+            let Some(entry) = newest else {
                 return Ok(());
             };
-            self.raise(MIXED, self.lap_after(tip.position));
-            let back = slot.weight().min(*left);
-            let lower = slot.with_weight(slot.weight() - back);
-            if self.row.replace(self.place(position), slot.0, lower.0).is_ok() {
-                *left -= back;
-            }
+            *left -= self.lower(entry, entry.slot, *left).unwrap_or(0);
         }
         Ok(())
     }
 
-    /// Whether nothing counts any more.
-    pub(crate) fn is_idle(&self, windows: &[Window], now: u64) -> bool {
-        let (log, keep) = (self.log(self.tip()), longest(windows));
-        if !self.is_plain(log) {
-            return !self.entries(log).any(|(_, slot)| slot.is_within(keep, now));
+    /// The newest entry that is no void.
+    fn newest_within(&self, log: Log, per_us: u64, now: u64) -> Option<Entry> {
+        let positions = (log.bottom..log.position).rev();
+        let newest_first = positions.zip(self.entries(log).rev());
+        let mut live = newest_first
+            .map(|(position, slot)| Entry { position, slot })
+            .filter(|entry| entry.slot.is_within(per_us, now));
+        if log.order != Order::Any {
+            return live.next();
         }
-        self.newest(log).is_none_or(|s| stamp::age(s, now) >= keep as i64)
+        let newer = |a: Entry, b: Entry| {
+            if later(a.slot.stamp(), b.slot.stamp()) == a.slot.stamp() { a } else { b }
+        };
+        live.reduce(newer)
     }
 
-    /// Empties the log. `keep` is the longest that any entry may count.
-    pub(crate) fn freshen(&self, keep: u64, now: u64, idle: Idle<'_>) -> bool {
+    /// The latest stamp in the log, voids included.
+    fn newest(&self, log: Log) -> Option<u64> {
+        match log.order {
+            Order::Any => self.entries(log).map(Slot::stamp).reduce(later),
+            _ => (log.len() > 0).then(|| self.slot(log.position - 1).stamp()),
+        }
+    }
+
+    /// Whether nothing counts any more by windows of up to `keep_us`.
+    pub(crate) fn is_idle(&self, keep_us: u64, now: u64) -> bool {
+        let log = self.log(self.tip());
+        match log.order {
+            Order::Plain => self.newest(log).is_none_or(|s| stamp::age(s, now) >= keep_us as i64),
+            _ => !self.entries(log).any(|slot| slot.is_within(keep_us, now)),
+        }
+    }
+
+    /// Nanoseconds since the newest entry, given back or not: 0 if it is ahead of the clock, and
+    /// `u64::MAX` in an empty log.
+    #[allow(dead_code, reason = "eviction calls it")]
+    pub(crate) fn untouched_for(&self, now: u64) -> u64 {
+        let Some(newest) = self.newest(self.log(self.tip())) else {
+            return u64::MAX;
+        };
+        let micros = u64::try_from(stamp::age(newest, now));
+        micros.map_or(0, |micros| micros * stamp::MICRO + now % stamp::MICRO)
+    }
+
+    /// Empties the log. `keep_us` is the longest that any entry may count.
+    pub(crate) fn freshen(&self, keep_us: u64, now: u64, idle: Idle<'_>) -> bool {
         loop {
             let tip = self.tip();
             if is_busy(idle) || self.row.check().is_err() {
                 return false;
             }
-            let expired = (now / stamp::MICRO).wrapping_sub(keep);
+            let expired = (now / stamp::MICRO).wrapping_sub(keep_us);
             if self.put(tip, 1, expired).is_some() {
                 self.raise(BASE, tip.position.saturating_add(1));
                 return true;
@@ -509,43 +736,44 @@ impl<'r> Ring<'r> {
         }
     }
 
-    /// What a window holds, how long `cost` and one more unit have to wait, and when it is empty.
-    pub(crate) fn view(&self, window: &Window, cost: u64, now: u64) -> (u64, u64, u64, u64) {
-        let mut view = (0, 0, 0, 0);
+    /// Tells what each window says to `cost`.
+    pub(crate) fn look(
+        &self,
+        windows: &[Window],
+        cost: u64,
+        now: u64,
+        mut tell: impl FnMut(&Window, Status),
+    ) {
         for _ in 0..LOOKS {
             let tip = self.tip();
-            view = self.view_of(self.log(tip), window, cost, now);
+            self.judge(self.log(tip), windows, cost, now, &mut tell);
             if self.is_tip(tip) {
                 break;
             }
         }
-        view
     }
 
-    /// The same of one log.
-    pub(crate) fn view_of(
+    /// The same of the log when an entry was its newest.
+    pub(crate) fn look_by(
         &self,
-        log: Log,
-        window: &Window,
+        entry: u64,
+        windows: &[Window],
         cost: u64,
         now: u64,
-    ) -> (u64, u64, u64, u64) {
-        let used = self.used(log, window.per_us, now);
-        let wait = self.wait(log, window, cost, now);
-        let one_more = window.max.saturating_sub(used) + 1;
-        let more = if used == 0 { 0 } else { self.wait(log, window, one_more, now) };
-        let counting = |(_, slot): &(u64, Slot)| slot.weight() != 0;
-        let last = match self.is_plain(log) {
-            true => self.newest(log),
-            false => self.entries(log).filter(counting).map(|(_, s)| s.stamp()).reduce(later),
-        };
-        let reset = last.map_or(0, |s| stamp::until_age(s, window.per_us, now));
-        (used, wait, more, reset)
+        tell: impl FnMut(&Window, Status),
+    ) {
+        self.judge(self.log_of(entry), windows, cost, now, tell);
     }
 }
 
 pub(crate) fn longest(windows: &[Window]) -> u64 {
     windows.iter().map(|w| w.per_us).max().unwrap_or(0)
+}
+
+#[inline(always)]
+fn load(word: &AtomicU64) -> Slot {
+    // ORDERING: Acquire, as in `Row::load`.
+    Slot(word.load(Ordering::Acquire))
 }
 
 /// The later of two stamps, modulo their wrap.
@@ -559,85 +787,4 @@ fn earlier(a: u64, b: u64) -> u64 {
 }
 
 #[cfg(all(test, not(loom)))]
-mod tests {
-    use super::*;
-    use crate::clock::Clock;
-    use crate::row::{KeyWord, State};
-    use crate::sync::AtomicU64;
-
-    const NOW: u64 = 10_000_000_000;
-    const WINDOWS: [Window; 1] = [Window { max: 4, per_us: 60_000_000, index: 0 }];
-
-    /// Hits a ring with these words, and says how often that was granted.
-    fn granted<const WORDS: usize>(words: [u64; WORDS]) -> usize {
-        let live = KeyWord::new(State::Live, 1, 7);
-        let (key, words) = (AtomicU64::new(live.0), words.map(AtomicU64::new));
-        let (row, (clock, _)) = (Row::new(&key, live, &words), Clock::manual(NOW));
-        let ring = Ring::new(&row, 0, WORDS - HEADER_WORDS);
-        let time = &mut Time::read(&clock);
-        ring.view(&WINDOWS[0], 1, NOW);
-        ring.refund(&WINDOWS, &mut 1, NOW).unwrap();
-        (0..20).filter(|_| ring.take(&WINDOWS, 1, time).unwrap().is_some()).count()
-    }
-
-    #[test]
-    fn an_entry_ahead_of_the_clock_whose_lap_is_damaged_hangs_nobody() {
-        let ahead = |lap| Slot::new(lap, 1, stamp::of(2 * NOW)).0;
-        assert!(granted([1, 0, 0, ahead(5), 0, 0, 0]) <= 4, "I8: position 0 is of lap 1");
-        assert!(granted([4, 0, 9, ahead(1), ahead(6), ahead(1), ahead(0)]) <= 4, "I8: mixed");
-    }
-
-    #[test]
-    fn a_damaged_ring_grants_its_limit_once() {
-        let gone = |lap| Slot::new(lap, 1, stamp::of(NOW).wrapping_sub(61_000_000)).0;
-        for base in [1, 2, 5, 1 << 40, u64::MAX] {
-            assert!(granted([0, base, 0, 0, 0, 0, 0]) <= 4, "I1: base {base}");
-            assert!(
-                granted([9, base, 0, gone(3), gone(2), gone(2), gone(2)]) <= 4,
-                "I1: base {base}"
-            );
-        }
-        for head in [u64::MAX, u64::MAX - 2, u64::MAX - 9, FAR, FAR - 3] {
-            assert!(granted([head, 0, 0, 0, 0, 0, 0]) <= 4, "I1: head {head}");
-            assert!(granted([head, head, u64::MAX, 0, 0, 0, 0]) <= 4, "I1: head {head}");
-        }
-        // Entries that the head passes as if they had been admitted, in a ring with room for more.
-        for lap in 0..8 {
-            let old = gone(lap);
-            assert!(granted([0, 0, 0, 0, 0, 0, 0, old, old, old, old]) <= 4, "I1: lap {lap}");
-        }
-    }
-
-    #[test]
-    fn damaged_positions_are_no_overflow() {
-        for head in [u64::MAX, u64::MAX - 1, u64::MAX - 4, 1 << 63] {
-            for mixed in [0, head, u64::MAX] {
-                granted([head, 0, mixed, u64::MAX, u64::MAX, u64::MAX, u64::MAX]);
-                granted([head, u64::MAX, mixed, 0, 1 << 61, 5, u64::MAX]);
-            }
-        }
-    }
-
-    /// Others come in since, over entries that had left the window.
-    #[test]
-    fn a_log_as_of_an_entry_has_nothing_that_came_later() {
-        let windows = [Window { max: 3, per_us: 1_000_000, index: 0 }];
-        let live = KeyWord::new(State::Live, 1, 7);
-        let (key, words) = (AtomicU64::new(live.0), [0u64; 6].map(AtomicU64::new));
-        let (row, (clock, hand)) = (Row::new(&key, live, &words), Clock::manual(NOW));
-        let ring = Ring::new(&row, 0, 3);
-        let take = |at: u64| {
-            hand.set(at);
-            ring.take(&windows, 1, &mut Time::read(&clock)).unwrap().expect("room").position
-        };
-        take(NOW);
-        take(NOW + 500_000_000);
-        let now = NOW + 1_000_000_000;
-        let third = take(now);
-        let view = || ring.view_of(ring.log_of(third), &windows[0], 0, now);
-        let told = view();
-        assert_eq!(told, (2, 0, 500_000_000, 1_000_000_000));
-        take(now);
-        assert_eq!(view(), told);
-    }
-}
+mod tests;

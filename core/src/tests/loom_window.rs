@@ -1,8 +1,9 @@
 //! The ring: admissions, helpers, weights, refunds.
 
 use super::setting::{SECOND, at_once, both, engine, model, table, window};
-use crate::clock::{Clock, Time};
+use crate::clock::{Clock, ManualClock, Time};
 use crate::window::{Ring, Window};
+use std::sync::Arc;
 
 #[test]
 fn two_takers_one_place() {
@@ -106,7 +107,7 @@ fn a_slot_taken_against_a_helper_that_moves_the_head() {
             move || {
                 let row = shared.0.find(hash).unwrap();
                 let ring = Ring::new(&row, 0, 2);
-                ring.take(&windows, 1, &mut Time::read(&clock)).unwrap().is_some()
+                ring.take(&windows, 1, 1_000_000, &mut Time::read(&clock)).unwrap().is_some()
             }
         };
         let (a, b) = both(take(&shared), take(&shared));
@@ -123,5 +124,91 @@ fn an_idle_ring_gives_way_against_its_own_key() {
         let (_, granted) = at_once(&engine, move |e| e.prune(), move |e| e.allow(b"k"));
         assert!(granted, "I10");
         assert!(!engine.allow(b"k"), "I1: pruning takes no live key");
+    });
+}
+
+/// A ring of two slots that calls judge by two in ten seconds, or by two in one.
+#[derive(Clone)]
+struct Judged {
+    table: Arc<(crate::table::Table, crate::Limits)>,
+    clock: Clock,
+    hand: Arc<ManualClock>,
+}
+
+const SLOW: Window = Window { max: 2, per_us: 10_000_000, index: 0 };
+const FAST: Window = Window { max: 2, per_us: 1_000_000, index: 0 };
+
+impl Judged {
+    fn new() -> Judged {
+        let table = table(&[window(2, 10)]);
+        table.0.find_or_insert(super::setting::key(5), &table.1, 10 * SECOND).unwrap();
+        let (clock, hand) = Clock::manual(10 * SECOND);
+        Judged { table, clock, hand }
+    }
+
+    fn with<R>(&self, act: impl FnOnce(&Ring<'_>, &mut Time<'_>) -> R) -> R {
+        let row = self.table.0.find(super::setting::key(5)).unwrap();
+        act(&Ring::new(&row, 0, 2), &mut Time::read(&self.clock))
+    }
+
+    fn take(&self, window: Window) -> bool {
+        self.with(|ring, time| ring.take(&[window], 1, SLOW.per_us, time).unwrap().is_some())
+    }
+
+    fn used(&self) -> u64 {
+        let mut used = 0;
+        self.with(|ring, time| ring.look(&[SLOW], 1, time.now(), |_, told| used = told.used));
+        used
+    }
+}
+
+#[test]
+fn an_entry_given_back_against_a_take() {
+    model(|| {
+        let judged = Judged::new();
+        let mine = judged.with(|ring, time| ring.take(&[SLOW], 1, SLOW.per_us, time).unwrap());
+        assert!(judged.take(SLOW));
+        let (one, two) = (judged.clone(), judged.clone());
+        let give_back = move || {
+            one.with(|ring, time| ring.give_back(mine.unwrap(), 1, SLOW.per_us, time.now()))
+        };
+        let (back, taken) = both(give_back, move || two.take(SLOW));
+        assert_eq!(back, Ok(1), "I6: nobody carried or overwrote it");
+        assert_eq!(judged.used(), 1 + u64::from(taken), "I6: two, less one, and what was taken");
+        assert_eq!(judged.take(SLOW), !taken, "I1, I6");
+    });
+}
+
+#[test]
+fn carrying_for_a_longer_per_against_a_take_by_a_shorter_one() {
+    model(|| {
+        let judged = Judged::new();
+        assert!(judged.take(SLOW) && judged.take(SLOW));
+        judged.with(|ring, time| ring.refund(SLOW.per_us, &mut 1, time.now()).unwrap());
+        judged.hand.set(12 * SECOND);
+        let (one, two) = (judged.clone(), judged.clone());
+        let (slow, fast) = both(move || one.take(SLOW), move || two.take(FAST));
+        assert!(fast, "I2: its own window has room for both");
+        assert_eq!(judged.used(), 2 + u64::from(slow), "I13: nothing was overwritten");
+        assert!(!judged.take(SLOW), "I1");
+    });
+}
+
+#[test]
+fn two_takes_by_a_shorter_per_in_a_ring_full_of_live_entries() {
+    model(|| {
+        let judged = Judged::new();
+        assert!(judged.take(SLOW) && judged.take(SLOW));
+        judged.hand.set(12 * SECOND);
+        let (one, two) = (judged.clone(), judged.clone());
+        let (a, b) = both(move || one.take(FAST), move || two.take(FAST));
+        assert!(a && b, "I2: their own window has room for both");
+        assert_eq!(
+            judged.used(),
+            4,
+            "I13: each overwritten unit is added to the next oldest, once"
+        );
+        judged.with(|ring, time| ring.refund(SLOW.per_us, &mut 2, time.now()).unwrap());
+        assert!(!judged.take(SLOW), "I13: two of four are left");
     });
 }
