@@ -494,6 +494,12 @@ impl<'r> Ring<'r> {
         self.newest(log).is_none_or(|s| stamp::age(s, now) >= keep as i64)
     }
 
+    /// Nanoseconds since the newest entry; 0 if it is ahead, the most there is in an empty log.
+    pub(crate) fn age(&self, now: u64) -> u64 {
+        let newest = self.newest(self.log(self.tip()));
+        newest.map_or(u64::MAX, |s| stamp::age(s, now).max(0) as u64 * stamp::MICRO)
+    }
+
     /// Empties the log. `keep` is the longest that any entry may count.
     pub(crate) fn freshen(&self, keep: u64, now: u64, idle: Idle<'_>) -> bool {
         loop {

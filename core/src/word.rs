@@ -192,6 +192,18 @@ impl Word {
     fn milli(self, scale: &Scale) -> u64 {
         self.0 & ((1 << scale.token_bits) - 1)
     }
+
+    /// Nanoseconds since the stamp, by the word's own scale; 0 if it is ahead. A word holds at least
+    /// 0 tokens at its stamp, so one that is older than a fill time is full by those numbers.
+    pub(crate) fn age(self, now: u64) -> u64 {
+        if self.is_fresh() {
+            return u64::MAX;
+        }
+        let scale = self.scale();
+        let lag = scale.tick.divide(now).wrapping_sub(self.stamp(&scale)) & scale.stamp_mask;
+        let is_ahead = lag > scale.stamp_mask - scale.stamp_mask / 4;
+        if is_ahead { 0 } else { lag.saturating_mul(scale.tick.nanos) }
+    }
 }
 
 impl std::fmt::Debug for Word {
@@ -346,6 +358,11 @@ impl Bucket {
     /// How far ahead of the clock a stamp may lie: a clock that steps back by less is no fault.
     pub(crate) fn tick_nanos(&self) -> u64 {
         self.period * self.scale.tick.nanos
+    }
+
+    /// The most that a stamp may be before its charge, in nanoseconds.
+    pub(crate) fn thousand_ticks(&self) -> u64 {
+        self.scale.tick.nanos.saturating_mul(1000)
     }
 
     #[inline]
