@@ -257,20 +257,21 @@ impl Eviction {
         [NUMBERS, LONGEST, TICKS].into_iter().for_each(|which| store(which, 0));
     }
 
-    /// What the table's rows must be at `now`. Read again for each judgement.
+    /// What the table's rows must be at `now`.
     fn demand(&self, now: u64) -> Demand {
         // The digest comes first: whoever sees that there are several sees their horizon.
-        let alone = self.load(NUMBERS) == self.digest;
-        let in_old_era = now < self.load(BEFORE_UNTIL);
-        match alone && !in_old_era {
-            true => Demand::Idle,
-            false if in_old_era => Demand::Untouched(self.horizon().max(self.load(BEFORE))),
+        let only_mine = self.load(NUMBERS) == self.digest;
+        match now < self.load(BEFORE_UNTIL) {
+            true => Demand::Untouched(self.horizon().max(self.load(BEFORE))),
+            false if only_mine => Demand::Idle,
             false => Demand::Untouched(self.horizon()),
         }
     }
+}
 
-    fn may_evict(&self, placed: &Placed, row: &Row<'_>, now: u64) -> bool {
-        match self.demand(now) {
+impl Demand {
+    fn is_met_by(self, placed: &Placed, row: &Row<'_>, now: u64) -> bool {
+        match self {
             Demand::Idle => placed.is_idle(row, now),
             Demand::Untouched(horizon) => placed.is_untouched_for(horizon, row, now),
         }
@@ -282,10 +283,12 @@ impl Shape for Eviction {
         self.limits.row_words()
     }
     fn is_idle(&self, row: &Row<'_>, now: u64) -> bool {
-        self.limits.placed.iter().all(|placed| self.may_evict(placed, row, now))
+        let demand = self.demand(now);
+        self.limits.placed.iter().all(|placed| demand.is_met_by(placed, row, now))
     }
     fn freshen(&self, row: &Row<'_>, incarnation: u64, idle: bool, now: u64) -> bool {
-        let judge = |placed: &Placed| self.may_evict(placed, row, now);
+        // Read again for each cell: the later, the fewer numbers are missed.
+        let judge = |placed: &Placed| self.demand(now).is_met_by(placed, row, now);
         let judge: Option<&dyn Fn(&Placed) -> bool> = if idle { Some(&judge) } else { None };
         let keep_us = self.longest_window_us().max(self.limits.longest_window_us());
         self.limits.freshen_cells(row, incarnation, judge, keep_us, now)

@@ -236,11 +236,7 @@ mod real {
     #[cfg(target_os = "linux")]
     impl Region {
         /// From word `start` to before word `end`.
-        pub(crate) fn new(
-            mapping: std::sync::Arc<Mapping>,
-            start: usize,
-            end: usize,
-        ) -> Region {
+        pub(crate) fn new(mapping: std::sync::Arc<Mapping>, start: usize, end: usize) -> Region {
             Region { mapping, next: std::cell::Cell::new(start), end }
         }
 

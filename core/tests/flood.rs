@@ -7,8 +7,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tidegate_core::{
-    Algorithm, Answer, Clock, Count, Engine, Limit, Limits, ManualClock, OnFull, Options, Part, Time,
-    Views,
+    Algorithm, Answer, Clock, Count, Engine, Limit, Limits, ManualClock, OnFull, Options, Part,
+    Time, Views,
 };
 
 const MINUTE: Duration = Duration::from_secs(60);

@@ -77,7 +77,8 @@ fn a_row_is_kept_for_the_slowest_of_several_numbers_whoever_touched_it() {
             hand.advance(MINUTE * 59);
             assert_eq!(engine.prune(), 0, "I10: {by:?}");
             hand.advance(MINUTE * 62);
-            let due = usize::from(by == &sets[2] || algorithm(1, MINUTE).algorithm != Algorithm::Counter);
+            let due =
+                usize::from(by == &sets[2] || algorithm(1, MINUTE).algorithm != Algorithm::Counter);
             assert_eq!(engine.prune(), due, "{by:?}");
         }
     }
