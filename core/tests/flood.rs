@@ -290,7 +290,9 @@ fn keys_with_numbers_of_their_own_keep_their_counts_in_a_flood() {
             let part = Part { engine: &engine, hash: engine.hash(&key(number)), limits: &slow };
             let hit = |_: &usize| {
                 let mut time = Time::read(engine.clock());
-                part.hit(1, &mut time, &mut Views::default()).answer == Answer::Allowed
+                let together = part.hit(1, &mut time, &mut Views::default());
+                assert!(!together.shared, "I10: key {number} has its own row");
+                together.answer == Answer::Allowed
             };
             (0..20).filter(hit).count()
         };

@@ -47,7 +47,9 @@ fn a_process_of_another_version_evicts_no_key_that_still_counts() {
         let limits = |rate: &str| format!("{rate} {algorithm}");
         let flood = |rate: &str, at: u64| {
             let (folder, at) = (folder.to_str().unwrap(), at.to_string());
-            run(WORKER, &["flood", folder, &limits(rate), &at], Duration::from_secs(20));
+            let pruned =
+                run(WORKER, &["flood", folder, &limits(rate), &at], Duration::from_secs(20));
+            assert_eq!(pruned.trim(), "0", "I10: {algorithm} at {at}");
         };
         let start = 360_000;
         let slow = versions::at(&folder, &limits("10/h"), start);
