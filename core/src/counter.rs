@@ -229,6 +229,17 @@ impl Counter {
         self.used(&self.read(row, at, now)) == 0 && quiet(at) && quiet(at + 1)
     }
 
+    /// Whether nothing counts by any `per` of up to half of `horizon`. A word does not say which
+    /// `per` its cell is of, so it is taken for the longest; one that is ahead for that counts.
+    pub(crate) fn is_untouched_for(horizon: u64, row: &Row<'_>, at: usize, now: u64) -> bool {
+        let cell = now / (horizon / 2).max(1);
+        (at..at + WORDS).all(|word| {
+            let tally = Tally(row.load(word));
+            let unused = tally.is_fresh() || tally.0 == 0;
+            unused || cell.checked_sub(2).is_some_and(|old| tally.0 >> UNIT_BITS <= old)
+        })
+    }
+
     pub(crate) fn freshen(row: &Row<'_>, at: usize, incarnation: u64, idle: Idle<'_>) -> bool {
         let fresh = (incarnation & CELL_MASK) << UNIT_BITS | FRESH;
         (at..at + WORDS).all(|word| {

@@ -3,9 +3,10 @@
 use crate::bucket::{self, Quick, Take};
 use crate::clock::{Clock, LAG, Time};
 use crate::counters::{COUNTS, Count, Counters};
+use crate::eviction::Eviction;
 use crate::hash::Hasher;
 use crate::hit::{Left, Taken, View, Views, bucket_view};
-use crate::limit::{Cell, Hull, Limits};
+use crate::limit::{Cell, Limits};
 use crate::memory::Space;
 use crate::permit::{Permit, Permits};
 use crate::row::{Moved, Row};
@@ -127,8 +128,8 @@ impl std::error::Error for OutOfMemory {}
 #[derive(Debug)]
 pub struct Engine {
     table: Table,
-    /// Its own limits, and the other numbers that its rows may be judged by.
-    hull: Hull,
+    /// Its own limits, and when a row may be evicted.
+    eviction: Eviction,
     /// The numbers of a row whose only limit is a bucket that allows something: the common case.
     lone: Option<Bucket>,
     /// Whether that bucket fills so slowly that a glance at the clock is mostly enough.
@@ -159,11 +160,12 @@ impl Engine {
         let Options { capacity, on_full, clock, .. } = options;
         let error = OutOfMemory { capacity, row_words: limits.row_words() };
         let table = Table::new(capacity, &limits, space).ok_or(error)?;
+        let shared = space.shared().ok_or(error)?;
         let lone = limits.lone_bucket().copied();
         let slow = lone.as_ref().is_some_and(|bucket| bucket.is_slower_than(LAG));
         Ok(Engine {
             table,
-            hull: Hull::new(limits),
+            eviction: Eviction::new(limits, shared),
             lone,
             slow,
             clock,
@@ -193,7 +195,7 @@ impl Engine {
 
     /// The limits that the engine was made with.
     pub fn limits(&self) -> &Limits {
-        self.hull.own()
+        self.eviction.own()
     }
 
     /// A key's row here, judged by the engine's own limits.
@@ -202,16 +204,23 @@ impl Engine {
         Part { engine: self, hash, limits: self.limits() }
     }
 
-    /// Takes note of other numbers that keys may be judged by from now on, so that no row which they
-    /// still count in gives way. Call this before the first [`Part`] with such limits; numbers by which rows
-    /// count longer will do as well. False if their shape is not the table's.
+    /// Introduces other numbers that keys may be judged by, so that no row which still counts under
+    /// them is evicted. Call this before the first [`Part`] with such limits; it is cheap. False if
+    /// their shape is not the table's.
     pub fn widen(&self, limits: &Limits) -> bool {
-        self.hull.widen(limits)
+        self.eviction.widen(limits)
     }
 
-    /// By how many different numbers rows are judged idle: its own, and those that it was widened by.
-    pub fn numbers(&self) -> usize {
-        self.hull.all().count()
+    /// Nanoseconds for which an idle row may be kept: the longest [`Limits::horizon`] of all numbers
+    /// that any user of the table judges rows by.
+    pub fn horizon(&self) -> u64 {
+        self.eviction.horizon()
+    }
+
+    /// Microseconds of the longest window that any user of the table judges rows by.
+    #[allow(dead_code, reason = "for logs that keep entries by it")]
+    pub(crate) fn longest_window_us(&self) -> u64 {
+        self.eviction.longest_window_us()
     }
 
     /// The clock that it was made with.
@@ -340,7 +349,7 @@ impl Engine {
     /// The key's row, made if need be, or a shared one, or the answer of a full table.
     #[inline]
     fn row(&self, hash: Hash, now: u64) -> Result<Row<'_>, Answer> {
-        match self.table.find_or_insert(hash, &self.hull, now) {
+        match self.table.find_or_insert(hash, &self.eviction, now) {
             Ok((row, Found::Known | Found::New)) => Ok(row),
             Ok((row, Found::TakenOver)) => {
                 self.counters.add(Count::Evicted as usize);
@@ -398,7 +407,7 @@ impl Engine {
 
     /// What a key gets that may have no row and find no place.
     fn peek_full(&self, hash: Hash, now: u64) -> Answer {
-        let none = self.table.find(hash).is_none() && !self.table.has_room(hash, &self.hull, now);
+        let none = self.table.find(hash).is_none() && !self.table.has_room(hash, &self.eviction, now);
         match self.on_full {
             OnFull::Deny if none => Answer::Full,
             OnFull::Allow if none => Answer::Uncounted,
@@ -409,7 +418,7 @@ impl Engine {
     /// The row that a key has, or shares because the table is full.
     fn known_row(&self, hash: Hash, now: u64) -> Option<Row<'_>> {
         match self.on_full {
-            OnFull::Overflow => self.table.find_or_shared(hash, &self.hull, now),
+            OnFull::Overflow => self.table.find_or_shared(hash, &self.eviction, now),
             OnFull::Deny | OnFull::Allow => self.table.find(hash),
         }
     }
@@ -492,17 +501,17 @@ impl Engine {
 
     /// As [`Engine::reset`], for a key that was hashed before.
     pub fn reset_hashed(&self, hash: Hash) {
-        self.table.reset(hash, &self.hull, self.clock.now());
+        self.table.reset(hash, &self.eviction, self.clock.now());
     }
 
     /// Forgets all keys.
     pub fn reset_all(&self) {
-        self.table.reset_all(&self.hull, self.clock.now());
+        self.table.reset_all(&self.eviction, self.clock.now());
     }
 
     /// Drops idle keys, and says how many. Nothing must call this: they give way by themselves.
     pub fn prune(&self) -> usize {
-        self.table.prune(&self.hull, self.clock.now())
+        self.table.prune(&self.eviction, self.clock.now())
     }
 
     /// Rows in use, idle ones until they are pruned or taken over.

@@ -6,7 +6,8 @@
 //!        512  clock: offset (ms) 40 │ boot 16 │ check 8            moved on once after each boot, by swap
 //!        520  seen: 2^30 ns 34 │ check 30                          the latest time, about once a second
 //!        576  generation                                           counts changes that all must look at
-//!        584  asked                                                sizes that calls asked for, a bit each
+//!        584  keep                                                 how long notes on denials may matter, in ns
+//!        640  eviction: 8 words for each of 4 tables               see `eviction`
 //!       1024  shape: text that says what the tables are
 //!  header      tables, from a page on
 //! ```
@@ -21,6 +22,9 @@
 //! but never back behind what was seen last. A wall clock by which more than ten years have passed since
 //! then is not believed (the file was made while it said 1970, say): time goes on from what was seen
 //! last. The wall clock is not believed at later boots either, so time stands still while such a host is off.
+//!
+//! **Users.** Each user holds a shared `flock` on the file for as long as it has it mapped; the kernel
+//! drops it with the process. A user that gets an exclusive one while it opens the file is alone.
 
 use std::fs::File;
 use std::io;
@@ -29,15 +33,17 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustix::fs::{AtFlags, CWD, FallocateFlags, Mode, OFlags};
+use rustix::fs::{AtFlags, CWD, FallocateFlags, FlockOperation, Mode, OFlags};
 
 use crate::clock::{Clock, host_lead, kernel_now, system_now};
 use crate::engine::{Engine, Options, OutOfMemory};
+use crate::eviction::{self, Eviction};
 use crate::hash::{Hasher, random_seed};
 use crate::ledger::Ledger;
 use crate::limit::Limits;
 use crate::memory::{MappedWord, Mapping, Region, Space};
 use crate::sync::Ordering;
+use crate::table::Table;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"TIDEGATE");
 /// The version of the layout above, and of every word in the tables.
@@ -47,6 +53,12 @@ const PAGE: usize = 4096;
 const SHAPE_AT: usize = 1024;
 /// By how much the wall clock may move a file's time on at a boot, in nanoseconds: ten years.
 const MOST_MOVED: u64 = 3_653 * 86_400 * 1_000_000_000;
+/// Engines that a file has room for; ledgers don't count.
+const MOST_ENGINES: usize = 4;
+const EVICTION_END: usize = at::EVICTION + MOST_ENGINES * eviction::WORDS;
+const _: () = assert!(EVICTION_END <= SHAPE_AT / 8);
+/// How often a user asks for its shared lock, a millisecond apart, while another has the file alone.
+const PATIENCE: usize = 2_000;
 /// What the probe hash is of: it proves that two builds hash alike.
 const PROBE: &[u8] = b"tidegate probe";
 
@@ -67,7 +79,8 @@ mod at {
     pub(super) const CLOCK: usize = 64;
     pub(super) const SEEN: usize = 65;
     pub(super) const GENERATION: usize = 72;
-    pub(super) const ASKED: usize = 73;
+    pub(super) const KEEP: usize = 73;
+    pub(super) const EVICTION: usize = 80;
 }
 
 /// Why a file can't be had.
@@ -129,7 +142,7 @@ impl SharedWord {
     /// Its value.
     #[inline]
     pub fn get(&self) -> u64 {
-        // ORDERING: Acquire, with the Release in `add` and `set_bits`.
+        // ORDERING: Acquire, with the Release in `add` and `raise`.
         self.0.load(Ordering::Acquire)
     }
     /// Adds one.
@@ -137,10 +150,10 @@ impl SharedWord {
         // ORDERING: Release: who sees the new value sees what was done before.
         self.0.fetch_add(1, Ordering::Release);
     }
-    /// Sets bits, for good.
-    pub fn set_bits(&self, bits: u64) {
+    /// Makes it at least `to`, for good.
+    pub fn raise(&self, to: u64) {
         // ORDERING: Release, as in `add`.
-        self.0.fetch_or(bits, Ordering::Release);
+        self.0.fetch_max(to, Ordering::Release);
     }
 }
 
@@ -299,7 +312,8 @@ impl TableFile {
         check_filesystem(&file, host)?;
         let header = Header::read(&file)?;
         header.check(host)?;
-        let mapping = Arc::new(Mapping::new(&file, header.words[at::FILE] as usize)?);
+        share(&file)?;
+        let mapping = Arc::new(Mapping::new(file, header.words[at::FILE] as usize)?);
         let manual = header.is_manual();
         let table = TableFile { mapping, shape: header.shape, manual };
         if !manual {
@@ -340,7 +354,8 @@ impl TableFile {
         // Room is taken now: a full disk must not end a hit by a signal later.
         rustix::fs::fallocate(&unnamed.file, FallocateFlags::empty(), 0, bytes)?;
         unnamed.file.write_all_at(&header.bytes(), 0)?;
-        let mapping = Arc::new(Mapping::new(&unnamed.file, bytes as usize)?);
+        share(&unnamed.file)?;
+        let mapping = Arc::new(Mapping::new(unnamed.file.try_clone()?, bytes as usize)?);
         let table = TableFile { mapping, shape: shape.to_string(), manual };
         Ok(unnamed.publish(path)?.then_some(table))
     }
@@ -367,9 +382,25 @@ impl TableFile {
         SharedWord(MappedWord::new(&self.mapping, at::GENERATION))
     }
 
-    /// Notes of its users on what they judge rows by, a bit each.
-    pub fn asked(&self) -> SharedWord {
-        SharedWord(MappedWord::new(&self.mapping, at::ASKED))
+    /// How long notes on denials may matter to any user, in nanoseconds.
+    pub fn keep(&self) -> SharedWord {
+        SharedWord(MappedWord::new(&self.mapping, at::KEEP))
+    }
+
+    /// Lets idle rows go as soon as the numbers allow by which rows are judged from now on, if nobody
+    /// else has the file. Call it before the first table is asked for; `now` is the tables' time.
+    ///
+    /// # Errors
+    /// If another user has the file to itself for longer than that takes.
+    pub fn begin_era_if_alone(&self, now: u64) -> Result<bool, FileError> {
+        // What is refused here may have cost the shared lock. Nobody relies on it yet.
+        let alone = try_lock(self.mapping.file(), FlockOperation::NonBlockingLockExclusive);
+        if alone == Lock::Granted {
+            let lines = &self.mapping.words()[at::EVICTION..EVICTION_END];
+            lines.chunks(eviction::WORDS).for_each(|words| Eviction::begin_era(words, now));
+        }
+        share(self.mapping.file())?;
+        Ok(alone == Lock::Granted)
     }
 
     /// The tables of the file, to be asked for in the order in which they were laid out.
@@ -377,7 +408,9 @@ impl TableFile {
         // ORDERING: Relaxed; the header does not change.
         let word = |at: usize| self.mapping.words()[at].load(Ordering::Relaxed);
         let start = word(at::HEADER) as usize / 8;
-        let space = Space::Mapped(Region::new(self.mapping.clone(), start));
+        let tables = Region::new(self.mapping.clone(), start, word(at::FILE) as usize / 8);
+        let shared = Region::new(self.mapping.clone(), at::EVICTION, EVICTION_END);
+        let space = Space::Mapped { tables, shared };
         Tables { space, hasher: Hasher::portable(word(at::SEED)) }
     }
 
@@ -431,6 +464,12 @@ impl Tables {
     /// If the file has no room for it.
     pub fn engine(&self, limits: Limits, options: Options) -> Result<Engine, OutOfMemory> {
         Engine::new_in(limits, options, self.hasher.clone(), &self.space)
+    }
+
+    /// How many rows of the next table, an engine's, are in use; for a look from outside, which
+    /// judges no row. `None` if the file has no room for it.
+    pub fn used_rows(&self, limits: &Limits, capacity: usize) -> Option<usize> {
+        Some(Table::new(capacity, limits, &self.space)?.len())
     }
 
     /// The next table, as a ledger.
@@ -604,6 +643,35 @@ impl Header {
         }
         Ok(())
     }
+}
+
+/// What became of an attempt at a lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lock {
+    Granted,
+    /// Another user has one that it conflicts with.
+    Taken,
+    /// This filesystem has none: then no user is ever alone.
+    Unknown,
+}
+
+fn try_lock(file: &File, operation: FlockOperation) -> Lock {
+    match rustix::fs::flock(file, operation) {
+        Ok(()) => Lock::Granted,
+        Err(rustix::io::Errno::WOULDBLOCK | rustix::io::Errno::INTR) => Lock::Taken,
+        Err(_) => Lock::Unknown,
+    }
+}
+
+/// Takes the lock of a user. Only a user that is alone stands in its way, for a few microseconds.
+fn share(file: &File) -> Result<(), FileError> {
+    for _ in 0..PATIENCE {
+        if try_lock(file, FlockOperation::NonBlockingLockShared) != Lock::Taken {
+            return Ok(());
+        }
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    refused("another process has been opening it for long, and has it alone; end that process")
 }
 
 /// A regular file that nobody else may write.

@@ -158,6 +158,12 @@ impl Fixed {
         !self.read(row, at, now).open
     }
 
+    /// Nanoseconds since the span began; 0 if it begins ahead, the most there is if there is none.
+    pub(crate) fn age(row: &Row<'_>, at: usize, now: u64) -> u64 {
+        let start = Tagged(row.load(at)).start();
+        start.map_or(u64::MAX, |start| stamp::age(start, now).max(0) as u64 * stamp::MICRO)
+    }
+
     /// Closes the span for good.
     pub(crate) fn freshen(row: &Row<'_>, at: usize, idle: Idle<'_>) -> bool {
         loop {

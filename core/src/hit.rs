@@ -9,9 +9,9 @@
 use crate::clock::Time;
 use crate::counter::Counter;
 use crate::fixed::Fixed;
-use crate::limit::{Algorithm, Cell, Hull, Limit, Limits, MOST_LIMITS, Placed};
+use crate::limit::{Algorithm, Cell, Limit, Limits, MOST_LIMITS, Placed};
 use crate::permit::Permit;
-use crate::row::{Idle, Moved, Row, Shape};
+use crate::row::{Idle, Moved, Row};
 use crate::window::{self, Entry, Ring, Status, Window};
 use crate::word::{Bucket, Word};
 use crate::{NEVER, bucket, stamp};
@@ -439,7 +439,8 @@ impl Limits {
 }
 
 impl Placed {
-    fn is_idle(&self, row: &Row<'_>, now: u64) -> bool {
+    /// Whether the cell is as a new key's by its own numbers.
+    pub(crate) fn is_idle(&self, row: &Row<'_>, now: u64) -> bool {
         match &self.cell {
             Cell::Bucket(bucket) => bucket.is_idle(Word(row.load(self.at)), now),
             Cell::Counter(counter) => counter.is_idle(row, self.at, now),
@@ -450,65 +451,38 @@ impl Placed {
             }
         }
     }
-}
 
-/// Whether a row is as a new key's by all of these numbers.
-fn is_idle_by<'l>(mut all: impl Iterator<Item = &'l Limits>, row: &Row<'_>, now: u64) -> bool {
-    all.all(|limits| limits.placed.iter().all(|placed| placed.is_idle(row, now)))
-}
-
-/// As [`Shape::freshen`], for numbers of one shape.
-fn freshen_by<'l>(
-    all: impl Iterator<Item = &'l Limits> + Clone,
-    row: &Row<'_>,
-    incarnation: u64,
-    idle: bool,
-    now: u64,
-) -> bool {
-    let Some(first) = all.clone().next() else { return true };
-    let longest = || {
-        let keep = |l: &Limits| match l.placed.last().map(|placed| &placed.cell) {
-            Some(Cell::Ring { windows, .. }) => window::longest(windows),
-            _ => 0,
-        };
-        all.clone().map(keep).max().unwrap_or(0)
-    };
-    first.placed.iter().enumerate().all(|(i, placed)| {
-        let judge = || all.clone().all(|limits| limits.placed[i].is_idle(row, now));
-        let (at, idle_now): (usize, Idle<'_>) = (placed.at, idle.then_some(&judge));
-        match &placed.cell {
-            Cell::Bucket(_) => bucket::freshen(row, at, incarnation, idle_now),
-            Cell::Counter(_) => Counter::freshen(row, at, incarnation, idle_now),
-            Cell::Fixed(_) => Fixed::freshen(row, at, idle_now),
-            Cell::Permits(permits) => permits.freshen(row, at, idle.then_some(now)),
+    /// Whether no charge of the last `horizon` nanoseconds is in the cell, whatever numbers wrote it.
+    pub(crate) fn is_untouched_for(&self, horizon: u64, row: &Row<'_>, now: u64) -> bool {
+        match &self.cell {
+            Cell::Bucket(_) => Word(row.load(self.at)).untouched_for(now) >= horizon,
+            Cell::Counter(_) => Counter::is_untouched_for(horizon, row, self.at, now),
+            Cell::Fixed(_) => Fixed::age(row, self.at, now) >= horizon,
+            // A permit has its own end in its word.
+            Cell::Permits(permits) => permits.held(row, self.at, now) == 0,
             Cell::Ring { slots, .. } => {
-                Ring::new(row, at, *slots).freshen(longest(), now, idle_now)
+                Ring::new(row, self.at, *slots).untouched_for(now) >= horizon
             }
         }
-    })
-}
+    }
 
-impl Shape for Limits {
-    fn row_words(&self) -> usize {
-        Limits::row_words(self)
-    }
-    fn is_idle(&self, row: &Row<'_>, now: u64) -> bool {
-        is_idle_by(std::iter::once(self), row, now)
-    }
-    fn freshen(&self, row: &Row<'_>, incarnation: u64, idle: bool, now: u64) -> bool {
-        freshen_by(std::iter::once(self), row, incarnation, idle, now)
-    }
-}
-
-/// A row may go to another key if it is idle by all the numbers that it may be judged by.
-impl Shape for Hull {
-    fn row_words(&self) -> usize {
-        self.own().row_words()
-    }
-    fn is_idle(&self, row: &Row<'_>, now: u64) -> bool {
-        is_idle_by(self.all(), row, now)
-    }
-    fn freshen(&self, row: &Row<'_>, incarnation: u64, idle: bool, now: u64) -> bool {
-        freshen_by(self.all(), row, incarnation, idle, now)
+    /// Makes the cell's words fresh; see [`Shape::freshen`](crate::row::Shape::freshen).
+    pub(crate) fn freshen(
+        &self,
+        row: &Row<'_>,
+        incarnation: u64,
+        idle: Idle<'_>,
+        keep_us: u64,
+        now: u64,
+    ) -> bool {
+        match &self.cell {
+            Cell::Bucket(_) => bucket::freshen(row, self.at, incarnation, idle),
+            Cell::Counter(_) => Counter::freshen(row, self.at, incarnation, idle),
+            Cell::Fixed(_) => Fixed::freshen(row, self.at, idle),
+            Cell::Permits(permits) => permits.freshen(row, self.at, idle.map(|_| now)),
+            Cell::Ring { slots, .. } => {
+                Ring::new(row, self.at, *slots).freshen(keep_us, now, idle)
+            }
+        }
     }
 }

@@ -31,6 +31,7 @@ mod clock;
 mod counter;
 mod counters;
 mod engine;
+mod eviction;
 #[cfg(all(target_os = "linux", not(all(test, loom))))]
 mod file;
 mod fixed;

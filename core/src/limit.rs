@@ -1,6 +1,5 @@
 //! Limits as users state them, checked and made ready for the hit path.
 
-use std::sync::OnceLock;
 use std::time::Duration;
 
 use crate::counter::Counter;
@@ -311,42 +310,6 @@ impl Limits {
             [Placed { cell: Cell::Bucket(bucket), .. }] if self.smallest > 0 => Some(bucket),
             _ => None,
         }
-    }
-}
-
-/// All the numbers that the rows of a table may be judged by: its own, and those that calls bring
-/// along. The list only grows, so it can be read at any time.
-#[derive(Debug)]
-pub(crate) struct Hull {
-    limits: Limits,
-    next: OnceLock<Box<Hull>>,
-}
-
-impl Hull {
-    pub(crate) fn new(limits: Limits) -> Hull {
-        Hull { limits, next: OnceLock::new() }
-    }
-
-    /// The table's own.
-    #[inline]
-    pub(crate) fn own(&self) -> &Limits {
-        &self.limits
-    }
-
-    pub(crate) fn all(&self) -> impl Iterator<Item = &Limits> + Clone {
-        std::iter::successors(Some(self), |hull| hull.next.get().map(|next| &**next)).map(Hull::own)
-    }
-
-    /// Adds numbers, unless they are there. False if their shape is another.
-    pub(crate) fn widen(&self, limits: &Limits) -> bool {
-        if !self.limits.same_shape(limits) {
-            return false;
-        }
-        let mut last = self;
-        while last.limits != *limits {
-            last = last.next.get_or_init(|| Box::new(Hull::new(limits.clone())));
-        }
-        true
     }
 }
 

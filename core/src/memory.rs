@@ -3,6 +3,7 @@
 //! All `unsafe` for raw memory is here. Tables see a slice of atomics and nothing else, so rows may
 //! as well lie in bytes that other processes map.
 
+use crate::eviction;
 use crate::sync::AtomicU64;
 
 /// Bytes of a cache line on the processors we know; two lines are fetched together on some, which
@@ -23,7 +24,11 @@ pub(crate) enum Space {
     Heap,
     /// A mapped file, from its beginning to its end.
     #[cfg(all(target_os = "linux", not(all(test, loom))))]
-    Mapped(Region),
+    Mapped {
+        tables: Region,
+        /// Words of the header for [`eviction`], table by table.
+        shared: Region,
+    },
 }
 
 impl Space {
@@ -32,7 +37,16 @@ impl Space {
         match self {
             Space::Heap => Words::zeroed(len, dense),
             #[cfg(all(target_os = "linux", not(all(test, loom))))]
-            Space::Mapped(region) => region.take(len),
+            Space::Mapped { tables, .. } => tables.take(len),
+        }
+    }
+
+    /// The words that the users of the next engine's table share.
+    pub(crate) fn shared(&self) -> Option<Words> {
+        match self {
+            Space::Heap => Words::zeroed(eviction::WORDS, false),
+            #[cfg(all(target_os = "linux", not(all(test, loom))))]
+            Space::Mapped { shared, .. } => shared.take(eviction::WORDS),
         }
     }
 }
@@ -122,6 +136,8 @@ mod real {
     pub(crate) struct Mapping {
         base: NonNull<u8>,
         bytes: usize,
+        /// Held open: a lock on it says that the words are in use.
+        file: std::fs::File,
     }
 
     // SAFETY: the words are atomics; the pointer is owned, and unmapped once, on drop.
@@ -134,13 +150,18 @@ mod real {
     #[cfg(target_os = "linux")]
     impl Mapping {
         /// Maps the first `bytes` of a file, which must be that long (a multiple of a page).
-        pub(crate) fn new(file: &std::fs::File, bytes: usize) -> std::io::Result<Mapping> {
+        pub(crate) fn new(file: std::fs::File, bytes: usize) -> std::io::Result<Mapping> {
             use rustix::mm::{MapFlags, ProtFlags, mmap};
             let (rights, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED);
             // SAFETY: a new mapping, at an address of the kernel's choice.
-            let base = unsafe { mmap(std::ptr::null_mut(), bytes, rights, flags, file, 0) }?;
+            let base = unsafe { mmap(std::ptr::null_mut(), bytes, rights, flags, &file, 0) }?;
             let base = NonNull::new(base.cast()).ok_or(std::io::ErrorKind::OutOfMemory)?;
-            Ok(Mapping { base, bytes })
+            Ok(Mapping { base, bytes, file })
+        }
+
+        /// The file that is mapped.
+        pub(crate) fn file(&self) -> &std::fs::File {
+            &self.file
         }
 
         /// All words of the file.
@@ -203,25 +224,27 @@ mod real {
         }
     }
 
-    /// The words of a file, handed out from front to back.
+    /// Words of a file, handed out from front to back.
     #[cfg(target_os = "linux")]
     #[derive(Debug)]
     pub(crate) struct Region {
         mapping: std::sync::Arc<Mapping>,
         next: std::cell::Cell<usize>,
+        end: usize,
     }
 
     #[cfg(target_os = "linux")]
     impl Region {
-        /// From word `start` on.
-        pub(crate) fn new(mapping: std::sync::Arc<Mapping>, start: usize) -> Region {
-            Region { mapping, next: std::cell::Cell::new(start) }
+        /// From word `start` to before word `end`.
+        pub(crate) fn new(mapping: std::sync::Arc<Mapping>, start: usize, end: usize) -> Region {
+            Region { mapping, next: std::cell::Cell::new(start), end }
         }
 
-        /// The next `len` words, from a cache line on; `None` if the file has no more.
+        /// The next `len` words, from a cache line on; `None` if there are no more.
         pub(crate) fn take(&self, len: usize) -> Option<Words> {
             let at = self.next.get();
-            let words = self.mapping.words().get(at..at.checked_add(len)?)?;
+            let end = at.checked_add(len).filter(|&end| end <= self.end)?;
+            let words = self.mapping.words().get(at..end)?;
             self.next.set((at + len).next_multiple_of(super::LINE_WORDS));
             let start = NonNull::from(words).cast();
             Some(Words { start, len, _owner: Owner::File(self.mapping.clone()) })

@@ -472,7 +472,8 @@ impl Table {
         Ok(None)
     }
 
-    /// Seals a live row and makes it fresh, if it is idle and stays so.
+    /// Seals a live row and makes it fresh, if it is idle and stays so. The row is judged twice:
+    /// what makes it idle may have changed before the seal.
     fn seal_idle(
         &self,
         place: usize,
@@ -484,6 +485,10 @@ impl Table {
             return None;
         }
         let sealed = step(self.key(place), live, live.then(State::Sealed)).ok()?;
+        // ORDERING: SeqCst, with the fence in `Eviction::introduce`: numbers that were introduced
+        // before this are seen by the judgement that follows, and whoever introduces others later
+        // finds the row sealed. Checked by `numbers_introduced_against_giving_way`.
+        fence(Ordering::SeqCst);
         if !limits.freshen(&self.row(place, sealed), sealed.sequence(), true, now) {
             self.reopen(place, sealed);
             return None;
@@ -562,6 +567,12 @@ impl Table {
         if let Some(row) = self.find(hash) {
             self.clear(&row, State::Free, limits, now);
         }
+    }
+
+    /// Whether the key has a row that nobody has sealed.
+    #[cfg(all(test, loom))]
+    pub(crate) fn is_unsealed(&self, hash: Hash) -> bool {
+        matches!(self.look(hash), Look::Live(..))
     }
 
     #[cfg(all(test, loom))]

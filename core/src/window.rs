@@ -712,7 +712,6 @@ impl<'r> Ring<'r> {
 
     /// Nanoseconds since the newest entry, given back or not: 0 if it is ahead of the clock, and
     /// `u64::MAX` in an empty log.
-    #[allow(dead_code, reason = "eviction calls it")]
     pub(crate) fn untouched_for(&self, now: u64) -> u64 {
         let Some(newest) = self.newest(self.log(self.tip())) else {
             return u64::MAX;

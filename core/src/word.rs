@@ -361,11 +361,6 @@ impl Bucket {
         self.scale.tick.nanos
     }
 
-    /// Nanoseconds after which an untouched word of this scale is full by these numbers.
-    pub(crate) fn horizon(&self) -> u64 {
-        self.fill.saturating_add(DEEP_DELAY * self.scale.tick.nanos)
-    }
-
     /// Whether answers stand for much longer than `lag`, as a rule.
     pub(crate) fn is_slower_than(&self, lag: u64) -> bool {
         self.fill / 8 > lag

@@ -6,7 +6,10 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tidegate_core::{Answer, Clock, Count, Engine, Limit, Limits, ManualClock, OnFull, Options};
+use tidegate_core::{
+    Algorithm, Answer, Clock, Count, Engine, Limit, Limits, ManualClock, OnFull, Options, Part,
+    Time, Views,
+};
 
 const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -266,6 +269,48 @@ fn idle_keys_give_way_by_themselves() {
         }
         assert!(engine.total(Count::Evicted) >= 3_000, "{limits:?}");
         assert!(engine.len() <= engine.rows(), "I12");
+    }
+}
+
+/// Some keys are judged by slower numbers than all others, as by an override.
+#[test]
+fn keys_with_numbers_of_their_own_keep_their_counts_in_a_flood() {
+    let _alone = alone();
+    for (own, slow) in [
+        (Limit::bucket(10, MINUTE), Limit::bucket(10, HOUR)),
+        (Limit::window(10, MINUTE), Limit::window(10, HOUR)),
+        (Limit::fixed(10, MINUTE), Limit::fixed(10, HOUR)),
+        (Limit::counter(10, MINUTE), Limit::counter(10, HOUR)),
+    ] {
+        let Setup { engine, hand } = setup(&[own], 1_000, OnFull::Overflow, None);
+        hand.advance(100 * HOUR);
+        let slow = Limits::new(&[slow]).unwrap();
+        assert!(engine.widen(&slow));
+        let hits = |number: usize| {
+            let part = Part { engine: &engine, hash: engine.hash(&key(number)), limits: &slow };
+            let hit = |_: &usize| {
+                let mut time = Time::read(engine.clock());
+                let together = part.hit(1, &mut time, &mut Views::default());
+                assert!(!together.shared, "I10: key {number} has its own row");
+                together.answer == Answer::Allowed
+            };
+            (0..20).filter(hit).count()
+        };
+        (0..100).for_each(|number| assert_eq!(hits(number), 10));
+        for wave in 0..5 {
+            (0..3_000).for_each(|n| _ = engine.allow(&invented(wave * 3_000 + n)));
+            // Less than a token of theirs, and more than the flood needs to be as new.
+            hand.advance(MINUTE + Duration::from_secs(5));
+            let back: usize = (0..100).map(hits).sum();
+            assert_eq!(back, 0, "I10: {own:?}, wave {wave}");
+        }
+        if own.algorithm != Algorithm::Counter {
+            // After the slowest of all numbers the rows give way.
+            hand.advance(2 * HOUR);
+            let evicted = engine.total(Count::Evicted);
+            (0..900).for_each(|n| _ = engine.allow(&invented(100_000 + n)));
+            assert!(engine.total(Count::Evicted) > evicted, "{own:?}");
+        }
     }
 }
 

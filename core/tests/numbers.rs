@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tidegate_core::{
-    Answer, Clock, Engine, Limit, Limits, ManualClock, Options, Part, Time, Views,
+    Algorithm, Answer, Clock, Engine, Limit, Limits, ManualClock, Options, Part, Time, Views,
 };
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -36,7 +36,7 @@ fn a_state_stays_while_the_numbers_change() {
         let wide = limits(&[Limit { max: 20, ..own }]);
         assert!(engine.widen(&wide));
         assert_eq!(hits(&engine, engine.limits(), b"k", 4), 4);
-        let left = if own.algorithm == tidegate_core::Algorithm::Bucket { 6 } else { 16 };
+        let left = if own.algorithm == Algorithm::Bucket { 6 } else { 16 };
         assert_eq!(hits(&engine, &wide, b"k", 50), left, "{own:?}");
         assert_eq!(hits(&engine, engine.limits(), b"k", 5), 0);
     }
@@ -59,8 +59,64 @@ fn a_row_that_still_counts_by_other_numbers_does_not_give_way() {
         assert_eq!(engine.prune(), 1, "{own:?}");
         assert_eq!(hits(&engine, engine.limits(), b"k", 20), 10, "{own:?}");
         hand.advance(MINUTE * 120);
-        assert_eq!(engine.prune(), 1, "{own:?}: nor for longer than by the others");
+        // A counter's word does not name its `per`: one of a shorter `per` is kept.
+        let due = usize::from(own.algorithm != Algorithm::Counter);
+        assert_eq!(engine.prune(), due, "{own:?}: nor for longer than by the others");
     }
+}
+
+#[test]
+fn a_row_is_kept_for_the_slowest_of_several_numbers_whoever_touched_it() {
+    for algorithm in [Limit::bucket, Limit::window, Limit::fixed, Limit::counter] {
+        let sets = [1, 10, 60].map(|minutes| limits(&[algorithm(10, minutes * MINUTE)]));
+        for by in &sets {
+            let (engine, hand) = engine(&[algorithm(10, MINUTE)]);
+            hand.set((100 * 60 * MINUTE).as_nanos() as u64);
+            sets.iter().for_each(|other| assert!(engine.widen(other)));
+            assert_eq!(hits(&engine, by, b"k", 20), 10);
+            hand.advance(MINUTE * 59);
+            assert_eq!(engine.prune(), 0, "I10: {by:?}");
+            hand.advance(MINUTE * 62);
+            let due =
+                usize::from(by == &sets[2] || algorithm(1, MINUTE).algorithm != Algorithm::Counter);
+            assert_eq!(engine.prune(), due, "{by:?}");
+        }
+    }
+}
+
+#[test]
+fn numbers_that_are_the_same_or_0_change_nothing_about_who_is_idle() {
+    let own = [Limit::bucket(10, MINUTE), Limit::window(5, MINUTE)];
+    let (engine, hand) = engine(&own);
+    let horizon = engine.horizon();
+    assert!(horizon >= 60_000_000_000, "it takes a minute");
+    let [bucket, window] = own;
+    for same in [
+        [bucket.burst(10), window],
+        [Limit { max: 0, ..bucket }, window],
+        [bucket, Limit { max: 0, ..window }.ceiling(5)],
+        [Limit { max: 0, per: 60 * MINUTE, ..bucket }, window],
+    ] {
+        assert!(engine.widen(&limits(&same)), "{same:?}");
+    }
+    assert_eq!(engine.horizon(), horizon);
+    assert_eq!(hits(&engine, engine.limits(), b"k", 1), 1);
+    hand.advance(MINUTE - Duration::from_millis(1));
+    assert_eq!(engine.prune(), 0);
+    hand.advance(Duration::from_millis(1));
+    assert_eq!(engine.prune(), 1, "as soon as its own numbers allow");
+    assert!(engine.widen(&limits(&[bucket.burst(100), window])));
+    assert!(engine.horizon() > 10 * 60_000_000_000, "a bucket of a hundred fills in ten minutes");
+}
+
+/// Fill times and ticks are the largest of different sets.
+#[test]
+fn a_word_of_coarse_ticks_is_kept_until_a_slow_limit_of_fine_ones_has_filled() {
+    let (deep, slow) = (Limit::bucket(1_000_000_000, MINUTE), Limit::bucket(10, 60 * MINUTE));
+    let (engine, _) = engine(&[deep]);
+    let ticks = engine.horizon() - 60_000_000_000;
+    assert!(engine.widen(&limits(&[slow])));
+    assert!(engine.horizon() >= 3_600_000_000_000 + ticks, "I10");
 }
 
 #[test]

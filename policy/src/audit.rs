@@ -47,7 +47,7 @@ impl Severity {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     /// `rule_disabled`, `high_burst`, `exempt_all`, `no_budget`, `large_window`, `full_allows`,
-    /// `outage_allows`, `store_exposed` or `shadow`.
+    /// `outage_allows`, `store_exposed`, `shadow` or `slow_eviction`.
     pub id: &'static str,
     /// How much it matters.
     pub severity: Severity,
@@ -79,6 +79,8 @@ const HIGH_BURST: u64 = 10;
 const BURST_SPAN: Duration = Duration::from_secs(10);
 /// More bytes than this for a key is a large window.
 const LARGE_ROW: u64 = 4096;
+/// Idle keys that are kept for more than this many times what the rule's own numbers ask for.
+const SLOW: u64 = 10;
 
 /// The most that a limit grants in the span of a burst.
 fn most_in_span(limit: &Limit) -> u64 {
@@ -97,6 +99,21 @@ struct Findings(Vec<Finding>);
 impl Findings {
     fn add(&mut self, id: &'static str, severity: Severity, path: String, message: String) {
         self.0.push(Finding { id, severity, path, message });
+    }
+
+    /// Idle keys that are kept for the sake of numbers that only some calls are judged by.
+    fn of_eviction(&mut self, name: &str, (horizon, own): (u64, u64)) {
+        if own == 0 || horizon <= own.saturating_mul(SLOW) {
+            return;
+        }
+        let seconds = |nanos: u64| nanos.div_ceil(1_000_000_000);
+        let message = format!(
+            "an override, an entry of `when` or a call's `max` is so slow that idle keys are kept for {} s; \
+             the rule's own limits need {} s",
+            seconds(horizon),
+            seconds(own),
+        );
+        self.add("slow_eviction", Severity::Info, format!("rules.{name}.limits"), message);
     }
 
     fn of_rule(&mut self, policy: &Policy, name: &str, rule: &RuleConfig) {
@@ -173,6 +190,7 @@ impl Limiter {
         }
         for (name, rule) in &policy.rules {
             findings.of_rule(&policy, name, rule);
+            findings.of_eviction(name, self.rule(name)?.horizons()?);
             let bytes = self.rule(name)?.bytes_per_key()?;
             if bytes > LARGE_ROW {
                 let message =

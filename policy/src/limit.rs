@@ -205,45 +205,6 @@ impl Limit {
         }
     }
 
-    /// What stands for this limit where a row is asked whether it still counts: no shorter under these numbers, of which
-    /// there are few, since what is not as `stated` is a power of two.
-    ///
-    /// A bucket counts until it is full: the longer the larger it is and the slower it fills. With other
-    /// algorithms only `per` matters, and a counter needs that as it is.
-    pub(crate) fn covering(&self, stated: &Limit) -> Limit {
-        let this = self.counting(stated);
-        let unless_stated = |number: u64, stated: u64, power: fn(u64) -> u64| match number == stated
-        {
-            true => number,
-            false => power(number),
-        };
-        let longer = |per: Duration| {
-            let micros = u64::try_from(per.as_micros()).unwrap_or(u64::MAX);
-            let longer = micros.checked_next_power_of_two().map_or(per, Duration::from_micros);
-            longer.clamp(per.min(core::LONGEST), core::LONGEST)
-        };
-        let is_bucket = this.algorithm == Algorithm::Bucket;
-        let as_it_is = this.per == stated.per || this.algorithm == Algorithm::Counter;
-        Limit {
-            max: match this.burst {
-                _ if !is_bucket => stated.max,
-                Some(_) => unless_stated(this.max, stated.max, power_below),
-                None => unless_stated(this.max, stated.max, power_above),
-            },
-            burst: this.burst.map(|burst| unless_stated(burst, stated.size(), power_above)),
-            per: if as_it_is { this.per } else { longer(this.per) },
-            ..this
-        }
-    }
-
-    /// The same, or what is stated in place of a limit of 0, which looks at no row; its cooldown is kept all the same.
-    pub(crate) fn counting(&self, stated: &Limit) -> Limit {
-        match self.max {
-            0 => Limit { cooldown: self.cooldown, ..stated.clone() },
-            _ => self.clone(),
-        }
-    }
-
     /// The same limit with what the patch states.
     pub(crate) fn patched(&self, patch: &LimitPatch) -> Limit {
         Limit {
@@ -291,16 +252,6 @@ impl LimitPatch {
     pub(crate) fn changes(self) -> LimitPatch {
         LimitPatch { algorithm: None, scope: None, ..self }
     }
-}
-
-/// The largest power of two that is not above `number`; 1 for 0.
-fn power_below(number: u64) -> u64 {
-    1 << number.max(1).ilog2()
-}
-
-/// The smallest power of two that is not below `number`, or the largest number that a limit may have.
-fn power_above(number: u64) -> u64 {
-    number.clamp(1, core::MOST).next_power_of_two().min(core::MOST)
 }
 
 /// What changes of a rule's limits, by their names.
@@ -620,48 +571,5 @@ mod tests {
         {
             assert_eq!(parse_limit(text).unwrap().to_string(), text);
         }
-    }
-
-    /// What a bucket lacks of being full again after `time`, in thousandths; it had `left`.
-    fn lacking(limit: &Limit, left: u64, time: Duration) -> i128 {
-        let back =
-            limit.max as i128 * time.as_nanos() as i128 * 1_000 / limit.per.as_nanos() as i128;
-        (1_000 * (limit.burst.unwrap_or(limit.max) as i128 - left as i128) - back).max(0)
-    }
-
-    #[test]
-    fn few_numbers_stand_for_all_and_are_the_last_under_which_a_row_is_full() {
-        let numbers = || (1..=40).chain((41..=core::MOST).step_by(9_876_543)).chain([core::MOST]);
-        let minute = Duration::from_secs(60);
-        let stated = Limit::bucket(1000, minute).burst(1100);
-        let mut few = std::collections::HashSet::new();
-        for max in numbers().chain([1000]) {
-            for burst in numbers().map(Some).step_by(7).chain([None, Some(1100)]) {
-                for per in [minute, minute / 7, minute * 11] {
-                    let limit = Limit { burst, per, max, ..stated.clone() };
-                    let covering = limit.covering(&stated);
-                    for (left, time) in (0..6).flat_map(|a| (0..6).map(move |b| (a, b))) {
-                        let left = burst.unwrap_or(max) * left / 5;
-                        let time = limit.per * time / 5;
-                        assert!(
-                            lacking(&limit, left, time) == 0 || lacking(&covering, left, time) > 0,
-                            "{limit} after {time:?}, {left} left"
-                        );
-                    }
-                    assert_eq!(covering, covering.covering(&stated));
-                    few.insert(covering);
-                }
-            }
-        }
-        assert!(few.len() <= 3 * 32 * 33, "{}", few.len());
-        assert_eq!(stated.covering(&stated), stated, "what the policy states stays");
-        let banned = Limit { max: 0, ..stated.clone() };
-        assert_eq!(banned.covering(&stated), stated, "it reads no row");
-        let slow = |limit: Limit| Limit { max: 77, per: minute * 60, ..limit };
-        let window = Limit::window(5, minute);
-        let hour = slow(window.clone()).covering(&window);
-        assert!(hour.max == 5 && hour.per >= minute * 60 && hour.per < minute * 120, "{hour}");
-        let counter = Limit::counter(5, minute);
-        assert_eq!(slow(counter.clone()).covering(&counter).per, minute * 60);
     }
 }

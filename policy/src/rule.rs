@@ -708,6 +708,11 @@ impl Rule {
         Ok(snapshot.tables.bytes() / snapshot.tables.capacity.max(1) as u64)
     }
 
+    /// Nanoseconds for which an idle key may be kept, and for which the rule's own numbers ask.
+    pub(crate) fn horizons(&self) -> Result<(u64, u64), Error> {
+        Ok(self.snapshot()?.tables.horizons())
+    }
+
     /// Whether no row is in use.
     ///
     /// ```

@@ -2,8 +2,8 @@
 //! follow. Hits read it without a lock; a change makes a new one.
 
 use std::cell::LazyCell;
-use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
 
 use tidegate_core::{Algorithm, Hash, OnFull, Spent};
 
@@ -13,7 +13,7 @@ use crate::config::{Mode, RuleConfig};
 use crate::decision::{Face, Reason};
 use crate::error::{Code, Error, Problem};
 use crate::ground::Ground;
-use crate::limit::{Limit, LimitPatches};
+use crate::limit::LimitPatches;
 use crate::matching::{Matcher, Subject, closest};
 use crate::plan::{MOST_GROUPS, Plan};
 use crate::runtime::{Runtime, Target};
@@ -41,12 +41,6 @@ struct Classes {
     /// Whether `to` is the last part of the key.
     is_part: bool,
 }
-
-/// How many different numbers a table's rows are judged idle by as they are.
-const FEW: usize = 32;
-
-/// Numbers that the tables were widened by, and for which entry of `when`.
-type Noted = (usize, Vec<Limit>);
 
 /// An override for one key.
 #[derive(Debug)]
@@ -81,12 +75,6 @@ pub(crate) struct Snapshot {
     /// The distinct changes of `by_key`.
     key_layers: Vec<LimitPatches>,
     variants: Box<[OnceLock<Ground>]>,
-    /// The powers of two that stood for calls' own `max` when it was built, a bit each.
-    asked: u64,
-    /// What the tables were widened by.
-    noted: Mutex<HashSet<Noted>>,
-    /// The policy's own numbers by each entry of `when`, none first.
-    stated: Box<[Effective]>,
     /// The rule's own numbers, the first of `variants`.
     pub(crate) base: Ground,
 }
@@ -124,11 +112,10 @@ impl Snapshot {
         tables: Arc<Tables>,
     ) -> Result<Snapshot, Error> {
         let (runtime, generation) = tables.runtime();
-        let asked = tables.asked();
         let snapshot = Snapshot::build(config, face, tables, &runtime)?;
-        let snapshot = Snapshot { generation, asked, ..snapshot };
-        snapshot.widen_by_all();
-        Ok(snapshot)
+        // Others are introduced when they are first compiled.
+        snapshot.variants.iter().filter_map(OnceLock::get).for_each(|v| snapshot.tables.widen(v));
+        Ok(Snapshot { generation, ..snapshot })
     }
 
     /// The rule as it would be with these changes.
@@ -146,8 +133,6 @@ impl Snapshot {
             config.when.iter().filter_map(|when| Matcher::new(&when.matches, &config.key).ok());
         let exempts = runtime.exempts(&config.exempt);
         let exempts = exempts.iter().filter_map(|m| Matcher::new(m, &config.key).ok());
-        let stated = |when| changed(&config, Effective::of(&config), when);
-        let stated = (0..=config.when.len()).map(stated);
         let effective = Effective::of(&config).patched(&runtime.default);
         let base = Variant::new(effective, &tables.plan, &face).map_err(Error::policy)?;
         // What is changed at run time comes and goes.
@@ -165,9 +150,6 @@ impl Snapshot {
             by_key: HashMap::new(),
             key_layers: Vec::new(),
             variants: Box::default(),
-            asked: 0,
-            noted: Mutex::default(),
-            stated: stated.collect(),
             closed: false,
             plain: false,
             lone: false,
@@ -264,7 +246,7 @@ impl Snapshot {
         }
         match self.compile(layers) {
             Ok(variant) => {
-                self.widen(layers.when, &variant.effective);
+                self.tables.widen(&variant);
                 slot.get_or_init(|| Ground::own(variant))
             }
             // An override that the policy has no room for any more, after a reload.
@@ -273,58 +255,13 @@ impl Snapshot {
         }
     }
 
-    /// Takes note that rows may be judged by such numbers, so that none gives way which still counts under
-    /// them. Beyond [`FEW`] some stand for many, so that the engines' lists stay short.
-    fn widen(&self, when: usize, effective: &Effective) {
-        let limits = || effective.limits.iter().zip(&self.stated[when].limits);
-        let exact = limits().map(|(limit, stated)| limit.counting(stated)).collect();
-        let few = limits().map(|(limit, stated)| limit.covering(stated)).collect();
-        let mut either = [(when, exact), (when, few)];
-        let is_noted =
-            |known: MutexGuard<'_, HashSet<Noted>>| either.iter().any(|n| known.contains(n));
-        if self.try_noted().is_some_and(is_noted) {
-            return;
-        }
-        if self.tables.numbers() >= FEW {
-            either.reverse();
-        }
-        // Those that stand for others may be beyond what can be had.
-        for noted in either {
-            let effective = Effective { limits: noted.1.clone(), ..effective.clone() };
-            if let Ok(variant) = Variant::new(effective, self.plan(), &self.face) {
-                self.tables.widen(&variant);
-                self.try_noted().map(|mut known| known.insert(noted));
-                return;
-            }
-        }
-    }
-
-    /// What was noted, which only saves work: nobody waits for it, as after a fork there may be nobody to wait for.
-    fn try_noted(&self) -> Option<MutexGuard<'_, HashSet<Noted>>> {
-        self.noted.try_lock().ok()
-    }
-
-    /// The same for all that one change at run time, or a call, may make of the policy's numbers: other processes, or
-    /// one before this, may have judged rows so that are met here before the first such hit.
-    fn widen_by_all(&self) {
-        let by_match = self.by_match.iter().map(|(_, patches)| patches);
-        let patches: Vec<&LimitPatches> = by_match.chain(&self.key_layers).collect();
-        for when in 0..=self.whens.len() {
-            let base = self.effective(when);
-            let patched = patches.iter().map(|patches| base.clone().patched(patches));
-            let asked = (0..u64::BITS).filter(|bit| self.asked >> bit & 1 == 1);
-            // What the policy itself states is asked for without a bit.
-            let stated = self.stated[when].limits.first().map(|limit| limit.max);
-            let asked = asked.map(|bit| 1 << bit).chain(stated);
-            let asked = asked.filter_map(|max| base.clone().with_max(max));
-            let all = patched.chain(asked).chain([base.clone(), self.stated[when].clone()]);
-            all.for_each(|effective| self.widen(when, &effective));
-        }
-    }
-
     /// The policy's numbers, changed by the run-time default and one entry of `when`.
     fn effective(&self, when: usize) -> Effective {
-        changed(&self.config, Effective::of(&self.config).patched(&self.default), when)
+        let effective = Effective::of(&self.config).patched(&self.default);
+        match when.checked_sub(1) {
+            Some(when) => effective.changed(&self.config.when[when]),
+            None => effective,
+        }
     }
 
     fn compile(&self, layers: Layers) -> Result<Variant, Vec<Problem>> {
@@ -432,7 +369,7 @@ impl Snapshot {
         };
         let variant = self.variant(layers);
         let variant = match call.max {
-            Some(max) => Numbers::Own(Ground::own(self.with_max(variant, layers.when, max)?)),
+            Some(max) => Numbers::Own(Ground::own(self.with_max(variant, max)?)),
             None => Numbers::Known(variant),
         };
         Ok(Resolved { subject, variant, defaulted })
@@ -464,7 +401,7 @@ impl Snapshot {
     }
 
     /// The same numbers with the call's own `max`.
-    fn with_max(&self, variant: &Variant, when: usize, max: u64) -> Result<Variant, Error> {
+    fn with_max(&self, variant: &Variant, max: u64) -> Result<Variant, Error> {
         let effective = variant.effective.clone().with_max(max).ok_or_else(|| {
             let rule = &self.face.rule;
             let message = format!("rule {rule:?} has several limits; `max` is for rules with one");
@@ -475,20 +412,8 @@ impl Snapshot {
             Error::new(Code::Range, message)
         };
         let compiled = Variant::new(effective, self.plan(), &self.face).map_err(error)?;
-        self.note_max(&compiled, when);
+        self.tables.widen(&compiled);
         Ok(compiled)
-    }
-
-    /// Before a row is judged by a call's own `max`, everybody is told of one that stands for it; of the policy's
-    /// own they know.
-    fn note_max(&self, variant: &Variant, when: usize) {
-        self.widen(when, &variant.effective);
-        let stated = &self.stated[when].limits[0];
-        let covering = variant.effective.limits[0].covering(stated).max;
-        let power = covering.next_power_of_two();
-        if covering != stated.max && self.asked & power == 0 {
-            self.tables.ask(power);
-        }
     }
 
     /// The key's row in each table.
@@ -578,14 +503,6 @@ impl Snapshot {
     }
 }
 
-/// With the changes of one entry of `when`; 0 is none.
-fn changed(config: &RuleConfig, effective: Effective, when: usize) -> Effective {
-    match when.checked_sub(1) {
-        Some(when) => effective.changed(&config.when[when]),
-        None => effective,
-    }
-}
-
 fn classes(config: &RuleConfig) -> Option<Classes> {
     let stated = config.classify.as_ref()?;
     Some(Classes {
@@ -595,25 +512,4 @@ fn classes(config: &RuleConfig) -> Option<Classes> {
         default: stated.default.clone(),
         is_part: config.key.last() == Some(&stated.to),
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{LimitPatch, Limiter};
-
-    #[test]
-    fn however_many_numbers_there_are_rows_are_judged_idle_by_few() {
-        let limiter = Limiter::new("1000/h burst 1100").unwrap();
-        let rule = limiter.rule("default").unwrap();
-        for number in 1..300 {
-            let (max, burst) = (Some(number * 7), Some(number * 11));
-            let patch = LimitPatch { max, burst, ..LimitPatch::default() };
-            rule.set_override(Target::key("vip"), vec![("1000/h".into(), patch)]).unwrap();
-            rule.set_default(vec![("1000/h".into(), LimitPatch::max(number * 13))]).unwrap();
-            assert!(rule.allow(Call::of("alice").max(number * 3)).is_ok());
-        }
-        let numbers = rule.snapshot().unwrap().tables.numbers();
-        assert!((FEW..2 * FEW).contains(&numbers), "{numbers}");
-    }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::sync::{Arc, LazyLock, Mutex, OnceLock, Weak};
 
 #[cfg(target_os = "linux")]
@@ -101,12 +101,12 @@ impl Number {
         }
     }
 
-    fn set_bits(&self, bits: u64) {
+    fn raise(&self, to: u64) {
         match self {
             // ORDERING: Release, see `get`.
-            Number::Own(number) => drop(number.fetch_or(bits, Ordering::Release)),
+            Number::Own(number) => drop(number.fetch_max(to, Ordering::Release)),
             #[cfg(target_os = "linux")]
-            Number::Shared(word) => word.set_bits(bits),
+            Number::Shared(word) => word.raise(to),
         }
     }
 }
@@ -136,16 +136,12 @@ pub(crate) struct Tables {
     clock: Clock,
     #[cfg(target_os = "linux")]
     disk: Option<Disk>,
-    /// How long a denial may matter, in nanoseconds: the longest that any variant asks for.
-    keep: AtomicU64,
+    /// How long a denial may matter, in nanoseconds: the longest that any variant of anybody asks for.
+    keep: Number,
     /// What was changed at run time, by anybody who shares this state, and up to which change.
     runtime: Mutex<(Arc<Runtime>, u64)>,
-    /// Counts the changes, and what calls ask for; every hit compares it.
+    /// Counts the changes; every hit compares it.
     generation: Number,
-    /// The powers of two that stand for calls' own `max`, a bit each.
-    asked: Number,
-    /// Those that this process knows of.
-    learnt: AtomicU64,
 }
 
 impl Tables {
@@ -173,9 +169,12 @@ impl Tables {
         let base = Variant::new(base.effective.clone(), &wanted.plan, &base.face);
         let base = base.map_err(Error::policy)?;
         let clock = if manual { clock.clone() } else { file.clock() };
+        let alone = file.begin_era_if_alone(clock.now());
+        alone.map_err(|error| Error::new(Code::Store, format!("rule {rule:?}: {error}")))?;
         let mut tables = Tables::make(&wanted, &base, &clock, Maker::File(file.tables()))?;
         tables.generation = Number::Shared(file.generation());
-        tables.asked = Number::Shared(file.asked());
+        tables.keep = Number::Shared(file.keep());
+        tables.keep.raise(base.keep);
         // Who died between a change and its count left others without it: whoever opens next tells them.
         tables.generation.add();
         let changed = tables.generation.get();
@@ -211,12 +210,11 @@ impl Tables {
             clock: clock.clone(),
             #[cfg(target_os = "linux")]
             disk: None,
-            keep: AtomicU64::new(base.keep),
+            keep: Number::own(),
             runtime: Mutex::default(),
             generation: Number::own(),
-            asked: Number::own(),
-            learnt: AtomicU64::new(0),
         };
+        tables.keep.raise(base.keep);
         tables.provide(wanted)?;
         Ok(tables)
     }
@@ -292,47 +290,31 @@ impl Tables {
         &self.clock
     }
 
-    /// By how many different numbers the rows of a table are judged idle, at most.
-    pub(crate) fn numbers(&self) -> usize {
-        self.engines.iter().map(|engine| engine.numbers()).max().unwrap_or(0)
-    }
-
-    /// Takes note of numbers that keys may be judged by from now on.
+    /// Introduces numbers. Before that no row may be judged by them.
     pub(crate) fn widen(&self, variant: &Variant) {
+        if self.keep.get() < variant.keep {
+            self.keep.raise(variant.keep);
+        }
+        // ORDERING: SeqCst, with the fence of an evictor between its seal of notes and its look at
+        // `keep`: it sees the longer one, or whoever looks notes up later sees the seal. Needed
+        // also if another user has raised it.
+        fence(Ordering::SeqCst);
         for (engine, limits) in self.engines.iter().zip(&variant.groups) {
             engine.widen(limits);
         }
-        // ORDERING: Relaxed; a taker of an idle row who does not see it yet acts a moment earlier.
-        self.keep.fetch_max(variant.keep, Ordering::Relaxed);
     }
 
-    /// The powers of two that stand for calls' own `max` so far, in any process: a bit each.
-    pub(crate) fn asked(&self) -> u64 {
-        let asked = self.asked.get();
-        // ORDERING: Acquire, with the Release in `tell`.
-        if asked & !self.learnt.load(Ordering::Acquire) != 0 {
-            // Who set them may have died before it told the others.
-            self.tell(asked);
-        }
-        asked
-    }
-
-    /// Tells everybody of such a power.
-    pub(crate) fn ask(&self, power: u64) {
-        self.asked.set_bits(power);
-        self.tell(power);
-    }
-
-    fn tell(&self, asked: u64) {
-        self.generation.add();
-        // ORDERING: Release: who takes them for known does so after others were told.
-        self.learnt.fetch_or(asked, Ordering::Release);
+    /// Nanoseconds for which an idle row may be kept, and for which the rule's own numbers ask.
+    pub(crate) fn horizons(&self) -> (u64, u64) {
+        let longest = |horizon: fn(&Engine) -> u64| {
+            self.engines.iter().map(|engine| horizon(engine)).max().unwrap_or(0)
+        };
+        (longest(Engine::horizon), longest(|engine| engine.limits().horizon()))
     }
 
     /// Whether notes on a key matter no more.
     pub(crate) fn is_forgotten(&self, notes: &[u64; 3], now: u64) -> bool {
-        // ORDERING: Relaxed, as in `widen`.
-        let keep = self.keep.load(Ordering::Relaxed);
+        let keep = self.keep.get();
         let penalty = tidegate_core::Penalty::from_note(notes[0]);
         penalty.since_last(now).is_none_or(|age| age >= keep)
     }
@@ -445,9 +427,8 @@ impl Held {
             };
             let limits: Vec<_> = group.limits.iter().map(stated).collect();
             let capacity = group_capacity(&group.scope, shape.capacity);
-            let options = Options { capacity, ..Options::default() };
-            let engine = tables.engine(Limits::new(&limits).ok()?, options).ok()?;
-            keys = keys.or(Some(engine.len()));
+            let used = tables.used_rows(&Limits::new(&limits).ok()?, capacity)?;
+            keys = keys.or(Some(used));
         }
         let scope = &shape.plan.penalty_scope;
         let penalties: Penalties = tables.ledger(group_capacity(scope, shape.capacity)).ok()?;

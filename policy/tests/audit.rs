@@ -1,7 +1,9 @@
 //! Every finding of an audit, on policies that ask for it.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
-use tidegate::{Finding, Limiter, Severity};
+use tidegate::{Finding, LimitPatch, Limiter, Severity, Target};
 
 fn audit(policy: &Value) -> Vec<Finding> {
     Limiter::from_policy(policy).unwrap().audit().unwrap()
@@ -60,4 +62,27 @@ fn a_careful_policy_has_none() {
         },
     }));
     assert_eq!(findings, []);
+}
+
+#[test]
+fn slow_numbers_that_keep_idle_keys_are_told_of_once_a_call_is_judged_by_them() {
+    let limiter = Limiter::new("10/min").unwrap();
+    let slow = || {
+        let findings = limiter.audit().unwrap();
+        let found = findings.iter().find(|finding| finding.id == "slow_eviction");
+        found.map(|f| (f.path.clone(), f.severity, f.message.clone()))
+    };
+    let set = |per: u64| {
+        let per = Some(Duration::from_secs(per));
+        let patches = vec![("10/min".into(), LimitPatch { per, ..LimitPatch::default() })];
+        limiter.set_override(Target::key("vip"), patches).unwrap();
+        limiter.allow("vip").unwrap()
+    };
+    assert!(set(540) && slow().is_none(), "nine times as long");
+    set(86_400);
+    let (path, severity, message) = slow().unwrap();
+    assert_eq!((path.as_str(), severity), ("rules.default.limits", Severity::Info));
+    assert!(message.contains("86") && message.contains("61 s"), "{message}");
+    limiter.clear_override(Target::key("vip")).unwrap();
+    assert!(slow().is_some(), "the table has been judged by them");
 }

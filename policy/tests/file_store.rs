@@ -440,6 +440,103 @@ fn a_max_that_the_policy_states_is_known_to_all_whatever_the_run_time_default_ch
     }
 }
 
+fn open_limits(place: &Place, clock: &ManualClock, limits: &str) -> Limiter {
+    let options = Options { clock: clock.clock(), ..Options::default() };
+    open_with(place, json!({ "limits": { "l": limits }, "capacity": 16 }), options).unwrap()
+}
+
+#[test]
+fn a_version_of_the_policy_evicts_no_key_that_counts_under_another() {
+    // I10, I13: while a new version is rolled out, both judge the keys of one folder.
+    for algorithm in ["bucket", "window", "fixed", "counter"] {
+        for slow_opens_first in [true, false] {
+            let (place, clock) =
+                (Place::new(), ManualClock::new(Duration::from_secs(360_000), Duration::ZERO));
+            let open = |limits: &str| open_limits(&place, &clock, &format!("{limits} {algorithm}"));
+            let early = (!slow_opens_first).then(|| open("10/min"));
+            let slow = open("10/h");
+            let fast = early.unwrap_or_else(|| open("10/min"));
+            assert_eq!(granted(&slow, "vip", 20), 10);
+            clock.advance(Duration::from_secs(200));
+            // Before the flood: a key without a row would share one with it, and be denied as well.
+            assert_eq!(fast.prune().unwrap(), 0, "{algorithm}, {slow_opens_first}");
+            flood(&fast);
+            assert_eq!(granted(&slow, "vip", 20), 0, "{algorithm}, {slow_opens_first}");
+        }
+    }
+}
+
+#[test]
+fn changes_that_meet_in_one_key_are_known_to_a_process_that_never_met_them() {
+    let deep = LimitPatch { burst: Some(1_000), ..LimitPatch::default() };
+    let staff = |key| Call::of(key).with(&[("role", "staff")]);
+    for by_call in [false, true] {
+        let (place, clock) = (Place::new(), clock());
+        let (first, second) = (open_small(&place, &clock), open_small(&place, &clock));
+        let is_staff = Target::from(Match::new([("role", "staff")]));
+        first.set_override(is_staff, vec![("10/min".into(), deep.clone())]).unwrap();
+        if !by_call {
+            let slow = vec![("10/min".into(), LimitPatch::max(1))];
+            first.set_override(Target::key("vip"), slow).unwrap();
+        }
+        let call = || if by_call { staff("vip").max(1) } else { staff("vip") };
+        assert_eq!((0..500).filter(|_| first.allow(call()).unwrap()).count(), 500);
+        assert!(second.allow("somebody").unwrap());
+        // At ten a minute, or in a bucket of ten, all would be back.
+        clock.advance(Duration::from_secs(2 * 3_600));
+        flood(&second);
+        second.prune().unwrap();
+        let left = first.peek(call(), 0).unwrap().remaining;
+        assert_eq!(left, Some(620), "I10: by a call's max: {by_call}");
+    }
+}
+
+#[test]
+fn a_process_that_has_a_folder_to_itself_forgets_slow_numbers_when_their_time_is_over() {
+    let (place, clock) = (Place::new(), clock());
+    let first = open_small(&place, &clock);
+    let call = || Call::of("vip").max(1_000);
+    assert_eq!((0..500).filter(|_| first.allow(call()).unwrap()).count(), 500);
+    drop(first);
+    // After a restart, alone, it knows of no such call. What was spent under it still counts.
+    let second = open_small(&place, &clock);
+    clock.advance(Duration::from_secs(20));
+    second.prune().unwrap();
+    let left = second.peek(call(), 0).unwrap().remaining.unwrap();
+    assert!(left < 900, "I10: {left}");
+    drop(second);
+    clock.advance(Duration::from_secs(120));
+    let third = open_small(&place, &clock);
+    clock.advance(Duration::from_secs(120));
+    third.prune().unwrap();
+    // By its own numbers a key that was seen once is as new after six seconds.
+    assert!(third.allow("somebody").unwrap());
+    clock.advance(Duration::from_secs(6));
+    assert_eq!(third.prune().unwrap(), 1);
+    // Beside others it is not alone.
+    let fourth = open_small(&place, &clock);
+    assert!(fourth.allow(call()).unwrap() && third.allow("somebody").unwrap());
+    let fifth = open_small(&place, &clock);
+    clock.advance(Duration::from_secs(6));
+    assert_eq!(fifth.prune().unwrap(), 0, "I10: others may ask for more");
+}
+
+#[test]
+fn notes_are_kept_for_the_longest_cooldown_of_any_process() {
+    let (place, clock) = (Place::new(), clock());
+    let open = |cooldown: &str| {
+        let options = Options { clock: clock.clock(), ..Options::default() };
+        let rule = json!({ "limits": "1/s", "cooldown": cooldown, "capacity": 16 });
+        open_with(&place, rule, options).unwrap()
+    };
+    let (long, short) = (open("1h"), open("2s"));
+    assert_eq!(granted(&long, "vip", 2), 1);
+    clock.advance(Duration::from_secs(60));
+    short.prune().unwrap();
+    let reason = long.hit("vip", 1).unwrap().reason().map(str::to_string);
+    assert_eq!(reason.as_deref(), Some("cooldown"), "I13");
+}
+
 #[test]
 fn rows_of_a_counter_give_way_when_the_policy_counts_by_a_longer_period() {
     let (place, clock) =

@@ -23,40 +23,40 @@ fn forgotten_after(limiter: &Limiter, clock: &ManualClock) -> usize {
     gone.expect("it is forgotten some day")
 }
 
-/// Changes for many keys: more than are kept as they are.
+/// Overrides for many keys, each of which is hit.
 fn change_many(limiter: &Limiter, limit: &str, max: u64) {
     for number in 0..100 {
-        let patches = vec![(limit.to_string(), LimitPatch::max(max + number))];
-        limiter.set_override(Target::key(&format!("vip-{number}")), patches).unwrap();
+        let (key, patch) = (format!("vip-{number}"), LimitPatch::max(max + number));
+        limiter.set_override(Target::key(&key), vec![(limit.to_string(), patch)]).unwrap();
+        assert!(limiter.allow(key.as_str()).unwrap());
+        limiter.reset(key.as_str()).unwrap();
     }
 }
 
+/// Rows are judged by the rule's numbers, until some key is judged by others; then all rows are
+/// kept for as long as the slowest of all numbers needs.
 #[test]
-fn a_change_for_one_key_does_not_keep_all_others() {
-    // A token each 3.6 seconds.
+fn only_other_numbers_that_a_key_is_judged_by_keep_all_others() {
+    // A token each 3.6 seconds, and 3,960 seconds for a whole bucket.
     let patch = |max, burst| LimitPatch { max, burst, ..LimitPatch::default() };
     let cooldown = LimitPatch { cooldown: Some(60 * SECOND), ..LimitPatch::default() };
-    // What a change comes to as it is, and at most if a number stands for it.
-    for (patch, exactly, at_most) in [
-        (cooldown, 3, 8),
-        (patch(Some(1_000), None), 3, 8),
-        (patch(Some(900), None), 3, 8),
-        (patch(Some(0), None), 3, 8),
-        (patch(None, Some(1_110)), 39, 3_420),
+    for (patch, kept) in [
+        (cooldown, 3),
+        (patch(Some(1_000), None), 3),
+        (patch(None, Some(1_100)), 3),
+        (patch(Some(0), None), 3),
+        (patch(Some(900), None), 4_400),
+        (patch(None, Some(1_110)), 3_996),
     ] {
-        for many in [false, true] {
-            let (limiter, clock) = limiter("1000/h burst 1100");
-            assert_eq!(forgotten_after(&limiter, &clock), 3);
-            if many {
-                // For these 512 stands, so a token each 7 seconds.
-                change_many(&limiter, "1000/h", 901);
-            }
-            let patches = vec![("1000/h".to_string(), patch.clone())];
-            limiter.set_override(Target::key("vip"), patches).unwrap();
-            let after = forgotten_after(&limiter, &clock);
-            let due = if many { exactly..at_most } else { exactly..exactly + 1 };
-            assert!(due.contains(&after), "{patch:?}: {after}");
-        }
+        let (limiter, clock) = limiter("1000/h burst 1100");
+        assert_eq!(forgotten_after(&limiter, &clock), 3);
+        let patches = vec![("1000/h".to_string(), patch.clone())];
+        limiter.set_override(Target::key("vip"), patches).unwrap();
+        assert_eq!(forgotten_after(&limiter, &clock), 3, "nobody is judged by it yet: {patch:?}");
+        let _ = limiter.allow("vip").unwrap();
+        limiter.reset("vip").unwrap();
+        let after = forgotten_after(&limiter, &clock);
+        assert!((kept..kept + kept / 100 + 1).contains(&after), "{patch:?}: {after}");
     }
 }
 
@@ -130,8 +130,8 @@ fn long_periods_that_go_by_the_same_number_are_both_kept() {
 fn however_many_overrides_there_are_keys_are_forgotten_in_time() {
     let (limiter, clock) = limiter("10/min");
     change_many(&limiter, "10/min", 1_000);
-    // Under the largest of them a minute passes until it is full.
-    assert!((50..60).contains(&forgotten_after(&limiter, &clock)));
+    // Under each of them a minute passes until it is full.
+    assert!((59..65).contains(&forgotten_after(&limiter, &clock)));
 }
 
 #[test]

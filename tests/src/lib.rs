@@ -16,6 +16,7 @@ pub mod random;
 pub mod share;
 pub mod steps;
 pub mod system;
+pub mod versions;
 
 /// The number that an environment variable gives, or another.
 pub fn number_or(variable: &str, otherwise: u64) -> u64 {

@@ -1,11 +1,13 @@
-//! I1 and I2: eight processes on one file grant the limit, to the unit.
+//! I1 and I2: eight processes on one file grant the limit, to the unit. I10 and I13: a process of
+//! another version of the policy evicts no key that still counts.
 #![cfg(target_os = "linux")]
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tidegate_tests::board::Board;
 use tidegate_tests::hammer::{self, EACH, HOT, HOT_HITS, KEYS, ROUNDS, WORKERS, at};
-use tidegate_tests::place::{Place, open, worker};
+use tidegate_tests::place::{Place, open, run, worker};
+use tidegate_tests::versions;
 
 const WORKER: &str = env!("CARGO_BIN_EXE_worker");
 
@@ -34,5 +36,32 @@ fn eight_processes_grant_the_limit_to_the_unit() {
         assert_eq!(limiter.rule("many").unwrap().len().unwrap(), KEYS);
         let hits = WORKERS * (HOT_HITS + ROUNDS * KEYS);
         println!("{algorithm}: {hits} hits by {WORKERS} processes in {:?}", started.elapsed());
+    }
+}
+
+#[test]
+fn a_process_of_another_version_evicts_no_key_that_still_counts() {
+    for algorithm in ["bucket", "window", "fixed", "counter"] {
+        let place = Place::new(env!("CARGO_TARGET_TMPDIR"));
+        let folder = place.store();
+        let limits = |rate: &str| format!("{rate} {algorithm}");
+        let flood = |rate: &str, at: u64| {
+            let (folder, at) = (folder.to_str().unwrap(), at.to_string());
+            let pruned =
+                run(WORKER, &["flood", folder, &limits(rate), &at], Duration::from_secs(20));
+            assert_eq!(pruned.trim(), "0", "I10: {algorithm} at {at}");
+        };
+        let start = 360_000;
+        let slow = versions::at(&folder, &limits("10/h"), start);
+        assert_eq!(versions::granted(&slow, "vip"), 10);
+        // The other version runs beside this one, and by its numbers the key is as new.
+        flood("10/min", start + 200);
+        let beside = versions::at(&folder, &limits("10/h"), start + 300);
+        assert_eq!(versions::granted(&beside, "vip"), 0, "I10: {algorithm}");
+        drop((slow, beside));
+        // It runs alone, and then the slow version is rolled back in.
+        flood("10/min", start + 301);
+        let again = versions::at(&folder, &limits("10/h"), start + 302);
+        assert_eq!(versions::granted(&again, "vip"), 0, "I13: {algorithm}");
     }
 }

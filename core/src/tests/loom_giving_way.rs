@@ -1,11 +1,13 @@
 //! Idle rows that change hands, and who may be surprised by it.
 
-use super::setting::{SECOND, both, bucket, key, model, table};
+use super::setting::{SECOND, both, bucket, key, limits, model, table};
 use crate::clock::{Clock, Time};
+use crate::eviction::{self, Eviction};
+use crate::memory::Words;
 use crate::row::{Moved, Row, Shape, State, step};
 use crate::table::{Hash, Table};
 use crate::word::{Bucket, MILLI, Word};
-use crate::{Limits, bucket};
+use crate::{Limit, Limits, bucket};
 
 /// A moment at which what was spent at [`EARLY`] has come back.
 const LATE: u64 = 20 * SECOND;
@@ -22,10 +24,15 @@ fn full_of_idle_rows() -> Shared {
 
 /// A hit of both limits, as the engine does it.
 fn hit(shared: &Shared, hash: Hash, now: u64) -> bool {
+    hit_by(&shared.0, &shared.1, &shared.1, hash, now)
+}
+
+/// A hit that is judged by these numbers.
+fn hit_by(table: &Table, shape: &impl Shape, numbers: &Limits, hash: Hash, now: u64) -> bool {
     let (clock, _) = Clock::manual(now);
     loop {
-        let Ok((row, _)) = shared.0.find_or_insert(hash, &shared.1, now) else { return false };
-        match shared.1.take(&row, 1, &mut Time::read(&clock)) {
+        let Ok((row, _)) = table.find_or_insert(hash, shape, now) else { return false };
+        match numbers.take(&row, 1, &mut Time::read(&clock)) {
             Ok(taken) => return taken.is_some(),
             Err(Moved) => continue,
         }
@@ -248,4 +255,47 @@ fn prune_against_hit() {
         assert!(granted, "I10");
         assert!(!hit(&shared, key(1), LATE), "I1: pruning takes no live key");
     });
+}
+
+/// A user of the table judges a key by slower numbers than those by which its row is idle, while
+/// another evicts idle rows. What evicts is given.
+fn introduce_against(evict: fn(&Table, &Eviction)) {
+    model(move || {
+        let shared = full_of_idle_rows();
+        let words = Words::zeroed(eviction::WORDS, false).unwrap();
+        let eviction = std::sync::Arc::new(Eviction::new(shared.1.clone(), words));
+        let slow = || limits(&[Limit::bucket(1, std::time::Duration::from_secs(3_600)); 2]);
+        let (_, unsealed) = both(
+            {
+                let (shared, eviction) = (shared.clone(), eviction.clone());
+                move || evict(&shared.0, &eviction)
+            },
+            {
+                let (shared, eviction) = (shared.clone(), eviction.clone());
+                move || {
+                    assert!(eviction.widen(&slow()));
+                    let unsealed = shared.0.is_unsealed(key(1));
+                    let granted = hit_by(&shared.0, &*eviction, &slow(), key(1), LATE);
+                    assert!(!unsealed || !granted, "I13: it finds what was spent");
+                    unsealed
+                }
+            },
+        );
+        let granted = hit_by(&shared.0, &*eviction, &slow(), key(1), LATE);
+        assert!(!unsealed || !granted, "I10: and nobody drops it later");
+    });
+}
+
+/// Whoever finds its row unsealed after it has introduced its numbers finds the state, and keeps it.
+/// A row that was sealed before counts as evicted before.
+#[test]
+fn numbers_introduced_against_giving_way() {
+    introduce_against(|table, eviction| {
+        let _ = table.find_or_insert(key(3), eviction, LATE);
+    });
+}
+
+#[test]
+fn numbers_introduced_against_prune() {
+    introduce_against(|table, eviction| _ = table.prune(eviction, LATE));
 }

@@ -253,7 +253,7 @@ proptest! {
                 },
             };
             let reading = bucket.reading(next, now);
-            prop_assert!(reading.tokens() <= burst && reading.wait(burst) <= bucket.horizon().saturating_mul(2));
+            prop_assert!(reading.tokens() <= burst && reading.wait(burst) <= bucket.fill.saturating_add((next.scale().delay + 2) * next.scale().tick.nanos));
             let _ = (bucket.is_idle(next, now), next.untouched_for(now), format!("{next:?}"));
         }
     }

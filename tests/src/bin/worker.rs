@@ -2,7 +2,7 @@
 
 #[cfg(target_os = "linux")]
 fn main() {
-    use tidegate_tests::{cold, corrupt, endure, forks, hammer, harm, share, steps};
+    use tidegate_tests::{cold, corrupt, endure, forks, hammer, harm, share, steps, versions};
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments[..] {
@@ -25,6 +25,9 @@ fn main() {
             corrupt::run(folder.as_ref(), number(cases), number(seed));
         }
         ["share", policy] => share::run(policy.as_ref()),
+        ["flood", folder, limits, seconds] => {
+            versions::flood(folder.as_ref(), limits, number(seconds));
+        }
         _ => panic!("no such job: {arguments:?}"),
     }
 }
