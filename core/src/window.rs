@@ -558,6 +558,40 @@ fn earlier(a: u64, b: u64) -> u64 {
     if later(a, b) == a { b } else { a }
 }
 
+impl Ring<'_> {
+    /// Gives units of one entry back, as far as they are inside the longest window.
+    ///
+    /// An entry stays in its slot. Carried, it has another lap there and the same stamp; mended, it has
+    /// another stamp and the same lap. One that has neither is another's. (An entry of the same
+    /// microsecond in that slot is as good: its units and the charge's are alike.)
+    pub(crate) fn give_back(
+        &self,
+        entry: Entry,
+        amount: u64,
+        windows: &[Window],
+        now: u64,
+    ) -> Result<(), Moved> {
+        loop {
+            let log = self.log(self.tip());
+            let slot = self.slot(entry.position);
+            self.row.check()?;
+            // Laps repeat, positions don't.
+            let in_place = (log.bottom..log.position).contains(&entry.position);
+            let same_lap = in_place && slot.lap() == entry.slot.lap();
+            let is_mine = same_lap || slot.stamp() == entry.slot.stamp();
+            let back = slot.weight().min(amount);
+            if !is_mine || back == 0 || !slot.is_within(longest(windows), now) {
+                return Ok(());
+            }
+            self.raise(MIXED, self.lap_after(log.position));
+            let lower = slot.with_weight(slot.weight() - back);
+            if self.row.replace(self.place(entry.position), slot.0, lower.0).is_ok() {
+                return Ok(());
+            }
+        }
+    }
+}
+
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
