@@ -90,6 +90,23 @@ fn i6_more_than_was_taken_is_never_given_back() {
     }
 }
 
+/// What was refilled of a thousandth is not given back on top: without the reservation the bucket was full
+/// and would have lost it.
+#[test]
+fn i1_no_part_of_a_thousandth_is_gained() {
+    for micros in [100, 500, 1_000, 1_800, 1_999, 2_000, 2_001, 3_900] {
+        let (engine, hand) = engine(Limit::bucket(5, secs(10)));
+        let receipt = reserve(&engine, KEY, 1).unwrap();
+        hand.advance(Duration::from_micros(micros));
+        assert!(engine.hit(KEY, 4).answer.is_allowed());
+        give_back(&engine, KEY, &receipt, 1);
+        // One token is there, and the second comes after two seconds.
+        let wait = engine.peek(KEY, 2).views[0].wait;
+        assert!(wait >= 2 * SECOND, "I1: {micros} us, {wait} ns");
+        assert!(wait <= 2 * SECOND + 2 * 2_000_000, "a thousandth takes 2 ms: {wait} ns");
+    }
+}
+
 /// An entry that is in the way of others keeps its stamp when it is carried out of it.
 #[test]
 fn an_entry_that_was_carried_is_given_back_and_no_newer_one() {
@@ -142,9 +159,8 @@ fn i1_an_entry_of_a_later_turn_of_the_log_is_not_given_back() {
     }
 }
 
-/// New rows all begin with the same key word: the row has to be the same, too.
 #[test]
-fn i13_a_key_that_came_back_in_another_row_gets_nothing() {
+fn i13_a_key_that_was_evicted_and_came_back_gets_nothing() {
     for limit in each(5, secs(10)) {
         let (engine, hand) = engine_of(&[limit], 64);
         let receipt = reserve(&engine, KEY, 5).unwrap();
@@ -161,6 +177,25 @@ fn i13_a_key_that_came_back_in_another_row_gets_nothing() {
             }
         }
         assert!(came_back > 0, "{limit:?}");
+    }
+}
+
+/// New rows all begin with the same key word: the row has to be the same, too.
+#[test]
+fn i13_a_key_that_came_back_in_another_row_gets_nothing() {
+    for round in 0u64..20 {
+        let (engine, hand) = engine_of(&[Limit::bucket(5, secs(10))], 64);
+        let receipt = reserve(&engine, KEY, 5).unwrap();
+        // Idle long before the charge has aged out.
+        engine.refund(KEY, 5);
+        hand.advance(secs(1));
+        assert_eq!(engine.prune(), 1);
+        for other in 0..50 {
+            assert!(engine.allow(&(50 * round + other).to_le_bytes()));
+        }
+        assert_eq!(passes(&engine, KEY), 5);
+        give_back(&engine, KEY, &receipt, 5);
+        assert_eq!(passes(&engine, KEY), 0, "I13: round {round}");
     }
 }
 
