@@ -191,3 +191,33 @@ pub(crate) fn freshen(row: &Row<'_>, at: usize, incarnation: u64, idle: Idle<'_>
         }
     }
 }
+
+/// What a reservation has left to give back, in thousandths.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Share {
+    /// With what was refilled since rounded up.
+    pub(crate) least: u64,
+    /// Rounded down: for a bucket that this makes full. Any hit since would leave a whole token missing, so
+    /// there was none, and without the charge it would be full too.
+    pub(crate) most: u64,
+}
+
+/// Gives a reservation's share back, never above full.
+pub(crate) fn give_back(
+    row: &Row<'_>,
+    at: usize,
+    bucket: &Bucket,
+    share: Share,
+    time: &mut Time<'_>,
+) -> Result<(), Moved> {
+    row.update(at, |seen| {
+        let word = mended(bucket, Word(seen), time);
+        let back = |milli: u64| bucket.refund(word, milli, time.now());
+        let is_full = |word: &Word| bucket.reading(*word, time.now()).wait(bucket.burst()) == 0;
+        let partly = || back(share.least).filter(|_| share.least > 0);
+        match back(share.most).filter(is_full).or_else(partly) {
+            Some(word) => Step::Write(word.0, ()),
+            None => Step::Keep(()),
+        }
+    })
+}

@@ -255,3 +255,27 @@ impl Counter {
         })
     }
 }
+
+impl Counter {
+    /// Gives units back that a charge took which left this word, while its cell is the current one.
+    pub(crate) fn give_back(
+        &self,
+        row: &Row<'_>,
+        at: usize,
+        left: u64,
+        amount: u64,
+        now: u64,
+    ) -> Result<(), Moved> {
+        let (cell, _) = self.place(now);
+        if !Tally(left).names(cell) {
+            return Ok(());
+        }
+        row.update(at + Self::word_at(cell), |seen| {
+            let units = Tally(seen).units_in(cell);
+            match units.min(amount) {
+                0 => Step::Keep(()),
+                back => Step::Write(Tally::new(cell, units - back).0, ()),
+            }
+        })
+    }
+}

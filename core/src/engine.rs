@@ -9,6 +9,7 @@ use crate::hit::{Left, Taken, View, Views, bucket_view};
 use crate::limit::{Cell, Limits};
 use crate::memory::Space;
 use crate::permit::{Permit, Permits};
+use crate::receipt::Receipt;
 use crate::row::{Moved, Row};
 use crate::table::{Found, Full, Hash, Spot, Table, bytes_for};
 use crate::word::Bucket;
@@ -727,6 +728,20 @@ impl Part<'_> {
         row.is_some_and(|row| self.limits.mend(&row, time).unwrap_or(true))
     }
 
+    /// Gives back what a [reservation](reserve_together) took here, up to `amount` and only what still counts:
+    /// of a bucket the cost less what was refilled since, of a window its own entry while that is inside, of
+    /// a fixed count or a counter only in the same span or cell; nothing after a reset or an eviction.
+    /// A receipt is good for once.
+    pub fn give_back(&self, receipt: &Receipt, amount: u64, time: &mut Time<'_>) {
+        let row = match receipt.is_shared() {
+            true => Some(self.engine.table.overflow(self.hash)),
+            false => self.engine.table.find(self.hash),
+        };
+        if let Some(row) = row.filter(|row| receipt.is_of(row)) {
+            self.limits.give_back_own(&row, receipt, amount, time);
+        }
+    }
+
     /// Gives a slot back; see [`Engine::release`].
     pub fn release(&self, permit: Permit) -> bool {
         self.with_permit(permit, |row, at, permits| permits.release(row, at, permit))
@@ -792,6 +807,47 @@ pub fn hit_together<const N: usize>(
     time: &mut Time<'_>,
     views: &mut [Views; N],
 ) -> Together<N> {
+    hit_noting(parts, cost, time, views, |_, _, _, _| ())
+}
+
+/// As [`hit_together`], with a receipt for what was taken in each part: for [`Part::give_back`]. A part in
+/// which nothing was counted has none.
+///
+/// ```
+/// use std::time::Duration;
+/// use tidegate_core::{Clock, Engine, Limit, Limits, Options, Time, Views, reserve_together};
+///
+/// let limits = Limits::new(&[Limit::window(5, Duration::from_secs(10))]).unwrap();
+/// let engine = Engine::new(limits, Options::default()).unwrap();
+/// let (part, time) = (engine.part(engine.hash(b"alice")), &mut Time::read(&Clock::System));
+/// let mut receipts = [None];
+/// let views = &mut [Views::default()];
+/// assert!(reserve_together(&[part], 5, time, views, &mut receipts).answer.is_allowed());
+/// part.give_back(&receipts[0].unwrap(), 3, time);
+/// assert_eq!(engine.peek(b"alice", 0).views[0].remaining, 3);
+/// ```
+pub fn reserve_together<const N: usize>(
+    parts: &[Part<'_>; N],
+    cost: u64,
+    time: &mut Time<'_>,
+    views: &mut [Views; N],
+    receipts: &mut [Option<Receipt>; N],
+) -> Together<N> {
+    *receipts = [None; N];
+    hit_noting(parts, cost, time, views, |i, row, taken, (began, now)| {
+        receipts[i] = Some(Receipt::new(row, taken, cost, began, now));
+    })
+}
+
+/// As [`hit_together`]. `note` is told of each row, what was taken from it, and the clock before and
+/// after that.
+fn hit_noting<const N: usize>(
+    parts: &[Part<'_>; N],
+    cost: u64,
+    time: &mut Time<'_>,
+    views: &mut [Views; N],
+    mut note: impl FnMut(usize, &Row<'_>, &Taken, (u64, u64)),
+) -> Together<N> {
     if cost == 0 || parts.iter().any(|part| cost > part.limits.smallest()) {
         return look_only(parts, cost, time.now(), views);
     }
@@ -800,7 +856,7 @@ pub fn hit_together<const N: usize>(
     let denied = |shared| Together { answer: Answer::Denied, permits: [None; N], shared };
     let mut doubted = false;
     for _ in 0..ATTEMPTS {
-        match attempt(parts, cost, time, views) {
+        match attempt(parts, cost, time, views, &mut note) {
             Attempt::Done(together) => return together,
             Attempt::Refused { shared } if doubted => return denied(shared),
             Attempt::Refused { shared } => {
@@ -891,6 +947,7 @@ fn attempt<const N: usize>(
     cost: u64,
     time: &mut Time<'_>,
     views: &mut [Views; N],
+    note: &mut impl FnMut(usize, &Row<'_>, &Taken, (u64, u64)),
 ) -> Attempt<N> {
     let mut rows = [const { None }; N];
     for (i, part) in parts.iter().enumerate() {
@@ -913,7 +970,7 @@ fn attempt<const N: usize>(
     if !views.iter().all(Views::fits) {
         return Attempt::Refused { shared: is_shared(&rows) };
     }
-    take_rows(parts, &rows, views, cost, time)
+    take_rows(parts, &rows, views, cost, time, note)
 }
 
 fn is_shared(rows: &[Option<Row<'_>>]) -> bool {
@@ -926,7 +983,9 @@ fn take_rows<const N: usize>(
     views: &mut [Views; N],
     cost: u64,
     time: &mut Time<'_>,
+    note: &mut impl FnMut(usize, &Row<'_>, &Taken, (u64, u64)),
 ) -> Attempt<N> {
+    let began = time.now();
     let mut taken: [Taken; N] = std::array::from_fn(|_| Taken::default());
     for i in 0..N {
         let Some(row) = &rows[i] else { continue };
@@ -943,6 +1002,7 @@ fn take_rows<const N: usize>(
     }
     for (i, row) in rows.iter().enumerate() {
         let Some(row) = row else { continue };
+        note(i, row, &taken[i], (began, time.now()));
         parts[i].look_after(row, &taken[i].left, time.now(), &mut views[i]);
     }
     let counted = rows.iter().any(Option::is_some);

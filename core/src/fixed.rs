@@ -183,3 +183,27 @@ impl Fixed {
         }
     }
 }
+
+impl Fixed {
+    /// Gives units back that a charge took which left this count, while its span is open.
+    pub(crate) fn give_back(
+        &self,
+        row: &Row<'_>,
+        at: usize,
+        left: u64,
+        amount: u64,
+        now: u64,
+    ) -> Result<(), Moved> {
+        loop {
+            let spent = self.read(row, at, now);
+            row.check()?;
+            let epoch = spent.span.epoch();
+            let counted = Tagged::new(epoch, spent.used.saturating_sub(amount));
+            // Units are used only in a span that is open and that the count is of.
+            let is_mine = spent.used > 0 && Tagged(left).epoch() == epoch;
+            if !is_mine || row.replace(at + 1, spent.count.0, counted.0).is_ok() {
+                return Ok(());
+            }
+        }
+    }
+}

@@ -13,7 +13,7 @@ use crate::limit::{Algorithm, Cell, Limit, Limits, MOST_LIMITS, Placed};
 use crate::permit::Permit;
 use crate::row::{Idle, Moved, Row};
 use crate::window::{self, Entry, Ring, Status, Window};
-use crate::word::{Bucket, Word};
+use crate::word::{Bucket, MILLI, Word};
 use crate::{NEVER, bucket, stamp};
 
 /// What one limit says: how much is left, and when there is more.
@@ -138,7 +138,7 @@ pub(crate) type Left = [Option<u64>; MOST_LIMITS];
 #[derive(Default)]
 pub(crate) struct Taken {
     cells: usize,
-    entry: Option<Entry>,
+    pub(crate) entry: Option<Entry>,
     pub(crate) permit: Option<Permit>,
     pub(crate) left: Left,
 }
@@ -331,21 +331,42 @@ impl Limits {
         Ok(left.is_some())
     }
 
-    /// Undoes a `take`. A row that has moved on meanwhile was idle: nothing is owed to it.
+    /// Undoes a `take`. A row that was sealed since was reset, or was idle before the charge: it gets
+    /// nothing, so that no unit of a later hit is given back. (See `receipt` for the charge between.)
     pub(crate) fn give_back(&self, row: &Row<'_>, taken: &Taken, cost: u64, time: &mut Time<'_>) {
-        for placed in &self.placed[..taken.cells] {
-            let at = placed.at;
-            match &placed.cell {
-                Cell::Permits(permits) => {
-                    taken.permit.map(|permit| permits.release(row, at, permit));
-                }
-                Cell::Ring { slots, .. } => {
-                    let ring = Ring::new(row, at, *slots);
-                    taken.entry.into_iter().for_each(|entry| ring.undo(entry));
-                }
-                _ => {
-                    let _ = self.refund_to(placed, row, cost, time);
-                }
+        for (placed, left) in self.placed[..taken.cells].iter().zip(&taken.left) {
+            if self.undo(placed, row, taken, *left, cost, time).is_err() {
+                return;
+            }
+        }
+    }
+
+    fn undo(
+        &self,
+        placed: &Placed,
+        row: &Row<'_>,
+        taken: &Taken,
+        left: Option<u64>,
+        cost: u64,
+        time: &mut Time<'_>,
+    ) -> Result<(), Moved> {
+        let at = placed.at;
+        row.check()?;
+        match (&placed.cell, left) {
+            (Cell::Bucket(bucket), _) => bucket::refund(row, at, bucket, MILLI * cost, time),
+            (Cell::Counter(counter), Some(left)) => {
+                counter.give_back(row, at, left, cost, time.now())
+            }
+            (Cell::Fixed(fixed), Some(left)) => fixed.give_back(row, at, left, cost, time.now()),
+            (Cell::Counter(_) | Cell::Fixed(_), None) => Ok(()),
+            (Cell::Permits(permits), _) => {
+                taken.permit.map(|permit| permits.release(row, at, permit));
+                Ok(())
+            }
+            (Cell::Ring { slots, .. }, _) => {
+                let ring = Ring::new(row, at, *slots);
+                taken.entry.into_iter().for_each(|entry| ring.undo(entry));
+                Ok(())
             }
         }
     }
@@ -425,7 +446,7 @@ impl Limits {
         // No more than `record` can have logged, or others' units would be given back.
         let mut left = cost.min(placed.cell.most_recorded());
         row.steadily(|row| match &placed.cell {
-            Cell::Bucket(bucket) => bucket::refund(row, at, bucket, 1000 * left, time),
+            Cell::Bucket(bucket) => bucket::refund(row, at, bucket, MILLI * left, time),
             Cell::Counter(counter) => counter.refund(row, at, &mut left, time.now()),
             Cell::Fixed(fixed) => fixed.refund(row, at, left, time.now()),
             Cell::Permits(_) => Ok(()),

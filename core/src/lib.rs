@@ -43,6 +43,7 @@ mod memory;
 mod penalty;
 mod permit;
 mod rate;
+mod receipt;
 mod row;
 mod stamp;
 mod sync;
@@ -60,7 +61,7 @@ pub use clock::{Clock, ManualClock, Time};
 pub use counters::{Count, Counters};
 pub use engine::{
     Answer, Engine, OnFull, Options, OutOfMemory, Outcome, Part, Together, hit_together,
-    peek_together,
+    peek_together, reserve_together,
 };
 #[cfg(all(target_os = "linux", not(all(test, loom))))]
 pub use file::{FILE_FORMAT, FileError, Host, SharedClock, SharedWord, TableFile, Tables};
@@ -72,6 +73,7 @@ pub use limit::{
 };
 pub use penalty::{Alert, Penalty, Spent, Until};
 pub use permit::Permit;
+pub use receipt::Receipt;
 pub use table::Hash;
 pub use threads::PerThread;
 

@@ -50,8 +50,9 @@ pub(crate) struct KeyWord(pub(crate) u64);
 
 impl KeyWord {
     pub(crate) const NEVER_USED: KeyWord = KeyWord(0);
-    /// The word of rows that keys share when the table is full: live, and never claimed.
-    pub(crate) const SHARED: KeyWord = KeyWord((State::Live as u64) << 62 | 1);
+    /// The first word of rows that keys share when the table is full: live, and never claimed. Its
+    /// fingerprint is no key's.
+    pub(crate) const SHARED: KeyWord = KeyWord((State::Live as u64) << 62);
 
     pub(crate) fn new(state: State, sequence: u64, print: u64) -> KeyWord {
         debug_assert!(print != 0 && print <= PRINT_MASK);
@@ -82,6 +83,18 @@ impl KeyWord {
 
     pub(crate) fn sequence(self) -> u64 {
         (self.0 >> PRINT_BITS) & SEQUENCE_MASK
+    }
+
+    /// Whether keys share the row because the table is full.
+    #[inline]
+    pub(crate) fn is_shared(self) -> bool {
+        self.is_live(KeyWord::SHARED.print())
+    }
+
+    /// The next word of a shared row, after it was cleared.
+    pub(crate) fn shared_again(self) -> KeyWord {
+        let sequence = (self.sequence() + 1) & SEQUENCE_MASK;
+        KeyWord(KeyWord::SHARED.0 | sequence << PRINT_BITS)
     }
 
     /// Live, and this fingerprint's.
@@ -188,7 +201,12 @@ impl<'t> Row<'t> {
 
     /// Whether keys share the row because the table is full.
     pub(crate) fn is_shared(&self) -> bool {
-        self.seen() == KeyWord::SHARED
+        self.seen().is_shared()
+    }
+
+    /// Which row it is: no other of this process is there.
+    pub(crate) fn place(&self) -> usize {
+        std::ptr::from_ref(self.key) as usize
     }
 
     /// Does `op`, again if the row was sealed meanwhile but is still the key's. What `op` has done

@@ -156,7 +156,10 @@ impl Table {
         };
         for row in 0..OVERFLOW_ROWS {
             // ORDERING: Relaxed; nobody else has the table yet, or it is there already.
-            table.overflow[row * table.overflow_width].store(KeyWord::SHARED.0, Ordering::Relaxed);
+            let key = &table.overflow[row * table.overflow_width];
+            if !KeyWord(key.load(Ordering::Relaxed)).is_shared() {
+                key.store(KeyWord::SHARED.0, Ordering::Relaxed);
+            }
         }
         Some(table)
     }
@@ -263,8 +266,8 @@ impl Table {
     pub(crate) fn overflow(&self, hash: Hash) -> Row<'_> {
         let start = (hash.0 >> 32) as usize % OVERFLOW_ROWS * self.overflow_width;
         let key = &self.overflow[start];
-        // ORDERING: Relaxed; the word never changes.
-        let seen = KeyWord(key.load(Ordering::Relaxed));
+        // ORDERING: Acquire, as for every key word that is about to be acted upon.
+        let seen = KeyWord(key.load(Ordering::Acquire));
         Row::new(key, seen, &self.overflow[start + 1..start + self.overflow_width])
     }
 
@@ -531,8 +534,15 @@ impl Table {
             }
         }
         for shared in 0..OVERFLOW_ROWS {
-            let row = self.overflow(Hash((shared as u64) << 32));
-            limits.freshen(&row, now, false, now);
+            for _ in 0..ROUNDS {
+                let row = self.overflow(Hash((shared as u64) << 32));
+                // The step is for reservations: those made before it give nothing back.
+                if limits.freshen(&row, now, false, now)
+                    && step(row.key, row.seen(), row.seen().shared_again()).is_ok()
+                {
+                    break;
+                }
+            }
         }
     }
 

@@ -129,10 +129,6 @@ impl Slot {
     fn is_within(self, per_us: u64, now: u64) -> bool {
         self.weight() != 0 && self.age(now) < per_us as i64
     }
-    /// The same admission, whatever was given back of it or added to it since.
-    fn is_same_entry(self, other: Slot) -> bool {
-        (self.lap(), self.stamp()) == (other.lap(), other.stamp())
-    }
 }
 
 impl std::fmt::Debug for Slot {
@@ -155,16 +151,15 @@ pub(crate) struct Entry {
     slot: Slot,
 }
 
+#[cfg(test)]
 impl Entry {
-    /// The entry as plain numbers, for callers that keep it.
-    #[allow(dead_code, reason = "reservations call it")]
+    /// The entry as plain numbers.
     pub(crate) fn to_words(self) -> [u64; 2] {
         [self.position, self.slot.0]
     }
 
     /// The entry of such numbers. Any numbers will do: an entry that is not in the log gives nothing
     /// back.
-    #[allow(dead_code, reason = "reservations call it")]
     pub(crate) fn from_words([position, slot]: [u64; 2]) -> Entry {
         Entry { position, slot: Slot(slot) }
     }
@@ -614,16 +609,18 @@ impl<'r> Ring<'r> {
         Ok(())
     }
 
-    /// Takes an entry back that no other limit agreed to. If it was carried since, it stays spent.
+    /// Takes an entry back that no other limit agreed to.
     pub(crate) fn undo(&self, entry: Entry) {
         let all = entry.slot.weight();
-        while self.is_in_log(entry) && self.lower(entry, self.slot(entry.position), all).is_none() {
+        while let Some(slot) = self.found(entry) {
+            if self.lower(entry, slot, all).is_some() {
+                return;
+            }
         }
     }
 
     /// Gives up to `amount` units of one entry back, and says how many: none if the entry is older
-    /// than `keep_us`, was cleared or overwritten, or was carried. What was carried stays spent.
-    #[allow(dead_code, reason = "reservations call it")]
+    /// than `keep_us`, or was cleared or overwritten.
     pub(crate) fn give_back(
         &self,
         entry: Entry,
@@ -632,32 +629,36 @@ impl<'r> Ring<'r> {
         now: u64,
     ) -> Result<u64, Moved> {
         loop {
-            let slot = self.slot(entry.position);
+            let found = self.found(entry);
             self.row.check()?;
-            if !self.is_in_log(entry) || !slot.is_within(keep_us, now) {
+            let Some(slot) = found.filter(|slot| slot.is_within(keep_us, now)) else {
                 return Ok(0);
-            }
+            };
             if let Some(units) = self.lower(entry, slot, amount) {
                 return Ok(units);
             }
         }
     }
 
-    /// Whether an entry was neither cleared nor overwritten.
-    fn is_in_log(&self, entry: Entry) -> bool {
+    /// An entry as it is now, unless it was cleared or overwritten: in its own position, where a clock fault may
+    /// have changed its stamp, or carried to a later one of the same slot.
+    fn found(&self, entry: Entry) -> Option<Slot> {
         let tip = self.tip().position;
-        (self.bottom(tip)..tip).contains(&entry.position)
-            && self.slot(entry.position).is_same_entry(entry.slot)
+        let since = tip.checked_sub(entry.position)?.checked_sub(1)?;
+        let position = tip - 1 - since % self.len;
+        let slot = self.slot(position);
+        let is_mine = match position == entry.position {
+            true => slot.lap() == entry.slot.lap(),
+            false => slot.stamp() == entry.slot.stamp() && slot.lap() == self.lap(position),
+        };
+        (is_mine && position >= self.bottom(tip)).then_some(slot)
     }
 
     /// Lowers the weight of an entry that was seen as `slot`, and says by how much. `None` if the slot
     /// changed.
     fn lower(&self, entry: Entry, slot: Slot, amount: u64) -> Option<u64> {
-        if !slot.is_same_entry(entry.slot) {
-            return None;
-        }
         let units = slot.weight().min(amount);
-        self.mark_mixed(entry.position);
+        self.mark_mixed(self.header(HEAD));
         let lower = slot.with_weight(slot.weight() - units);
         self.row.replace(self.place(entry.position), slot.0, lower.0).ok().map(|()| units)
     }

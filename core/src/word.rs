@@ -57,8 +57,8 @@ const SCALE_MASK: u64 = 0x7f << PAYLOAD_BITS;
 /// The W bit.
 const WHOLE: u64 = 1 << 63;
 const MOST_TICK: u8 = 15;
-/// Quanta a token of all but the deep classes.
-const MILLI: u64 = 1000;
+/// Thousandths of a token; quanta a token of all but the deep classes.
+pub(crate) const MILLI: u64 = 1000;
 /// How many ticks, and quanta refilled, a deep bucket's stamp may be behind the last charge.
 const DEEP_DELAY: u64 = 1000;
 const YEAR: u128 = 366 * 86_400 * 1_000_000_000;

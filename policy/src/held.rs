@@ -7,7 +7,7 @@ use tidegate_core::Time;
 
 use crate::decision::Decision;
 use crate::ground::Ground;
-use crate::judge::part_of;
+use crate::judge::{Receipts, part_of};
 use crate::lock::lock;
 use crate::plan::MOST_GROUPS;
 use crate::snapshot::{Hashes, Snapshot};
@@ -32,6 +32,16 @@ impl Held {
         self.parts().for_each(|(_, part)| part.refund(cost, &mut time));
     }
 
+    /// Gives back what was reserved, as far as it still counts.
+    fn give_back(&self, receipts: &Receipts, cost: u64) {
+        let mut time = Time::read(self.snapshot.tables.clock());
+        for (group, part) in self.parts() {
+            if let Some(receipt) = &receipts[group] {
+                part.give_back(receipt, cost, &mut time);
+            }
+        }
+    }
+
     fn record(&self, cost: u64) {
         let mut time = Time::read(self.snapshot.tables.clock());
         for (_, part) in self.parts() {
@@ -41,6 +51,10 @@ impl Held {
 }
 
 /// An estimate that was spent, to be settled with the true cost. Dropped, the estimate stays spent.
+///
+/// It gives back only its own, and only while that counts: of a bucket at most the estimate less what was
+/// refilled since, of a window its own entry while that is inside, of a fixed count or a counter only in the
+/// same period or cell. After a reset or an eviction of the key it gives back nothing.
 ///
 /// ```
 /// let limiter = tidegate::Limiter::new("3/min").unwrap();
@@ -53,11 +67,17 @@ pub struct Reservation {
     decision: Decision,
     held: Option<Held>,
     estimate: u64,
+    receipts: Receipts,
 }
 
 impl Reservation {
-    pub(crate) fn new(decision: Decision, held: Option<Held>, estimate: u64) -> Reservation {
-        Reservation { decision, held, estimate }
+    pub(crate) fn new(
+        decision: Decision,
+        held: Option<Held>,
+        estimate: u64,
+        receipts: Receipts,
+    ) -> Reservation {
+        Reservation { decision, held, estimate, receipts }
     }
 
     /// How the hit went. If it was denied nothing is reserved, and there is nothing to settle.
@@ -65,7 +85,7 @@ impl Reservation {
         &self.decision
     }
 
-    /// Gives back or takes the difference to the true cost.
+    /// Gives back the difference to the true cost, as far as it still counts, or records it.
     ///
     /// ```
     /// let limiter = tidegate::Limiter::new("3/min").unwrap();
@@ -77,11 +97,11 @@ impl Reservation {
         match actual.checked_sub(self.estimate) {
             Some(0) => {}
             Some(more) => held.record(more),
-            None => held.refund(self.estimate - actual),
+            None => held.give_back(&self.receipts, self.estimate - actual),
         }
     }
 
-    /// Gives the estimate back.
+    /// Gives the estimate back, as far as it still counts.
     ///
     /// ```
     /// let limiter = tidegate::Limiter::new("3/min").unwrap();

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use tidegate_core::{
-    Answer, NEVER, Part, Permit, Spent, Time, View, Views, hit_together, peek_together,
+    Answer, NEVER, Part, Permit, Receipt, Spent, Time, View, Views, hit_together, peek_together,
+    reserve_together,
 };
 
 use crate::budget::Day;
@@ -50,9 +51,22 @@ impl Op {
     }
 }
 
+/// What a reservation took in each group.
+pub(crate) type Receipts = [Option<Receipt>; MOST_GROUPS];
+
+/// How the limits of a rule are asked.
+enum Ask<'r> {
+    Look,
+    Spend,
+    /// Spend, and note what was taken.
+    Reserve(&'r mut Receipts),
+}
+
 /// What is needed to go on from a decision, beside it: it is large to hand back.
 #[derive(Default)]
-pub(crate) struct Found {
+pub(crate) struct Found<'r> {
+    /// Where to note what was taken; none if nobody will give it back.
+    pub(crate) receipts: Option<&'r mut Receipts>,
     pub(crate) permits: [Option<Permit>; MOST_GROUPS],
     /// Where it was counted; none if it was not.
     pub(crate) hashes: Option<Hashes>,
@@ -91,10 +105,14 @@ pub(crate) fn part_of<'a>(
 }
 
 /// A lone group has its limits in declared order.
-fn ask_one(part: &Part<'_>, cost: u64, spend: bool, time: &mut Time<'_>, joint: &mut Joint) {
-    let together = match spend {
-        true => part.hit(cost, time, &mut joint.views),
-        false => peek_together(&[*part], cost, time, std::array::from_mut(&mut joint.views)),
+fn ask_one(part: &Part<'_>, cost: u64, how: Ask<'_>, time: &mut Time<'_>, joint: &mut Joint) {
+    let together = match how {
+        Ask::Spend => part.hit(cost, time, &mut joint.views),
+        Ask::Look => peek_together(&[*part], cost, time, std::array::from_mut(&mut joint.views)),
+        Ask::Reserve([receipt, ..]) => {
+            let views = std::array::from_mut(&mut joint.views);
+            reserve_together(&[*part], cost, time, views, std::array::from_mut(receipt))
+        }
     };
     (joint.answer, joint.shared) = (together.answer, together.shared);
     [joint.permits[0]] = together.permits;
@@ -104,14 +122,20 @@ fn ask<const N: usize>(
     snapshot: &Snapshot,
     parts: &[Part<'_>; N],
     cost: u64,
-    spend: bool,
+    how: Ask<'_>,
     time: &mut Time<'_>,
     joint: &mut Joint,
 ) {
     let mut views = [Views::default(); N];
-    let together = match spend {
-        true => hit_together(parts, cost, time, &mut views),
-        false => peek_together(parts, cost, time, &mut views),
+    let together = match how {
+        Ask::Spend => hit_together(parts, cost, time, &mut views),
+        Ask::Look => peek_together(parts, cost, time, &mut views),
+        Ask::Reserve(receipts) => {
+            let mut mine = [None; N];
+            let together = reserve_together(parts, cost, time, &mut views, &mut mine);
+            receipts[..N].copy_from_slice(&mine);
+            together
+        }
     };
     (joint.answer, joint.shared) = (together.answer, together.shared);
     joint.permits[..N].copy_from_slice(&together.permits);
@@ -134,7 +158,7 @@ pub(crate) fn judge(
     call: &Call<'_>,
     cost: u64,
     op: Op,
-    found: &mut Found,
+    found: &mut Found<'_>,
 ) -> Result<Decision, Error> {
     let resolved = &snapshot.resolve(call)?;
     found.defaulted = resolved.defaulted;
@@ -149,7 +173,12 @@ pub(crate) fn judge(
     let now = time.now();
     let case = Case { snapshot, resolved, hashes, op, cost, now };
     let mut decision = plain(&resolved.variant, None, now);
-    case.decide(&mut found.permits, &mut time, &mut decision);
+    let how = match found.receipts.as_deref_mut() {
+        Some(receipts) => Ask::Reserve(receipts),
+        None if op.spends() => Ask::Spend,
+        None => Ask::Look,
+    };
+    case.decide(how, &mut found.permits, &mut time, &mut decision);
     Ok(decision)
 }
 
@@ -270,7 +299,7 @@ impl Case<'_> {
     }
 
     /// Asks the groups of the rule together. How many there are is known at compile time below.
-    fn ask(&self, (cost, spend): (u64, bool), time: &mut Time<'_>, joint: &mut Joint) {
+    fn ask(&self, (cost, how): (u64, Ask<'_>), time: &mut Time<'_>, joint: &mut Joint) {
         let snapshot = self.snapshot;
         let of = |group: usize| part_of(snapshot, self.variant(), self.hashes, group);
         let Some(a) = of(0) else {
@@ -278,10 +307,10 @@ impl Case<'_> {
             return;
         };
         match (of(1), of(2), of(3)) {
-            (None, ..) => ask_one(&a, cost, spend, time, joint),
-            (Some(b), None, _) => ask(snapshot, &[a, b], cost, spend, time, joint),
-            (Some(b), Some(c), None) => ask(snapshot, &[a, b, c], cost, spend, time, joint),
-            (Some(b), Some(c), Some(d)) => ask(snapshot, &[a, b, c, d], cost, spend, time, joint),
+            (None, ..) => ask_one(&a, cost, how, time, joint),
+            (Some(b), None, _) => ask(snapshot, &[a, b], cost, how, time, joint),
+            (Some(b), Some(c), None) => ask(snapshot, &[a, b, c], cost, how, time, joint),
+            (Some(b), Some(c), Some(d)) => ask(snapshot, &[a, b, c, d], cost, how, time, joint),
         }
     }
 
@@ -296,13 +325,14 @@ impl Case<'_> {
     /// Judges into a decision that says yes so far: it is large to hand on.
     fn decide(
         &self,
+        how: Ask<'_>,
         permits: &mut [Option<Permit>; MOST_GROUPS],
         time: &mut Time<'_>,
         decision: &mut Decision,
     ) {
         let mut joint = Joint::new();
         if self.cost > self.variant().most_cost() {
-            self.ask((0, false), time, &mut joint);
+            self.ask((0, Ask::Look), time, &mut joint);
             return self.too_costly(&joint, decision);
         }
         let standing = self.standing(time);
@@ -310,13 +340,13 @@ impl Case<'_> {
             if standing.mended {
                 self.mend_limits(time);
             }
-            self.ask((self.cost, false), time, &mut joint);
+            self.ask((self.cost, Ask::Look), time, &mut joint);
             return self.refuse(&joint, &barred, &standing, decision);
         }
-        self.ask((self.cost, self.op.spends()), time, &mut joint);
+        self.ask((self.cost, how), time, &mut joint);
         // What a half-done hit of another caused must start no penalty: look again.
         if joint.answer == Answer::Denied && self.op == Op::Check {
-            self.ask((self.cost, false), time, &mut joint);
+            self.ask((self.cost, Ask::Look), time, &mut joint);
         }
         if self.snapshot.concurrent {
             *permits = joint.permits;

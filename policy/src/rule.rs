@@ -14,7 +14,7 @@ use crate::decision::{Decision, whole_millis};
 use crate::error::{Code, Error};
 use crate::ground::Ground;
 use crate::held::{Held, Permit, Reservation};
-use crate::judge::{Found, Op, Plain, hit_plainly, judge, part_of};
+use crate::judge::{Found, Op, Plain, Receipts, hit_plainly, judge, part_of};
 use crate::limiter::Shared;
 use crate::metrics::Meter;
 use crate::plan::MOST_LIMITS;
@@ -294,7 +294,7 @@ impl Rule {
         call: &Call<'_>,
         cost: u64,
         op: Op,
-        found: &mut Found,
+        found: &mut Found<'_>,
     ) -> Result<Decision, Error> {
         let decision = judge(snapshot, call, cost, op, found);
         // By reference: a decision is large to hand on, by `?` too.
@@ -538,14 +538,15 @@ impl Rule {
     ) -> Result<Reservation, Error> {
         let (snapshot, call) = (self.snapshot()?, call.into());
         self.no_permits(&snapshot, "reserve")?;
-        let mut found = Found::default();
+        let mut receipts = Receipts::default();
+        let mut found = Found { receipts: Some(&mut receipts), ..Found::default() };
         let decision = self.judged(&snapshot, &call, estimate, Op::Hit, &mut found)?;
         let spent = decision.allowed && decision.would.is_none();
         let held = found
             .hashes
             .filter(|_| spent)
             .map(|hashes| self.held(&snapshot, decision.variant.clone(), hashes));
-        Ok(Reservation::new(decision, held, estimate))
+        Ok(Reservation::new(decision, held, estimate, receipts))
     }
 
     /// Takes all limits of a rule with a `concurrent` one, and holds a slot until it is released or
