@@ -219,8 +219,7 @@ impl Engine {
     }
 
     /// Microseconds of the longest window that any user of the table judges rows by.
-    #[allow(dead_code, reason = "for logs that keep entries by it")]
-    pub(crate) fn longest_window_us(&self) -> u64 {
+    fn keep_us(&self) -> u64 {
         self.eviction.longest_window_us()
     }
 
@@ -333,7 +332,7 @@ impl Engine {
                 limits.look(&row, 1, time.now(), &mut views).is_ok() && views.fits()
             };
             let fits = lone || fits();
-            match fits.then(|| limits.take(&row, 1, time)) {
+            match fits.then(|| limits.take(&row, 1, self.keep_us(), time)) {
                 Some(Ok(Some(_))) => return true,
                 Some(Ok(None)) if lone => return false,
                 Some(_) => {}
@@ -622,8 +621,9 @@ impl Part<'_> {
         }
         let row = self.engine.row(self.hash, time.now()).ok()?;
         let shared = row.is_shared();
-        let taken = match self.limits.hit_lone_ring(&row, cost, time, views) {
-            None => self.limits.take(&row, cost, time),
+        let keep_us = self.engine.keep_us();
+        let taken = match self.limits.hit_lone_ring(&row, cost, keep_us, time, views) {
+            None => self.limits.take(&row, cost, keep_us, time),
             Some(Ok(None)) => {
                 return Some(Together { answer: Answer::Denied, permits: [None], shared });
             }
@@ -705,7 +705,7 @@ impl Part<'_> {
             return self.look(0, time.now());
         }
         while let Ok(row) = self.engine.row(self.hash, time.now()) {
-            if let Ok(left) = self.limits.record(&row, cost, time) {
+            if let Ok(left) = self.limits.record(&row, cost, self.engine.keep_us(), time) {
                 let mut views = Views::default();
                 self.look_after(&row, &left, time.now(), &mut views);
                 return views;
@@ -989,7 +989,7 @@ fn take_rows<const N: usize>(
     let mut taken: [Taken; N] = std::array::from_fn(|_| Taken::default());
     for i in 0..N {
         let Some(row) = &rows[i] else { continue };
-        match parts[i].limits.take(row, cost, time) {
+        match parts[i].limits.take(row, cost, parts[i].engine.keep_us(), time) {
             Ok(Some(mine)) => taken[i] = mine,
             Ok(None) | Err(Moved) => {
                 for (back, row) in rows.iter().enumerate().take(i) {

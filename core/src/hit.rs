@@ -251,16 +251,18 @@ impl Limits {
         }
     }
 
-    /// Takes `cost` from every limit or from none. Callers have looked first.
+    /// Takes `cost` from every limit or from none. Callers have looked first. A log's entries that are
+    /// younger than `keep_us` are kept, for other numbers too.
     pub(crate) fn take(
         &self,
         row: &Row<'_>,
         cost: u64,
+        keep_us: u64,
         time: &mut Time<'_>,
     ) -> Result<Option<Taken>, Moved> {
         let mut taken = Taken::default();
         for placed in &self.placed {
-            match self.take_from(placed, row, cost, time, &mut taken) {
+            match self.take_from(placed, row, cost, keep_us, time, &mut taken) {
                 Ok(true) => taken.cells += 1,
                 // A row that was sealed may have been reset: start over from what it is now.
                 refused => {
@@ -278,6 +280,7 @@ impl Limits {
         &self,
         row: &Row<'_>,
         cost: u64,
+        keep_us: u64,
         time: &mut Time<'_>,
         views: &mut Views,
     ) -> Option<Result<Option<Taken>, Moved>> {
@@ -287,17 +290,12 @@ impl Limits {
         views.len = self.len() as u8;
         let tell = |w: &Window, status| views.views[w.index] = window_view(w, status);
         let ring = Ring::new(row, *at, *slots);
-        let entry = ring.hit(windows, cost, self.keep_us(windows), time, tell);
+        let entry = ring.hit(windows, cost, keep_us, time, tell);
         Some(entry.map(|entry| {
             let mut left = Left::default();
             left[0] = Some(entry?.position);
             Some(Taken { cells: 1, entry, permit: None, left })
         }))
-    }
-
-    /// How long an entry of a log may count, in microseconds.
-    fn keep_us(&self, windows: &[Window]) -> u64 {
-        window::longest(windows)
     }
 
     /// Takes `cost` from one cell: false if it refuses.
@@ -306,6 +304,7 @@ impl Limits {
         placed: &Placed,
         row: &Row<'_>,
         cost: u64,
+        keep_us: u64,
         time: &mut Time<'_>,
         taken: &mut Taken,
     ) -> Result<bool, Moved> {
@@ -323,7 +322,7 @@ impl Limits {
             }
             Cell::Ring { slots, windows } => {
                 let ring = Ring::new(row, at, *slots);
-                taken.entry = ring.take(windows, cost, self.keep_us(windows), time)?;
+                taken.entry = ring.take(windows, cost, keep_us, time)?;
                 taken.entry.map(|entry| entry.position)
             }
         };
@@ -394,11 +393,12 @@ impl Limits {
         &self,
         row: &Row<'_>,
         cost: u64,
+        keep_us: u64,
         time: &mut Time<'_>,
     ) -> Result<Left, Moved> {
         let mut left = Left::default();
         for (placed, left) in self.placed.iter().zip(&mut left) {
-            *left = row.steadily(|row| self.record_in(placed, row, cost, time))?;
+            *left = row.steadily(|row| self.record_in(placed, row, cost, keep_us, time))?;
         }
         Ok(left)
     }
@@ -408,6 +408,7 @@ impl Limits {
         placed: &Placed,
         row: &Row<'_>,
         cost: u64,
+        keep_us: u64,
         time: &mut Time<'_>,
     ) -> Result<Option<u64>, Moved> {
         let at = placed.at;
@@ -419,9 +420,9 @@ impl Limits {
             Cell::Counter(counter) => counter.take(row, at, cost, true, time),
             Cell::Fixed(fixed) => fixed.take(row, at, cost, true, time),
             Cell::Permits(_) => Ok(None),
-            Cell::Ring { slots, windows } => {
+            Cell::Ring { slots, .. } => {
                 let ring = Ring::new(row, at, *slots);
-                Ok(ring.record(cost, self.keep_us(windows), time)?.map(|entry| entry.position))
+                Ok(ring.record(cost, keep_us, time)?.map(|entry| entry.position))
             }
         }
     }

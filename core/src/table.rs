@@ -645,7 +645,7 @@ mod tests {
         assert_eq!(table.prune(&limits, now), 1);
         let (theirs, _) = table.find_or_insert(second, &limits, now).unwrap();
         assert!(std::ptr::eq(theirs.key, row.key), "the second key has the row now");
-        let take = || limits.take(&theirs, 1, &mut Time::read(&clock)).unwrap().is_some();
+        let take = || limits.take(&theirs, 1, 0, &mut Time::read(&clock)).unwrap().is_some();
         assert!((0..5).all(|_| take()) && !take());
         let sleeper = Row::new(row.key, sealed, row.words);
         assert!(!limits.freshen(&sleeper, sealed.sequence(), false, now), "it wakes in vain");

@@ -122,7 +122,6 @@ fn i9_a_clock_that_went_back_denies_for_one_per_at_most_whatever_the_order_of_th
 
 /// A hit on a full ring by a shorter `per` overwrites an entry that a longer one counts.
 #[test]
-#[ignore = "until logs are kept by the longest `per` of the table"]
 fn i13_a_call_by_a_shorter_per_grants_nothing_by_the_longer_one() {
     let (engine, hand) = engine(&[Limit::window(5, HOUR)]);
     let fast = Limits::new(&[Limit::window(5, Duration::from_secs(1))]).unwrap();

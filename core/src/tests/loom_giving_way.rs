@@ -32,7 +32,7 @@ fn hit_by(table: &Table, shape: &impl Shape, numbers: &Limits, hash: Hash, now: 
     let (clock, _) = Clock::manual(now);
     loop {
         let Ok((row, _)) = table.find_or_insert(hash, shape, now) else { return false };
-        match numbers.take(&row, 1, &mut Time::read(&clock)) {
+        match numbers.take(&row, 1, 0, &mut Time::read(&clock)) {
             Ok(taken) => return taken.is_some(),
             Err(Moved) => continue,
         }
