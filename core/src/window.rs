@@ -641,7 +641,8 @@ impl<'r> Ring<'r> {
     }
 
     /// An entry as it is now, unless it was cleared or overwritten: in its own position, where a clock fault may
-    /// have changed its stamp, or carried to a later one of the same slot.
+    /// have changed its stamp, or carried to a later one of the same slot. A later entry with the same stamp is
+    /// the carried one only if it is older than the entry before it; else it may be another's.
     fn found(&self, entry: Entry) -> Option<Slot> {
         let tip = self.tip().position;
         let since = tip.checked_sub(entry.position)?.checked_sub(1)?;
@@ -649,7 +650,12 @@ impl<'r> Ring<'r> {
         let slot = self.slot(position);
         let is_mine = match position == entry.position {
             true => slot.lap() == entry.slot.lap(),
-            false => slot.stamp() == entry.slot.stamp() && slot.lap() == self.lap(position),
+            false => {
+                let before = self.slot(position - 1).stamp();
+                slot.stamp() == entry.slot.stamp()
+                    && slot.lap() == self.lap(position)
+                    && later(slot.stamp(), before) != slot.stamp()
+            }
         };
         (is_mine && position >= self.bottom(tip)).then_some(slot)
     }

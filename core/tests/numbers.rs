@@ -106,17 +106,7 @@ fn numbers_that_are_the_same_or_0_change_nothing_about_who_is_idle() {
     hand.advance(Duration::from_millis(1));
     assert_eq!(engine.prune(), 1, "as soon as its own numbers allow");
     assert!(engine.widen(&limits(&[bucket.burst(100), window])));
-    assert!(engine.horizon() > 10 * 60_000_000_000, "a bucket of a hundred fills in ten minutes");
-}
-
-/// Fill times and ticks are the largest of different sets.
-#[test]
-fn a_word_of_coarse_ticks_is_kept_until_a_slow_limit_of_fine_ones_has_filled() {
-    let (deep, slow) = (Limit::bucket(1_000_000_000, MINUTE), Limit::bucket(10, 60 * MINUTE));
-    let (engine, _) = engine(&[deep]);
-    let ticks = engine.horizon() - 60_000_000_000;
-    assert!(engine.widen(&limits(&[slow])));
-    assert!(engine.horizon() >= 3_600_000_000_000 + ticks, "I10");
+    assert!(engine.horizon() >= 10 * 60_000_000_000, "a bucket of a hundred fills in ten minutes");
 }
 
 #[test]
