@@ -4,7 +4,7 @@ use crate::bucket::{self, Quick, Take};
 use crate::clock::{Clock, LAG, Time};
 use crate::counters::{COUNTS, Count, Counters};
 use crate::hash::Hasher;
-use crate::hit::{Left, Taken, View, Views, bucket_view};
+use crate::hit::{Left, Taken, View, Views, bucket_view, permits_view};
 use crate::limit::{Cell, Hull, Limits};
 use crate::memory::Space;
 use crate::permit::{Permit, Permits};
@@ -429,12 +429,12 @@ impl Engine {
     }
 
     /// Gives a slot of a concurrent limit back. False if it is no longer held: its lease had run out,
-    /// and the slot was freed or taken by another.
+    /// or it was released or reset before.
     pub fn release(&self, key: &[u8], permit: Permit) -> bool {
-        self.part(self.hash(key)).release(permit)
+        self.part(self.hash(key)).release(permit, self.clock.now())
     }
 
-    /// Starts a permit's lease anew. `None` if it had run out and the slot is lost.
+    /// Starts a permit's lease anew. `None` if it had run out: others may count on the slot.
     pub fn renew(&self, key: &[u8], permit: Permit) -> Option<Permit> {
         self.part(self.hash(key)).renew(permit, self.clock.now())
     }
@@ -614,10 +614,26 @@ impl Part<'_> {
             return None;
         }
         let row = self.engine.row(self.hash, time.now()).ok()?;
+        if let Some(together) = self.refused_permit(&row, time.now(), views) {
+            return Some(together);
+        }
         let taken = self.limits.take(&row, cost, time).ok()??;
         self.look_after(&row, &taken.left, time.now(), views);
         let permits = [taken.permit];
         Some(Together { answer: Answer::Allowed, permits, shared: row.is_shared() })
+    }
+
+    /// What a hit is told that finds no permit. They are many to look at, so that is all that it does, unless a clock
+    /// fault left one in the future.
+    fn refused_permit(&self, row: &Row<'_>, now: u64, views: &mut Views) -> Option<Together<1>> {
+        let Cell::Permits(permits) = &self.limits.placed[0].cell else { return None };
+        let out = permits.out(row, self.limits.placed[0].at, now);
+        if out.wait == 0 || out.ahead || row.check().is_err() {
+            return None;
+        }
+        views.set_one(permits_view(permits, &out));
+        let shared = row.is_shared();
+        Some(Together { answer: Answer::Denied, permits: [None], shared })
     }
 
     /// As [`Part::hit`] for limits that are one bucket, with less to hand back: the only view, and
@@ -707,8 +723,8 @@ impl Part<'_> {
     }
 
     /// Gives a slot back; see [`Engine::release`].
-    pub fn release(&self, permit: Permit) -> bool {
-        self.with_permit(permit, |row, at, permits| permits.release(row, at, permit))
+    pub fn release(&self, permit: Permit, now: u64) -> bool {
+        self.with_permit(permit, |row, at, permits| permits.release(row, at, permit, now))
             .unwrap_or(false)
     }
 

@@ -10,7 +10,7 @@ use crate::clock::Time;
 use crate::counter::Counter;
 use crate::fixed::Fixed;
 use crate::limit::{Algorithm, Cell, Hull, Limit, Limits, MOST_LIMITS, Placed};
-use crate::permit::Permit;
+use crate::permit::{Out, Permit, Permits};
 use crate::row::{Idle, Moved, Row, Shape};
 use crate::window::{self, Entry, Ring};
 use crate::word::{Bucket, MILLI, Word};
@@ -53,27 +53,26 @@ impl View {
             return self;
         }
         let per = limit.per.as_nanos() as u64;
-        // A moment is kept in whole microseconds, rounded up.
-        let whole = per + now.next_multiple_of(stamp::MICRO) - now;
         let held = if limit.algorithm == Algorithm::Concurrent { 1 } else { cost };
+        let used = self.used.saturating_add(held);
         let refill = |tokens: u64| {
             let product = u128::from(tokens) * u128::from(per);
             product.div_ceil(u128::from(limit.max)) as u64
         };
+        // A log keeps moments in whole microseconds, rounded up; a lease starts at one that is rounded down.
+        let logged = per + stamp::until_age(stamp::of(now), 0, now);
+        let leased = per - now % stamp::MICRO;
+        let or = |first: u64| if self.used == 0 { first } else { self.more };
         let (more, reset) = match limit.algorithm {
-            Algorithm::Bucket => (refill(1), self.reset + refill(cost)),
-            Algorithm::Counter => (2 * per - now % per, 2 * per - now % per),
-            Algorithm::Fixed if self.reset > 0 => (self.reset, self.reset),
-            Algorithm::Window | Algorithm::Fixed | Algorithm::Concurrent => (whole, whole),
+            Algorithm::Bucket => (or(refill(1)), self.reset.saturating_add(refill(cost))),
+            Algorithm::Counter => Counter { max: limit.max, per }.foreseen(self.more, used, now),
+            Algorithm::Fixed if self.reset > 0 => (or(self.reset), self.reset),
+            Algorithm::Fixed => (or(per), per),
+            Algorithm::Window => (or(logged), logged),
+            Algorithm::Concurrent => (or(leased).min(leased), leased),
         };
-        View {
-            used: self.used + held,
-            remaining: self.remaining.saturating_sub(held),
-            wait: 0,
-            more: if self.used == 0 { more } else { self.more },
-            reset: self.reset.max(reset),
-            ..self
-        }
+        let remaining = self.remaining.saturating_sub(held);
+        View { used, remaining, wait: 0, more, reset: self.reset.max(reset), ..self }
     }
 }
 
@@ -172,6 +171,12 @@ fn bucket_view_slowly(bucket: &Bucket, word: Word, cost: u64, now: u64) -> View 
     }
 }
 
+pub(crate) fn permits_view(permits: &Permits, out: &Out) -> View {
+    let Out { held: used, wait, more, reset, .. } = *out;
+    let remaining = permits.max.saturating_sub(used);
+    View { limit: permits.max, used, remaining, wait, more, reset }
+}
+
 impl Limits {
     /// What each limit would say to `cost` now, writing nothing. (Views are large to hand back.)
     pub(crate) fn look(
@@ -241,14 +246,9 @@ impl Limits {
                 views[index] = of(fixed.max, spent.used, wait, reset, reset);
             }
             Cell::Permits(permits) => {
-                let held = permits.held(row, at, now);
-                let until = |goal| permits.until_held(row, at, goal, now);
-                let wait = if cost == 0 { 0 } else { until(permits.max - 1) };
-                let more = until(held.saturating_sub(1).min(permits.max - 1));
-                let remaining = permits.max.saturating_sub(held);
-                let reset = until(0);
-                views[index] =
-                    View { limit: permits.max, used: held, remaining, wait, more, reset };
+                let out = permits.out(row, at, now);
+                let view = permits_view(permits, &out);
+                views[index] = View { wait: if cost == 0 { 0 } else { out.wait }, ..view };
             }
             Cell::Ring { slots, windows } => {
                 let ring = Ring::new(row, at, *slots);
@@ -322,7 +322,7 @@ impl Limits {
             let at = placed.at;
             match &placed.cell {
                 Cell::Permits(permits) => {
-                    taken.permit.map(|permit| permits.release(row, at, permit));
+                    taken.permit.map(|permit| permits.release(row, at, permit, time.now()));
                 }
                 Cell::Ring { slots, .. } => {
                     let ring = Ring::new(row, at, *slots);
@@ -461,7 +461,7 @@ fn freshen_by<'l>(
             Cell::Bucket(_) => bucket::freshen(row, at, incarnation, idle_now),
             Cell::Counter(_) => Counter::freshen(row, at, incarnation, idle_now),
             Cell::Fixed(_) => Fixed::freshen(row, at, idle_now),
-            Cell::Permits(permits) => permits.freshen(row, at, idle.then_some(now)),
+            Cell::Permits(permits) => permits.freshen(row, at, incarnation, idle.then_some(now)),
             Cell::Ring { slots, .. } => {
                 Ring::new(row, at, *slots).freshen(longest(), now, idle_now)
             }
