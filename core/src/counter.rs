@@ -1,23 +1,44 @@
 //! The two-cell sliding counter, for windows too large to log exactly.
 //!
-//! Time is cut into cells of `per`. The even cells share one word and the odd ones the other, each
-//! (cell 34 | units 30); a word that names neither this cell nor the one before counts nothing. What
-//! was spent in the window is estimated as the current cell's units plus the previous cell's,
-//! weighted by how much of that cell the window still covers, rounded up. The estimate takes the
-//! previous cell's hits as evenly spread, so a window may see up to 2·max − 1.
+//! Time is cut into cells of `per`, from the clock's 0 on. What was spent in the window is estimated as the
+//! current cell's units plus the previous cell's, weighted by how much of that cell the window still
+//! covers, rounded up. The estimate takes the previous cell's hits as evenly spread, so a window may
+//! see up to 2·max − 1.
+//!
+//! ```text
+//!  63..60   59    58 … 30      29 … 0
+//! ┌───────┬─────┬────────────┬─────────┐
+//! │ scale │ odd │ last spent │  units  │      units all ones: fresh (the rest is an incarnation number)
+//! └───────┴─────┴────────────┴─────────┘      0: never used
+//! ```
+//!
+//! * Two words, for even cells and for odd ones. A word does not name its cell, which only those with the same `per`
+//!   could read, but *when the last of its units was spent*, in ticks of 10^scale µs modulo 2^29. All of its
+//!   units are taken as spent then: in the cell that this moment lies in, by whatever `per` asks.
+//! * A tick is between `per`/1000 and `per`/100 of who wrote the word. Where a tick lies in two cells of who
+//!   has such ticks too, the word's own cell is the one that is even or odd as the word is: so the writer's
+//!   own numbers find exactly the cells that it counted in. By others' ticks it is the later cell.
+//! * A charge goes into the current cell's word. It keeps what that word has of the previous cell, which only
+//!   other numbers can have put there, and counts it as spent now.
+//! * The last quarter of the range, and what would be before the clock's 0, is ahead of the clock and counts as
+//!   now; once the clock was read again the stamp is mended, and the units stay.
 
 use crate::clock::Time;
 use crate::row::{Idle, Moved, Row, Step, is_busy};
+use crate::stamp;
 
 pub(crate) const WORDS: usize = 2;
 const UNIT_BITS: u32 = 30;
-/// This count marks a word that no hit has touched; the cell bits are its incarnation.
+const TICK_BITS: u32 = 29;
+const TICKS: u64 = (1 << TICK_BITS) - 1;
+const ODD_SHIFT: u32 = UNIT_BITS + TICK_BITS;
+const SCALE_SHIFT: u32 = ODD_SHIFT + 1;
+/// The largest scale that a `per` of 366 days has. More is damage.
+const MOST_SCALE: u32 = 11;
+/// This count marks a word that no hit has touched; the other bits are its incarnation.
 const FRESH: u64 = (1 << UNIT_BITS) - 1;
 /// The most that a cell counts; more is forgotten.
 const MOST: u64 = FRESH - 1;
-const CELL_MASK: u64 = u64::MAX >> UNIT_BITS;
-/// Nanoseconds of a day.
-const DAY: u64 = 86_400_000_000_000;
 
 /// The numbers of a counter limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,27 +47,70 @@ pub(crate) struct Counter {
     pub(crate) per: u64,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Units, and when the last of them was spent.
+#[derive(Clone, Copy, PartialEq, Eq)]
 struct Tally(u64);
 
 impl Tally {
-    fn new(cell: u64, units: u64) -> Tally {
-        Tally((cell & CELL_MASK) << UNIT_BITS | units.min(MOST))
+    /// Units of which the last is spent now.
+    fn new(scale: u32, odd: u64, units: u64, now: u64) -> Tally {
+        let last = (now / tick_nanos(scale)) & TICKS;
+        let time = u64::from(scale) << SCALE_SHIFT | odd << ODD_SHIFT | last << UNIT_BITS;
+        Tally(time | units.min(MOST))
     }
-    fn is_fresh(self) -> bool {
-        self.0 & FRESH == FRESH
+    /// Whether anything was ever spent here.
+    fn is_used(self) -> bool {
+        self.0 != 0 && self.0 & FRESH != FRESH
     }
-    fn names(self, cell: u64) -> bool {
-        !self.is_fresh() && self.0 != 0 && self.0 >> UNIT_BITS == cell & CELL_MASK
+    fn units(self) -> u64 {
+        if self.is_used() { self.0 & FRESH } else { 0 }
     }
-    fn units_in(self, cell: u64) -> u64 {
-        if self.names(cell) { self.0 & FRESH } else { 0 }
+    fn with_units(self, units: u64) -> Tally {
+        Tally(self.0 & !FRESH | units.min(MOST))
     }
-    /// How many cells the word is ahead of `cell`; 0 if it is not.
-    fn cells_ahead(self, cell: u64) -> u64 {
-        let ahead = (self.0 >> UNIT_BITS).wrapping_sub(cell) & CELL_MASK;
-        if self.is_fresh() || ahead > CELL_MASK / 4 { 0 } else { ahead }
+    fn scale(self) -> u32 {
+        ((self.0 >> SCALE_SHIFT) as u32).min(MOST_SCALE)
     }
+    fn odd(self) -> u64 {
+        (self.0 >> ODD_SHIFT) & 1
+    }
+
+    /// The least and the most nanoseconds since the last unit was spent; `None` if that is ahead.
+    fn ages(self, now: u64) -> Option<(u64, u64)> {
+        let tick = tick_nanos(self.scale());
+        let (ticks, into) = (now / tick, now % tick);
+        let lag = ticks.wrapping_sub(self.0 >> UNIT_BITS) & TICKS;
+        if lag > TICKS / 4 * 3 || lag > ticks {
+            return None;
+        }
+        let most = lag * tick + into;
+        Some((most.saturating_sub(tick - 1), most))
+    }
+    fn is_ahead(self, now: u64) -> bool {
+        self.is_used() && self.ages(now).is_none()
+    }
+    /// What is ahead of the clock, as of now.
+    fn mended(self, now: u64) -> Tally {
+        Tally::new(self.scale(), self.odd(), self.units(), now)
+    }
+}
+
+impl std::fmt::Debug for Tally {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let last = (self.0 >> UNIT_BITS) & TICKS;
+        write!(f, "Tally({} at {last} of 10^{} µs)", self.units(), self.scale())
+    }
+}
+
+fn tick_nanos(scale: u32) -> u64 {
+    stamp::MICRO * 10u64.pow(scale)
+}
+
+/// The current cell by some `per`, and how much of it has passed.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    cell: u64,
+    into: u64,
 }
 
 /// The units of the current and the previous cell.
@@ -58,20 +122,57 @@ pub(crate) struct Cells {
     into: u64,
 }
 
+impl Cells {
+    fn add(&mut self, units: u64, cells_ago: u64) {
+        match cells_ago {
+            0 => self.current += units,
+            1 => self.previous += units,
+            _ => {}
+        }
+    }
+}
+
 impl Counter {
-    fn place(&self, now: u64) -> (u64, u64) {
-        (now / self.per, now % self.per)
+    fn place(&self, now: u64) -> Place {
+        Place { cell: now / self.per, into: now % self.per }
     }
 
     fn word_at(cell: u64) -> usize {
         (cell & 1) as usize
     }
 
-    pub(crate) fn read(&self, row: &Row<'_>, at: usize, now: u64) -> Cells {
-        self.read_after(row, at, None, now)
+    /// The largest that is no more than a hundredth of `per`.
+    fn scale(&self) -> u32 {
+        (self.per / (100 * stamp::MICRO)).max(1).ilog10()
     }
 
-    /// The same as of the charge that left this word. (Its cell may be over by now.)
+    /// How many cells ago the units of a word count; 2 if that is more. `None` if it has none.
+    fn cells_ago(&self, tally: Tally, place: Place, now: u64) -> Option<u64> {
+        if !tally.is_used() {
+            return None;
+        }
+        let Some((least, most)) = tally.ages(now) else {
+            return Some(0);
+        };
+        let ago = |age: u64| match age.checked_sub(place.into) {
+            None | Some(0) => 0,
+            Some(before) => {
+                if before <= self.per {
+                    1
+                } else {
+                    2
+                }
+            }
+        };
+        let (late, early) = (ago(least), ago(most));
+        // A tick in two cells.
+        let is_early = early != late
+            && tally.scale() == self.scale()
+            && place.cell.wrapping_sub(early) & 1 == tally.odd();
+        Some(if is_early { early } else { late })
+    }
+
+    /// What counts now; with `left`, as of the charge that left this word. (Its cell may be over by now.)
     pub(crate) fn read_after(
         &self,
         row: &Row<'_>,
@@ -79,12 +180,16 @@ impl Counter {
         left: Option<u64>,
         now: u64,
     ) -> Cells {
-        let (cell, into) = self.place(now);
-        let units = |cell: u64| {
-            let mine = left.map(Tally).filter(|tally| tally.names(cell));
-            mine.unwrap_or_else(|| Tally(row.load(at + Self::word_at(cell)))).units_in(cell)
-        };
-        Cells { current: units(cell), previous: cell.checked_sub(1).map_or(0, units), into }
+        let place = self.place(now);
+        let mut cells = Cells { current: 0, previous: 0, into: place.into };
+        for odd in 0..WORDS {
+            let mine = left.map(Tally).filter(|tally| tally.odd() == odd as u64);
+            let tally = mine.unwrap_or_else(|| Tally(row.load(at + odd)));
+            if let Some(ago) = self.cells_ago(tally, place, now) {
+                cells.add(tally.units(), ago);
+            }
+        }
+        cells
     }
 
     /// The estimate of what was spent in the window that ends now.
@@ -109,17 +214,28 @@ impl Counter {
     ) -> Result<Option<u64>, Moved> {
         loop {
             self.mend(row, at, time)?;
-            let (cell, _) = self.place(time.now());
-            let taken = row.update(at + Self::word_at(cell), |seen| {
-                if Tally(seen).cells_ahead(cell) != 0 {
+            let (now, place) = (time.now(), self.place(time.now()));
+            let odd = Self::word_at(place.cell);
+            let taken = row.update(at + odd, |seen| {
+                let seen = Tally(seen);
+                if seen.is_ahead(now) {
                     return Step::Keep(None);
                 }
-                let mut cells = self.read(row, at, time.now());
-                cells.current = Tally(seen).units_in(cell);
+                let other = Tally(row.load(at + 1 - odd));
+                let mut cells = Cells { current: 0, previous: 0, into: place.into };
+                let mut kept = 0;
+                if let Some(ago) = self.cells_ago(other, place, now) {
+                    cells.add(other.units(), ago);
+                }
+                if let Some(ago) = self.cells_ago(seen, place, now) {
+                    cells.add(seen.units(), ago);
+                    kept = if ago <= 1 { seen.units() } else { 0 };
+                }
                 if !always && self.used(&cells).saturating_add(cost) > self.max {
                     return Step::Keep(Some(None));
                 }
-                let tally = Tally::new(cell, cells.current.saturating_add(cost));
+                let units = kept.saturating_add(cost);
+                let tally = Tally::new(self.scale(), odd as u64, units, now);
                 Step::Write(tally.0, Some(Some(tally.0)))
             })?;
             if let Some(taken) = taken {
@@ -128,7 +244,7 @@ impl Counter {
         }
     }
 
-    /// A cell in the future: read the clock again; if it went back, bring the word with it.
+    /// A stamp ahead of the clock: read it again; if it went back, bring the word with it.
     /// True if there was one.
     pub(crate) fn mend(
         &self,
@@ -137,20 +253,15 @@ impl Counter {
         time: &mut Time<'_>,
     ) -> Result<bool, Moved> {
         let mut any = false;
-        for parity in 0..WORDS {
-            any |= row.update(at + parity, |seen| {
-                if Tally(seen).cells_ahead(self.place(time.now()).0) == 0 {
+        for word in at..at + WORDS {
+            any |= row.update(word, |seen| {
+                if !Tally(seen).is_ahead(time.now()) {
                     return Step::Keep(false);
                 }
                 time.doubt();
-                let (cell, _) = self.place(time.now());
-                match Tally(seen).cells_ahead(cell) {
-                    0 => Step::Keep(false),
-                    ahead => {
-                        let mended = cell - u64::from(Self::word_at(cell) != parity && cell > 0);
-                        let units = Tally(seen).units_in(cell + ahead);
-                        Step::Write(Tally::new(mended, units).0, true)
-                    }
+                match Tally(seen).is_ahead(time.now()) {
+                    false => Step::Keep(false),
+                    true => Step::Write(Tally(seen).mended(time.now()).0, true),
                 }
             })?;
         }
@@ -166,18 +277,49 @@ impl Counter {
         left: &mut u64,
         now: u64,
     ) -> Result<(), Moved> {
-        let (cell, _) = self.place(now);
-        for cell in [Some(cell), cell.checked_sub(1)].into_iter().flatten() {
-            *left -= row.update(at + Self::word_at(cell), |seen| {
-                let units = Tally(seen).units_in(cell);
-                let back = units.min(*left);
-                match back {
-                    0 => Step::Keep(0),
-                    _ => Step::Write(Tally::new(cell, units - back).0, back),
-                }
-            })?;
+        for ago in 0..=1 {
+            for word in at..at + WORDS {
+                *left -= self.lower(row, word, ago, *left, now)?;
+            }
         }
         Ok(())
+    }
+
+    /// Takes up to `most` units out of a word if they are of that many cells ago. How many that were.
+    fn lower(
+        &self,
+        row: &Row<'_>,
+        word: usize,
+        ago: u64,
+        most: u64,
+        now: u64,
+    ) -> Result<u64, Moved> {
+        let place = self.place(now);
+        row.update(word, |seen| {
+            let tally = Tally(seen);
+            let of_cell = self.cells_ago(tally, place, now) == Some(ago);
+            let back = if of_cell { tally.units().min(most) } else { 0 };
+            match back {
+                0 => Step::Keep(0),
+                _ => Step::Write(tally.with_units(tally.units() - back).0, back),
+            }
+        })
+    }
+
+    /// Gives `amount` back to the cell of the charge that left this word, if that is the current one.
+    pub(crate) fn give_back(
+        &self,
+        row: &Row<'_>,
+        at: usize,
+        left: u64,
+        amount: u64,
+        now: u64,
+    ) -> Result<(), Moved> {
+        let left = Tally(left);
+        if self.cells_ago(left, self.place(now), now) != Some(0) {
+            return Ok(());
+        }
+        self.lower(row, at + left.odd() as usize, 0, amount, now).map(drop)
     }
 
     /// Nanoseconds until `cost` fits: 0 if it does.
@@ -213,35 +355,39 @@ impl Counter {
         }
     }
 
-    /// Whether nothing counts by these numbers.
-    pub(crate) fn is_idle(&self, row: &Row<'_>, at: usize, now: u64) -> bool {
-        let (cell, _) = self.place(now);
-        // A word that names the current cell is in use even if all was given back: the same bits
-        // could come again for another key. So is one that is a little ahead of a clock that was read
-        // earlier or went back. One that is far ahead was written by a shorter `per`, whose cells have larger numbers; who knows
-        // that `per` judges it by that too, and where nobody does any more it counts no longer.
-        let quiet = |word: usize| {
-            let tally = Tally(row.load(word));
-            let ahead = tally.cells_ahead(cell);
-            let little = ahead == 1 || ahead != 0 && ahead.saturating_mul(self.per) <= DAY;
-            !tally.names(cell) && !little
-        };
-        self.used(&self.read(row, at, now)) == 0 && quiet(at) && quiet(at + 1)
+    /// What a hit that brings the estimate to `used` will say of when there is more, and all, if before it there
+    /// would be more after `more`. What the previous cell weighs falls within this cell, so before its end;
+    /// where there is no such cell, the units of the current one fall in the next.
+    pub(crate) fn foreseen(&self, more: u64, used: u64, now: u64) -> (u64, u64) {
+        let rest = self.per - now % self.per;
+        let next = rest + self.moment_of(used, used.saturating_sub(1));
+        (if (1..=rest).contains(&more) { more } else { next }, rest + self.per)
     }
 
-    /// Whether nothing counts by any `per` of up to half of `horizon`. A word does not say which
-    /// `per` its cell is of, so it is taken for the longest; one that is ahead for that counts.
-    pub(crate) fn is_untouched_for(horizon: u64, row: &Row<'_>, at: usize, now: u64) -> bool {
-        let cell = now / (horizon / 2).max(1);
+    /// Whether nothing counts by these numbers. A word that was charged in the current cell is in use
+    /// even if all was given back: the same bits could come again for another key.
+    pub(crate) fn is_idle(&self, row: &Row<'_>, at: usize, now: u64) -> bool {
+        let place = self.place(now);
         (at..at + WORDS).all(|word| {
             let tally = Tally(row.load(word));
-            let unused = tally.is_fresh() || tally.0 == 0;
-            unused || cell.checked_sub(2).is_some_and(|old| tally.0 >> UNIT_BITS <= old)
+            self.cells_ago(tally, place, now)
+                .is_none_or(|ago| ago > 1 || ago == 1 && tally.units() == 0)
         })
     }
 
+    /// Nanoseconds since anything was spent, whatever the numbers: `u64::MAX` if nothing ever was, and 0 if
+    /// that is ahead of the clock.
+    pub(crate) fn untouched_for(row: &Row<'_>, at: usize, now: u64) -> u64 {
+        let age = |word| {
+            let tally = Tally(row.load(word));
+            let least = || tally.ages(now).map_or(0, |(least, _)| least);
+            if tally.is_used() { least() } else { u64::MAX }
+        };
+        age(at).min(age(at + 1))
+    }
+
     pub(crate) fn freshen(row: &Row<'_>, at: usize, incarnation: u64, idle: Idle<'_>) -> bool {
-        let fresh = (incarnation & CELL_MASK) << UNIT_BITS | FRESH;
+        let fresh = incarnation << UNIT_BITS | FRESH;
         (at..at + WORDS).all(|word| {
             loop {
                 let seen = row.load(word);
@@ -256,26 +402,72 @@ impl Counter {
     }
 }
 
-impl Counter {
-    /// Gives units back that a charge took which left this word, while its cell is the current one.
-    pub(crate) fn give_back(
-        &self,
-        row: &Row<'_>,
-        at: usize,
-        left: u64,
-        amount: u64,
-        now: u64,
-    ) -> Result<(), Moved> {
-        let (cell, _) = self.place(now);
-        if !Tally(left).names(cell) {
-            return Ok(());
-        }
-        row.update(at + Self::word_at(cell), |seen| {
-            let units = Tally(seen).units_in(cell);
-            match units.min(amount) {
-                0 => Step::Keep(()),
-                back => Step::Write(Tally::new(cell, units - back).0, ()),
-            }
-        })
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::clock::Clock;
+    use crate::row::{KeyWord, State};
+    use crate::sync::AtomicU64;
+
+    const SECOND: u64 = 1_000_000_000;
+    const START: u64 = 100 * SECOND + 1;
+
+    /// Does something to a row in which nothing was ever spent.
+    fn with_row(act: impl FnOnce(&Row<'_>)) {
+        let live = KeyWord::new(State::Live, 1, 7);
+        let (key, words) = (AtomicU64::new(live.0), [0u64; WORDS].map(AtomicU64::new));
+        act(&Row::new(&key, live, &words));
+    }
+
+    fn take(counter: &Counter, row: &Row<'_>, cost: u64, now: u64) -> Option<u64> {
+        let (clock, _) = Clock::manual(now);
+        counter.take(row, 0, cost, false, &mut Time::read(&clock)).unwrap()
+    }
+
+    #[test]
+    fn a_charge_gives_back_in_its_own_cell_only() {
+        let counter = Counter { max: 10, per: 10 * SECOND };
+        let used = |row: &Row<'_>, now| counter.used(&counter.read_after(row, 0, None, now));
+        with_row(|row| {
+            let left = take(&counter, row, 4, START).unwrap();
+            take(&counter, row, 3, START + SECOND).unwrap();
+            counter.give_back(row, 0, left, 3, START + 2 * SECOND).unwrap();
+            assert_eq!(used(row, START + 2 * SECOND), 4);
+            counter.give_back(row, 0, left, 3, START + 10 * SECOND).unwrap();
+            assert_eq!(used(row, START + 10 * SECOND), 4, "its cell is over");
+            take(&counter, row, 2, START + 20 * SECOND).unwrap();
+            counter.give_back(row, 0, left, 3, START + 20 * SECOND).unwrap();
+            assert_eq!(used(row, START + 20 * SECOND), 2, "what is there is another's");
+            Counter::freshen(row, 0, 5, None);
+            counter.give_back(row, 0, left, 3, START).unwrap();
+            assert_eq!(Counter::untouched_for(row, 0, START), u64::MAX, "a fresh word has nothing");
+        });
+    }
+
+    #[test]
+    fn the_younger_word_says_how_long_nothing_was_spent() {
+        let counter = Counter { max: 10, per: 10 * SECOND };
+        let tick = tick_nanos(counter.scale());
+        with_row(|row| {
+            assert_eq!(Counter::untouched_for(row, 0, START), u64::MAX);
+            take(&counter, row, 1, START).unwrap();
+            let then = START + 12 * SECOND;
+            let age = Counter::untouched_for(row, 0, then);
+            assert!(age <= 12 * SECOND && age + tick > 12 * SECOND, "{age}");
+            take(&counter, row, 1, then).unwrap();
+            assert!(Counter::untouched_for(row, 0, then + 5 * SECOND) <= 5 * SECOND);
+            assert_eq!(Counter::untouched_for(row, 0, START), 0, "ahead of the clock");
+        });
+    }
+
+    #[test]
+    fn fields_neither_meet_nor_leave_gaps() {
+        let all = Tally::new(MOST_SCALE, 1, u64::MAX, tick_nanos(MOST_SCALE) * TICKS.min(100));
+        assert_eq!((all.scale(), all.odd(), all.units()), (MOST_SCALE, 1, MOST));
+        assert_eq!((all.0 >> UNIT_BITS) & TICKS, 100);
+        assert_eq!(SCALE_SHIFT + 4, 64);
+        assert_eq!(format!("{all:?}"), "Tally(1073741822 at 100 of 10^11 µs)");
+        let scale = |per| Counter { max: 1, per }.scale();
+        assert_eq!([1_000_000, 60 * SECOND, 366 * 86_400 * SECOND].map(scale), [1, 5, MOST_SCALE]);
     }
 }

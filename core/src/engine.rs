@@ -5,7 +5,7 @@ use crate::clock::{Clock, LAG, Time};
 use crate::counters::{COUNTS, Count, Counters};
 use crate::eviction::Eviction;
 use crate::hash::Hasher;
-use crate::hit::{Left, Taken, View, Views, bucket_view};
+use crate::hit::{Left, Taken, View, Views, bucket_view, permits_view};
 use crate::limit::{Cell, Limits};
 use crate::memory::Space;
 use crate::permit::{Permit, Permits};
@@ -407,7 +407,8 @@ impl Engine {
 
     /// What a key gets that may have no row and find no place.
     fn peek_full(&self, hash: Hash, now: u64) -> Answer {
-        let none = self.table.find(hash).is_none() && !self.table.has_room(hash, &self.eviction, now);
+        let none =
+            self.table.find(hash).is_none() && !self.table.has_room(hash, &self.eviction, now);
         match self.on_full {
             OnFull::Deny if none => Answer::Full,
             OnFull::Allow if none => Answer::Uncounted,
@@ -435,12 +436,12 @@ impl Engine {
     }
 
     /// Gives a slot of a concurrent limit back. False if it is no longer held: its lease had run out,
-    /// and the slot was freed or taken by another.
+    /// or it was released or reset before.
     pub fn release(&self, key: &[u8], permit: Permit) -> bool {
-        self.part(self.hash(key)).release(permit)
+        self.part(self.hash(key)).release(permit, self.clock.now())
     }
 
-    /// Starts a permit's lease anew. `None` if it had run out and the slot is lost.
+    /// Starts a permit's lease anew. `None` if it had run out: others may count on the slot.
     pub fn renew(&self, key: &[u8], permit: Permit) -> Option<Permit> {
         self.part(self.hash(key)).renew(permit, self.clock.now())
     }
@@ -620,6 +621,9 @@ impl Part<'_> {
             return None;
         }
         let row = self.engine.row(self.hash, time.now()).ok()?;
+        if let Some(together) = self.refused_permit(&row, time.now(), views) {
+            return Some(together);
+        }
         let shared = row.is_shared();
         let keep_us = self.engine.keep_us();
         let taken = match self.limits.hit_lone_ring(&row, cost, keep_us, time, views) {
@@ -632,6 +636,19 @@ impl Part<'_> {
         let taken = taken.ok()??;
         self.look_after(&row, &taken.left, time.now(), views);
         Some(Together { answer: Answer::Allowed, permits: [taken.permit], shared })
+    }
+
+    /// What a hit is told that finds no permit. They are many to look at, so that is all that it does, unless a clock
+    /// fault left one in the future.
+    fn refused_permit(&self, row: &Row<'_>, now: u64, views: &mut Views) -> Option<Together<1>> {
+        let Cell::Permits(permits) = &self.limits.placed[0].cell else { return None };
+        let out = permits.out(row, self.limits.placed[0].at, now);
+        if out.wait == 0 || out.ahead || row.check().is_err() {
+            return None;
+        }
+        views.set_one(permits_view(permits, &out));
+        let shared = row.is_shared();
+        Some(Together { answer: Answer::Denied, permits: [None], shared })
     }
 
     /// As [`Part::hit`] for limits that are one bucket, with less to hand back: the only view, and
@@ -743,8 +760,8 @@ impl Part<'_> {
     }
 
     /// Gives a slot back; see [`Engine::release`].
-    pub fn release(&self, permit: Permit) -> bool {
-        self.with_permit(permit, |row, at, permits| permits.release(row, at, permit))
+    pub fn release(&self, permit: Permit, now: u64) -> bool {
+        self.with_permit(permit, |row, at, permits| permits.release(row, at, permit, now))
             .unwrap_or(false)
     }
 

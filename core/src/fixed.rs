@@ -1,16 +1,25 @@
 //! A count that starts at a key's first hit and is forgotten `per` later.
 //!
-//! Two words: the *span* (epoch 16 | start 48) and the *count* (epoch 16 | units 48). A count belongs
+//! Two words: the *span* (epoch 6 | start 58) and the *count* (epoch 6 | life 10 | units 48). A count belongs
 //! to the span of its own epoch and is nothing in any other, so a new span is opened by one swap of
 //! the first word and counted in by one of the second; who dies between them has spent nothing.
 //! The count is loaded before the span: an epoch that a count names was opened before.
+//!
+//! Epochs repeat after 64 spans. The last span that was counted in has left its epoch in the count, so an old count
+//! comes back only if 64 spans are opened and nothing is counted in any. The *life* is of the row's key word: a thread that
+//! slept until another key has the row finds no count that it knows.
+//!
+//! The start is an exact stamp, so a span ends `per` after the hit that opened it, to the nanosecond. It does not
+//! depend on the numbers: who has another `per` finds the span open for that long.
 
 use crate::clock::Time;
 use crate::row::{Idle, Moved, Row, is_busy};
 use crate::stamp;
 
 pub(crate) const WORDS: usize = 2;
-const UNITS: u64 = stamp::MASK;
+const PAYLOAD: u64 = (1 << stamp::EXACT_BITS) - 1;
+const UNIT_BITS: u32 = 48;
+const UNITS: u64 = (1 << UNIT_BITS) - 1;
 
 /// The numbers of a fixed limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,21 +34,32 @@ struct Tagged(u64);
 
 impl Tagged {
     fn new(epoch: u64, payload: u64) -> Tagged {
-        Tagged((epoch << stamp::BITS) | (payload & stamp::MASK))
+        Tagged((epoch << stamp::EXACT_BITS) | (payload & PAYLOAD))
     }
     fn epoch(self) -> u64 {
-        self.0 >> stamp::BITS
+        self.0 >> stamp::EXACT_BITS
     }
     fn payload(self) -> u64 {
-        self.0 & stamp::MASK
+        self.0 & PAYLOAD
     }
 
-    /// A span that starts now. One more than the stamp is kept, so that 0 says that there is none.
+    /// A span that starts now. One more than the stamp is kept, so that 0 says that there is none. (The last
+    /// of all microseconds has no such number, and is taken for the one before.)
     fn opened(epoch: u64, now: u64) -> Tagged {
-        Tagged::new(epoch, ((stamp::of(now) + 1) & stamp::MASK).max(1))
+        let stamp = stamp::exact(now);
+        let last = stamp & stamp::MASK == stamp::MASK;
+        Tagged::new(epoch, stamp + u64::from(!last))
     }
     fn start(self) -> Option<u64> {
         self.payload().checked_sub(1)
+    }
+
+    /// A count in the span of that epoch.
+    fn counted(row: &Row<'_>, epoch: u64, units: u64) -> Tagged {
+        Tagged::new(epoch, row.seen().sequence() << UNIT_BITS | units.min(UNITS))
+    }
+    fn units(self) -> u64 {
+        self.0 & UNITS
     }
 }
 
@@ -72,8 +92,8 @@ impl Fixed {
         let running = span.start().is_some_and(|s| stamp::age(s, now) < self.per_us as i64);
         let counted = span.epoch() == count.epoch();
         // A span whose units were all given back is over: the key is as new.
-        let open = running && !(counted && count.payload() == 0);
-        let used = if open && counted { count.payload() } else { 0 };
+        let open = running && !(counted && count.units() == 0);
+        let used = if open && counted { count.units() } else { 0 };
         Spent { span, count, used, open }
     }
 
@@ -101,8 +121,8 @@ impl Fixed {
                 let _ = row.replace(at, spent.span.0, opened.0);
                 continue;
             }
-            let units = spent.used.saturating_add(cost).min(UNITS);
-            let counted = Tagged::new(spent.span.epoch(), units);
+            let units = spent.used.saturating_add(cost);
+            let counted = Tagged::counted(row, spent.span.epoch(), units);
             if row.replace(at + 1, spent.count.0, counted.0).is_ok() {
                 return Ok(Some(counted.0));
             }
@@ -141,8 +161,30 @@ impl Fixed {
         loop {
             let spent = self.read(row, at, now);
             row.check()?;
-            let counted = Tagged::new(spent.span.epoch(), spent.used.saturating_sub(cost));
+            let units = spent.used.saturating_sub(cost);
+            let counted = Tagged::counted(row, spent.span.epoch(), units);
             if spent.used == 0 || row.replace(at + 1, spent.count.0, counted.0).is_ok() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Gives `amount` back to the span of the charge that left this count, if that is still running.
+    pub(crate) fn give_back(
+        &self,
+        row: &Row<'_>,
+        at: usize,
+        left: u64,
+        amount: u64,
+        now: u64,
+    ) -> Result<(), Moved> {
+        let epoch = Tagged(left).epoch();
+        loop {
+            let spent = self.read(row, at, now);
+            row.check()?;
+            let back = if spent.span.epoch() == epoch { amount.min(spent.used) } else { 0 };
+            let counted = Tagged::counted(row, epoch, spent.used - back);
+            if back == 0 || row.replace(at + 1, spent.count.0, counted.0).is_ok() {
                 return Ok(());
             }
         }
@@ -158,10 +200,9 @@ impl Fixed {
         !self.read(row, at, now).open
     }
 
-    /// Nanoseconds since the span began; 0 if it begins ahead, the most there is if there is none.
-    pub(crate) fn age(row: &Row<'_>, at: usize, now: u64) -> u64 {
-        let start = Tagged(row.load(at)).start();
-        start.map_or(u64::MAX, |start| stamp::age(start, now).max(0) as u64 * stamp::MICRO)
+    /// Nanoseconds since a span was opened, whatever the numbers: `u64::MAX` if there is none.
+    pub(crate) fn untouched_for(row: &Row<'_>, at: usize, now: u64) -> u64 {
+        Tagged(row.load(at)).start().map_or(u64::MAX, |start| stamp::nanos_since(start, now))
     }
 
     /// Closes the span for good.
@@ -184,26 +225,40 @@ impl Fixed {
     }
 }
 
-impl Fixed {
-    /// Gives units back that a charge took which left this count, while its span is open.
-    pub(crate) fn give_back(
-        &self,
-        row: &Row<'_>,
-        at: usize,
-        left: u64,
-        amount: u64,
-        now: u64,
-    ) -> Result<(), Moved> {
-        loop {
-            let spent = self.read(row, at, now);
-            row.check()?;
-            let epoch = spent.span.epoch();
-            let counted = Tagged::new(epoch, spent.used.saturating_sub(amount));
-            // Units are used only in a span that is open and that the count is of.
-            let is_mine = spent.used > 0 && Tagged(left).epoch() == epoch;
-            if !is_mine || row.replace(at + 1, spent.count.0, counted.0).is_ok() {
-                return Ok(());
-            }
-        }
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::clock::Clock;
+    use crate::row::{KeyWord, State};
+    use crate::sync::AtomicU64;
+
+    const SECOND: u64 = 1_000_000_000;
+    const START: u64 = 100 * SECOND + 1;
+
+    #[test]
+    fn a_charge_gives_back_in_its_own_span_only() {
+        let live = KeyWord::new(State::Live, 1, 7);
+        let (key, words) = (AtomicU64::new(live.0), [0u64; WORDS].map(AtomicU64::new));
+        let row = &Row::new(&key, live, &words);
+        let fixed = Fixed { max: 10, per_us: 10_000_000 };
+        let take = |cost, now| {
+            let (clock, _) = Clock::manual(now);
+            fixed.take(row, 0, cost, false, &mut Time::read(&clock)).unwrap().unwrap()
+        };
+        let used = |now| fixed.read(row, 0, now).used;
+        assert_eq!(Fixed::untouched_for(row, 0, START), u64::MAX);
+        let left = take(4, START);
+        assert_eq!(Fixed::untouched_for(row, 0, START + SECOND), SECOND);
+        assert_eq!(Fixed::untouched_for(row, 0, START - SECOND), 0);
+        take(3, START + SECOND);
+        fixed.give_back(row, 0, left, 3, START + SECOND).unwrap();
+        assert_eq!(used(START + SECOND), 4);
+        fixed.give_back(row, 0, left, 3, START + 10 * SECOND).unwrap();
+        assert_eq!(used(START + 9 * SECOND), 4, "its span is over");
+        take(5, START + 10 * SECOND);
+        fixed.give_back(row, 0, left, 3, START + 10 * SECOND).unwrap();
+        assert_eq!(used(START + 10 * SECOND), 5, "what is there is another's");
+        assert!(Fixed::freshen(row, 0, None));
+        assert_eq!(Fixed::untouched_for(row, 0, START), u64::MAX);
     }
 }

@@ -10,7 +10,7 @@ use crate::clock::Time;
 use crate::counter::Counter;
 use crate::fixed::Fixed;
 use crate::limit::{Algorithm, Cell, Limit, Limits, MOST_LIMITS, Placed};
-use crate::permit::Permit;
+use crate::permit::{Out, Permit, Permits};
 use crate::row::{Idle, Moved, Row};
 use crate::window::{self, Entry, Ring, Status, Window};
 use crate::word::{Bucket, MILLI, Word};
@@ -53,27 +53,24 @@ impl View {
             return self;
         }
         let per = limit.per.as_nanos() as u64;
-        // A moment is kept in whole microseconds, rounded up.
-        let whole = per + (stamp::MICRO - now % stamp::MICRO) % stamp::MICRO;
         let held = if limit.algorithm == Algorithm::Concurrent { 1 } else { cost };
+        let used = self.used.saturating_add(held);
         let refill = |tokens: u64| {
             let product = u128::from(tokens) * u128::from(per);
             product.div_ceil(u128::from(limit.max)) as u64
         };
+        // A lease starts at a whole microsecond, rounded down.
+        let leased = per - now % stamp::MICRO;
+        let or = |first: u64| if self.used == 0 { first } else { self.more };
         let (more, reset) = match limit.algorithm {
-            Algorithm::Bucket => (refill(1), self.reset + refill(cost)),
-            Algorithm::Counter => (2 * per - now % per, 2 * per - now % per),
-            Algorithm::Fixed if self.reset > 0 => (self.reset, self.reset),
-            Algorithm::Window | Algorithm::Fixed | Algorithm::Concurrent => (whole, whole),
+            Algorithm::Bucket => (or(refill(1)), self.reset.saturating_add(refill(cost))),
+            Algorithm::Counter => Counter { max: limit.max, per }.foreseen(self.more, used, now),
+            Algorithm::Fixed if self.reset > 0 => (or(self.reset), self.reset),
+            Algorithm::Fixed | Algorithm::Window => (or(per), per),
+            Algorithm::Concurrent => (or(leased).min(leased), leased),
         };
-        View {
-            used: self.used + held,
-            remaining: self.remaining.saturating_sub(held),
-            wait: 0,
-            more: if self.used == 0 { more } else { self.more },
-            reset: self.reset.max(reset),
-            ..self
-        }
+        let remaining = self.remaining.saturating_sub(held);
+        View { used, remaining, wait: 0, more, reset: self.reset.max(reset), ..self }
     }
 }
 
@@ -157,9 +154,19 @@ pub(crate) fn bucket_view(bucket: &Bucket, word: Word, cost: u64, now: u64) -> V
     View { limit, used: limit - remaining, remaining, wait, more, reset: reading.due(limit) }
 }
 
+/// An entry's stamp is rounded up to the microsecond. Only the wait of a refusal has to count with that:
+/// a fresh hit of `1/min` says 60 s.
 fn window_view(window: &Window, status: Status) -> View {
     let Status { used, wait, more, reset } = status;
+    let per = window.per_us * stamp::MICRO;
+    let (more, reset) = (more.min(per), reset.min(per));
     View { limit: window.max, used, remaining: window.max.saturating_sub(used), wait, more, reset }
+}
+
+pub(crate) fn permits_view(permits: &Permits, out: &Out) -> View {
+    let Out { held: used, wait, more, reset, .. } = *out;
+    let remaining = permits.max.saturating_sub(used);
+    View { limit: permits.max, used, remaining, wait, more, reset }
 }
 
 impl Limits {
@@ -231,14 +238,9 @@ impl Limits {
                 views[index] = of(fixed.max, spent.used, wait, reset, reset);
             }
             Cell::Permits(permits) => {
-                let held = permits.held(row, at, now);
-                let until = |goal| permits.until_held(row, at, goal, now);
-                let wait = if cost == 0 { 0 } else { until(permits.max - 1) };
-                let more = until(held.saturating_sub(1).min(permits.max - 1));
-                let remaining = permits.max.saturating_sub(held);
-                let reset = until(0);
-                views[index] =
-                    View { limit: permits.max, used: held, remaining, wait, more, reset };
+                let out = permits.out(row, at, now);
+                let view = permits_view(permits, &out);
+                views[index] = View { wait: if cost == 0 { 0 } else { out.wait }, ..view };
             }
             Cell::Ring { slots, windows } => {
                 let ring = Ring::new(row, at, *slots);
@@ -359,7 +361,7 @@ impl Limits {
             (Cell::Fixed(fixed), Some(left)) => fixed.give_back(row, at, left, cost, time.now()),
             (Cell::Counter(_) | Cell::Fixed(_), None) => Ok(()),
             (Cell::Permits(permits), _) => {
-                taken.permit.map(|permit| permits.release(row, at, permit));
+                taken.permit.map(|permit| permits.release(row, at, permit, time.now()));
                 Ok(())
             }
             (Cell::Ring { slots, .. }, _) => {
@@ -478,8 +480,8 @@ impl Placed {
     pub(crate) fn is_untouched_for(&self, horizon: u64, row: &Row<'_>, now: u64) -> bool {
         match &self.cell {
             Cell::Bucket(_) => Word(row.load(self.at)).untouched_for(now) >= horizon,
-            Cell::Counter(_) => Counter::is_untouched_for(horizon, row, self.at, now),
-            Cell::Fixed(_) => Fixed::age(row, self.at, now) >= horizon,
+            Cell::Counter(_) => Counter::untouched_for(row, self.at, now) >= horizon,
+            Cell::Fixed(_) => Fixed::untouched_for(row, self.at, now) >= horizon,
             // A permit has its own end in its word.
             Cell::Permits(permits) => permits.held(row, self.at, now) == 0,
             Cell::Ring { slots, .. } => {
@@ -501,10 +503,8 @@ impl Placed {
             Cell::Bucket(_) => bucket::freshen(row, self.at, incarnation, idle),
             Cell::Counter(_) => Counter::freshen(row, self.at, incarnation, idle),
             Cell::Fixed(_) => Fixed::freshen(row, self.at, idle),
-            Cell::Permits(permits) => permits.freshen(row, self.at, idle.map(|_| now)),
-            Cell::Ring { slots, .. } => {
-                Ring::new(row, self.at, *slots).freshen(keep_us, now, idle)
-            }
+            Cell::Permits(permits) => permits.freshen(row, self.at, incarnation, idle.map(|_| now)),
+            Cell::Ring { slots, .. } => Ring::new(row, self.at, *slots).freshen(keep_us, now, idle),
         }
     }
 }

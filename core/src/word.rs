@@ -258,7 +258,7 @@ pub(crate) struct Line {
     refilled: i64,
     /// Quanta now, below full.
     content: i64,
-    /// The word's stamp can't tell this reader's fill time apart.
+    /// The stamp will wrap before the bucket is full by these numbers, and soon.
     is_short: bool,
 }
 
@@ -433,7 +433,7 @@ impl Bucket {
         if content >= self.full as i64 {
             return Held::Full;
         }
-        let is_short = full_lag > scale.most_lag();
+        let is_short = full_lag > scale.most_lag() && lag > scale.most_lag() / 2;
         Held::Part(Line { base, since, lag, delay, refilled, content, is_short })
     }
 

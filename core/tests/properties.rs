@@ -31,8 +31,8 @@ const MILLISECOND: u64 = 1_000_000;
 const DAY: u64 = 86_400_000 * MILLISECOND;
 /// Stamps of windows and fixed spans are told apart for 2^47 µs, 4.4 years.
 const STAMP_HORIZON: u64 = 4 * 365 * DAY;
-/// Cells of a counter have 34 bits, and what is ahead is within a quarter of them.
-const CELL_HORIZON: u64 = 1 << 33;
+/// A counter tells three quarters of 2^29 ticks apart, each more than a thousandth of its cell.
+const CELL_HORIZON: u64 = 400_000;
 
 fn config(cases: u32) -> ProptestConfig {
     let failure_persistence =

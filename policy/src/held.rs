@@ -162,8 +162,9 @@ impl Permit {
     pub fn release(&self) -> bool {
         let mut slots = lock(&self.slots);
         let Some(held) = &self.held else { return false };
+        let now = held.snapshot.tables.clock().now();
         let release = |(group, part): (usize, tidegate_core::Part<'_>)| {
-            slots[group].take().map(|slot| part.release(slot))
+            slots[group].take().map(|slot| part.release(slot, now))
         };
         let released: Vec<bool> = held.parts().filter_map(release).collect();
         !released.is_empty() && released.iter().all(|held| *held)

@@ -2,7 +2,11 @@
 
 use std::time::Duration;
 
-use super::setting::{SECOND, at_once, bucket, engine, model, window};
+use super::setting::{SECOND, at_once, both, bucket, engine, key, model, table, window};
+use crate::clock::{Clock, Time};
+use crate::limit::Limits;
+use crate::row::Moved;
+use crate::table::{Hash, Table};
 use crate::{Answer, Limit};
 
 #[test]
@@ -65,6 +69,91 @@ fn renewal_against_lease_expiry() {
         let (renewed, second) =
             at_once(&engine, move |e| e.renew(b"k", permit), move |e| e.hit(b"k", 1).permit);
         assert!(renewed.is_some() ^ second.is_some(), "one holder");
+    });
+}
+
+/// The engine's slots are three, and those who take have a max of one.
+#[test]
+fn two_takers_one_permit_of_a_larger_ceiling() {
+    model(|| {
+        let (engine, _) = engine(&[Limit::concurrent(1, Duration::from_secs(1)).ceiling(3)]);
+        let (a, b) =
+            at_once(&engine, move |e| e.hit(b"k", 1).permit, move |e| e.hit(b"k", 1).permit);
+        assert!(a.is_some() ^ b.is_some(), "I1, I2: one permit is out");
+    });
+}
+
+#[test]
+fn a_release_of_before_a_reset_against_a_taker() {
+    model(|| {
+        // All in one microsecond: a word that came again would be another holder's.
+        let (engine, _) = engine(&[Limit::concurrent(1, Duration::from_secs(1))]);
+        let permit = engine.hit(b"k", 1).permit.expect("the first");
+        engine.reset(b"k");
+        let (late, second) =
+            at_once(&engine, move |e| e.release(b"k", permit), move |e| e.hit(b"k", 1).permit);
+        assert!(!late, "I13: nothing after a reset");
+        let second = second.expect("the key is as new");
+        assert!(engine.hit(b"k", 1).permit.is_none(), "a late release frees nobody else's permit");
+        assert!(engine.release(b"k", second));
+    });
+}
+
+/// A permit of a key's row, as the engine takes it; given back at once if that is wanted.
+fn take_permit(shared: &(Table, Limits), hash: Hash, now: u64, give_back: bool) -> bool {
+    let (clock, _) = Clock::manual(now);
+    let time = &mut Time::read(&clock);
+    loop {
+        let Ok((row, _)) = shared.0.find_or_insert(hash, &shared.1, now) else { return false };
+        match shared.1.take(&row, 1, time) {
+            Err(Moved) => continue,
+            Ok(None) => return false,
+            Ok(Some(taken)) => {
+                if give_back {
+                    shared.1.give_back(&row, &taken, 1, time);
+                }
+                return true;
+            }
+        }
+    }
+}
+
+#[test]
+fn a_taker_of_a_permit_against_giving_way() {
+    for give_back in [false, true] {
+        model(move || {
+            // Two rows, whose keys gave their permits back: key 1 comes again while key 3 wants a row, in the
+            // same microsecond, and may have given back too before key 1 goes on.
+            let shared = table(&[Limit::concurrent(1, Duration::from_secs(1)).ceiling(3)]);
+            assert!([1, 2].iter().all(|k| take_permit(&shared, key(*k), 10 * SECOND, true)));
+            let (for_new, for_old) = (shared.clone(), shared.clone());
+            let (new, old) = both(
+                move || take_permit(&for_new, key(3), 10 * SECOND, give_back),
+                move || take_permit(&for_old, key(1), 10 * SECOND, false),
+            );
+            assert!(new && old, "I10: there is a row for both, and a permit in each");
+            assert!(!take_permit(&shared, key(1), 10 * SECOND, true), "I1: it is out");
+            let third = take_permit(&shared, key(3), 10 * SECOND, true);
+            assert_eq!(third, give_back, "I1: so is the other, unless it was given back");
+        });
+    }
+}
+
+#[test]
+fn a_taker_against_a_lease_that_ends_and_a_late_renewal() {
+    model(|| {
+        // Two slots, one of which has just run out; its holder renews while another takes.
+        let (engine, hand) = engine(&[Limit::concurrent(2, Duration::from_secs(1))]);
+        let first = engine.hit(b"k", 1).permit.expect("the first");
+        hand.set(10 * SECOND + SECOND / 2);
+        let second = engine.hit(b"k", 1).permit.expect("the second");
+        hand.set(11 * SECOND);
+        let (renewed, third) =
+            at_once(&engine, move |e| e.renew(b"k", first), move |e| e.hit(b"k", 1).permit);
+        assert!(renewed.is_none(), "its lease was over");
+        let third = third.expect("a slot was free");
+        assert_eq!(engine.peek(b"k", 0).views[0].used, 2, "I1");
+        assert!(engine.release(b"k", second) && engine.release(b"k", third), "both are held");
     });
 }
 

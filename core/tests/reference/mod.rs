@@ -218,7 +218,7 @@ impl Bucket {
     }
 }
 
-/// When units were spent, in microseconds rounded up.
+/// When units were spent, in nanoseconds: by a log's reckoning, rounded up to whole microseconds.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     stamp: u64,
@@ -228,11 +228,11 @@ struct Entry {
 impl Entry {
     /// Still counts in a window of `per` microseconds that ends `now`.
     fn counts(&self, per: u64, now: u64) -> bool {
-        now / MICRO < self.stamp + per
+        now < self.stamp + per * MICRO
     }
     /// Nanoseconds until it does not.
     fn leaves(&self, per: u64, now: u64) -> u64 {
-        ((self.stamp + per) * MICRO).saturating_sub(now)
+        (self.stamp + per * MICRO).saturating_sub(now)
     }
 }
 
@@ -335,7 +335,7 @@ impl Fixed {
     }
 
     fn add(&mut self, cost: u64, now: u64) {
-        let new = Entry { stamp: now.div_ceil(MICRO), units: 0 };
+        let new = Entry { stamp: now, units: 0 };
         let span = self.open(now).unwrap_or(new);
         self.span = Some(Entry { units: span.units.saturating_add(cost), ..span });
     }
@@ -453,7 +453,7 @@ impl Reference {
         }
         if self.slots > 0 {
             let units = cost.min(MOST_LOGGED);
-            self.log.push(Entry { stamp: now.div_ceil(MICRO), units });
+            self.log.push(Entry { stamp: now.next_multiple_of(MICRO), units });
         }
     }
 
@@ -480,12 +480,12 @@ impl Reference {
 
     /// The clock went back: what lies in the future becomes now.
     pub fn go_back(&mut self, from: u64, now: u64) {
-        let here = now.div_ceil(MICRO);
+        let here = now.next_multiple_of(MICRO);
         self.log.iter_mut().for_each(|entry| entry.stamp = entry.stamp.min(here));
         for state in &mut self.states {
             match state {
                 State::Bucket(bucket) => bucket.go_back(from, now),
-                State::Fixed(Fixed { span: Some(span), .. }) => span.stamp = span.stamp.min(here),
+                State::Fixed(Fixed { span: Some(span), .. }) => span.stamp = span.stamp.min(now),
                 State::Counter(_) => unimplemented!("a counter moves its cells by parity"),
                 _ => {}
             }
