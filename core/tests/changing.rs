@@ -873,6 +873,8 @@ impl Counters {
             Answer::Denied => {
                 let full = !known || used + cost > limit.max;
                 prop_assert!(full, "I13: {cost} denied, {used} used by {limit:?}");
+                // What a clock fault left ahead is now, and over in two periods.
+                self.exact.last = self.exact.last.or(Some((self.time.now, 0)));
                 self.check_wait(set, cost, &views)?;
             }
             answer => prop_assert!(answer == Answer::Cost && cost > limit.max, "{answer:?}"),
