@@ -660,23 +660,36 @@ pub struct Permits<P> {
     pub held: Vec<Held<P>>,
 }
 
+impl<P> Held<P> {
+    /// But for a microsecond of rounding.
+    fn is_surely_out(&self, time: &Moving) -> bool {
+        self.entry.surely_counts(self.lease - MICRO, time)
+    }
+
+    /// A caller with another lease may know this one to three digits, rounded up.
+    fn may_be_out(&self, by: u64, time: &Moving) -> bool {
+        let rounded = if by == self.lease { 0 } else { self.lease / 100 };
+        self.entry.may_count(self.lease + rounded, time)
+    }
+}
+
+/// `by` is the lease of the numbers that look.
 impl<P: Copy> Permits<P> {
     pub fn new() -> Permits<P> {
         Permits { held: Vec::new() }
     }
 
     pub fn surely_out(&self, time: &Moving) -> u64 {
-        let out = |held: &&Held<P>| held.entry.surely_counts(held.lease, time);
-        self.held.iter().filter(out).count() as u64
+        self.held.iter().filter(|held| held.is_surely_out(time)).count() as u64
     }
 
-    pub fn maybe_out(&self, time: &Moving) -> u64 {
-        let out = |held: &&Held<P>| held.entry.may_count(held.lease, time);
-        self.held.iter().filter(out).count() as u64
+    pub fn maybe_out(&self, by: u64, time: &Moving) -> u64 {
+        self.held.iter().filter(|held| held.may_be_out(by, time)).count() as u64
     }
 
-    pub fn verdict(&self, max: u64, time: &Moving) -> Verdict {
-        Verdict::of(self.maybe_out(time) < max, self.surely_out(time) < max)
+    pub fn verdict(&self, limit: &Limit, time: &Moving) -> Verdict {
+        let surely_fits = self.maybe_out(per(limit), time) < limit.max;
+        Verdict::of(surely_fits, self.surely_out(time) < limit.max)
     }
 
     pub fn grant(&mut self, permit: P, lease: u64, time: &Moving) {
@@ -684,11 +697,10 @@ impl<P: Copy> Permits<P> {
     }
 
     /// Whether a permit is still out, if that is known.
-    pub fn is_out(&self, index: usize, time: &Moving) -> Option<bool> {
+    pub fn is_out(&self, index: usize, by: u64, time: &Moving) -> Option<bool> {
         let held = &self.held[index];
-        let surely = held.entry.surely_counts(held.lease, time);
-        let maybe = held.entry.may_count(held.lease, time);
-        if surely || !maybe { Some(surely) } else { None }
+        let surely = held.is_surely_out(time);
+        (surely || !held.may_be_out(by, time)).then_some(surely)
     }
 
     /// The lease starts anew, by the numbers of the renewal.
