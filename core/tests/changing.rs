@@ -1050,7 +1050,9 @@ impl Permits {
         let released = self.stage.engine.release(KEY, self.exact.held[index].permit);
         let due = known.unwrap_or(released);
         prop_assert_eq!(released, due, "I13: released, still out: {:?}", known);
-        self.exact.held.remove(index);
+        if released {
+            self.exact.held.remove(index);
+        }
         Ok(())
     }
 
@@ -1059,13 +1061,8 @@ impl Permits {
         let renewed = self.stage.part(set).renew(self.exact.held[index].permit, self.time.now);
         let due = known.unwrap_or(renewed.is_some());
         prop_assert_eq!(renewed.is_some(), due, "I13: renewed by {:?}", self.lone(set));
-        match renewed {
-            Some(permit) => {
-                self.exact.renew(index, permit, per(&self.lone(set)), &self.time);
-            }
-            None => {
-                self.exact.held.remove(index);
-            }
+        if let Some(permit) = renewed {
+            self.exact.renew(index, permit, per(&self.lone(set)), &self.time);
         }
         Ok(())
     }
