@@ -165,14 +165,14 @@ impl Bucket {
             return 0;
         }
         let since = self.now - left.at;
-        let by_new_rate = left.least.saturating_add(reader.refills(since));
         if set == left.set && !left.mended {
-            return by_new_rate.min(reader.size);
+            return left.least.saturating_add(reader.refills(since)).min(reader.size);
         }
-        // Readings of another scale are rounded down, twice.
+        // Readings of another scale are rounded down, twice; the charge may be kept as a tick later.
         let rounded = 3 * reader.loss;
         let own = reader.refills(since.saturating_sub(left.slack));
-        let kept = by_new_rate.saturating_sub(self.lost_to_slower(left, reader, writer));
+        let kept = left.least.saturating_add(own);
+        let kept = kept.saturating_sub(self.lost_to_slower(left, reader, writer));
         let least = if left.mended { own } else { own.max(kept) };
         least.min(reader.size + rounded) - rounded
     }
