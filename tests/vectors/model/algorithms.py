@@ -114,15 +114,16 @@ class Window:
     record = take
 
     def refund(self, limit, cost, now):
-        """Newest first."""
+        """Newest first. What is too old for these numbers may count by others, and stays."""
         kept = self.live(limit, now)
+        older = [entry for entry in self.log if entry not in kept]
         while cost and kept:
             at, spent = kept.pop()
             back = min(cost, spent)
             cost -= back
             if spent > back:
                 kept.append((at, spent - back))
-        self.log = kept
+        self.log = older + kept
 
 
 class Counter:
@@ -137,7 +138,8 @@ class Counter:
     def used(self, limit, now):
         cell, into = divmod(now, limit.per)
         before = self.cells.get(cell - 1, 0)
-        return self.cells.get(cell, 0) + ceil(Fraction(before * (limit.per - into), limit.per))
+        current = sum(spent for number, spent in self.cells.items() if number >= cell)  # what is ahead is now
+        return current + ceil(Fraction(before * (limit.per - into), limit.per))
 
     def is_new(self, limit, now):
         return self.used(limit, now) == 0

@@ -1,5 +1,6 @@
 """A policy at work under a manual clock: one method for each operation of a step."""
 
+from .reservation import Claims
 from .rule import Refused, Rule
 
 
@@ -76,7 +77,7 @@ class Limiter:
         rule, call = self.call(step)
         decision = rule.hit(call, step["cost"])
         spent = decision["allowed"] and decision["reason"] is None and decision["would_deny"] is None
-        self.taken[step["id"]] = (rule, step, step["cost"]) if spent else None
+        self.taken[step["id"]] = (rule, step, Claims(call, step["cost"])) if spent else None
         return decision
 
     def settle(self, step):
@@ -84,12 +85,12 @@ class Limiter:
         self.taken[step["id"]] = None
         if not taken:
             return None
-        rule, reserved, estimate = taken
+        rule, reserved, claims = taken
         _, call = self.call(reserved)
-        if step["actual"] < estimate:
-            rule.refund(call, estimate - step["actual"])
+        if step["actual"] < claims.estimate:
+            claims.give_back(call, claims.estimate - step["actual"])
         else:
-            rule.record(call, step["actual"] - estimate)
+            rule.record(call, step["actual"] - claims.estimate)
         return None
 
     def cancel(self, step):
