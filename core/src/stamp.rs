@@ -58,6 +58,13 @@ pub(crate) fn age(stamp: u64, now: u64) -> i64 {
     (distance as i64) >> (64 - BITS)
 }
 
+/// The same for a stamp without a lead, in the low bits of a word.
+#[inline]
+pub(crate) fn age_in(word: u64, now: u64) -> i64 {
+    let distance = (now / MICRO).wrapping_sub(word) << (64 - BITS);
+    (distance as i64) >> (64 - BITS)
+}
+
 /// Nanoseconds since `stamp`: 0 if it lies in the future.
 pub(crate) fn nanos_since(stamp: u64, now: u64) -> u64 {
     let whole = u64::try_from(age(stamp, now)).map(|micros| micros * MICRO);

@@ -123,7 +123,7 @@ impl Slot {
         Slot::new(self.lap(), weight, self.stamp())
     }
     fn age(self, now: u64) -> i64 {
-        stamp::age(self.0, now)
+        stamp::age_in(self.0, now)
     }
     /// Counts in a window of `per` that ends `now`.
     fn is_within(self, per_us: u64, now: u64) -> bool {

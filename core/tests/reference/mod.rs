@@ -252,7 +252,8 @@ fn window_view(log: &[Entry], max: u64, per: u64, cost: u64, now: u64) -> Expect
         left -= oldest.units;
         wait = oldest.leaves(per, now);
     }
-    let reset = live().next_back().map_or(0, |e| e.leaves(per, now));
+    // A stamp that was rounded up is not told.
+    let reset = live().next_back().map_or(0, |e| e.leaves(per, now).min(per * MICRO));
     Expected::exactly(max, spent, wait, reset)
 }
 
