@@ -525,11 +525,11 @@ impl Bucket {
     ) -> Option<Charge> {
         let scale = &self.scale;
         if lag > scale.most_lag() {
-            // Another thread read its clock later: what the word has at its stamp is there now.
+            // Another thread read its clock after the glance: what it left is there now.
             let stored = word.0 & scale.token_mask;
             let (one, full) = (scale.offset + scale.quanta, scale.offset + self.full);
             let is_near = scale.stamp_mask - lag < self.near;
-            let usual = is_near && stored >= one && stored + margin.gain < full;
+            let usual = !margin.exact && is_near && stored >= one && stored + margin.gain < full;
             return usual.then(|| Charge::Granted(Word(word.0 - scale.quanta)));
         }
         if !margin.exact {
