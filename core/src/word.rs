@@ -258,8 +258,6 @@ pub(crate) struct Line {
     refilled: i64,
     /// Quanta now, below full.
     content: i64,
-    /// The stamp will wrap before the bucket is full by these numbers, and soon.
-    is_short: bool,
 }
 
 /// What a word holds at a moment.
@@ -433,8 +431,7 @@ impl Bucket {
         if content >= self.full as i64 {
             return Held::Full;
         }
-        let is_short = full_lag > scale.most_lag() && lag > scale.most_lag() / 2;
-        Held::Part(Line { base, since, lag, delay, refilled, content, is_short })
+        Held::Part(Line { base, since, lag, delay, refilled, content })
     }
 
     /// Quanta of another scale, rounded down, in this one's.
@@ -558,7 +555,6 @@ impl Bucket {
             Held::Part(line) if cost <= line.content => {
                 Charge::Granted(self.lowered(word, &line, cost, now))
             }
-            Held::Part(line) if line.is_short => Charge::Ahead,
             Held::Ahead(_) => Charge::Ahead,
             _ => Charge::Denied,
         }
@@ -610,14 +606,12 @@ impl Bucket {
         }
     }
 
-    /// The word as of `now` if its stamp is ahead, or too short for these numbers; other words as they are.
+    /// The word as of `now` if its stamp is ahead; other words as they are.
     pub(crate) fn mended(&self, word: Word, now: u64) -> Word {
-        let content = match self.held(word, now) {
-            Held::Ahead(base) => base,
-            Held::Part(line) if line.is_short => line.content,
-            _ => return word,
-        };
-        self.starting(content.clamp(0, self.full as i64), now)
+        match self.held(word, now) {
+            Held::Ahead(base) => self.starting(base.clamp(0, self.full as i64), now),
+            _ => word,
+        }
     }
 
     /// Whether a newer reading of the clock might say otherwise: `now` may be before the last charge.
@@ -625,7 +619,7 @@ impl Bucket {
     pub(crate) fn is_in_doubt(&self, word: Word, now: u64) -> bool {
         match self.held(word, now) {
             Held::Full => false,
-            Held::Part(line) => line.lag == 0 || line.is_short,
+            Held::Part(line) => line.lag == 0,
             Held::Ahead(_) => true,
         }
     }

@@ -136,6 +136,8 @@ pub struct Bucket {
     oldest: u64,
     newest: u64,
     told: u64,
+    /// The latest that the clock has shown.
+    latest: u64,
 }
 
 impl Bucket {
@@ -144,7 +146,7 @@ impl Bucket {
         let number = |(limit, tick): (&Limit, &u64)| Numbers::new(limit, *tick, token);
         let sets: Vec<_> = limits.iter().zip(ticks).map(number).collect();
         let (left, run) = (Vec::new(), None);
-        Bucket { token, sets, now, passed: 0, left, run, oldest: 0, newest: 0, told: 0 }
+        Bucket { token, sets, now, passed: 0, left, run, oldest: 0, newest: 0, told: 0, latest: now }
     }
 
     fn most_of(&self, left: &Left, set: usize) -> i128 {
@@ -264,7 +266,8 @@ impl Bucket {
         let slack = self.sets[set].slack;
         Left {
             set,
-            at: self.now,
+            // A moment that the clock has shown before, and that is within a tick, may be kept.
+            at: self.now.max(self.latest.min(self.now.saturating_add(slack))),
             passed: self.passed,
             least,
             most,
@@ -349,6 +352,7 @@ impl Bucket {
 
     pub fn go_on(&mut self, nanos: u64) {
         (self.now, self.passed) = (self.now + nanos, self.passed + nanos);
+        self.latest = self.latest.max(self.now);
         if nanos > 0 {
             self.run = None;
         }
