@@ -332,11 +332,12 @@ impl Limits {
         Ok(left.is_some())
     }
 
-    /// Undoes a `take`. A row that was sealed since was reset, or was idle before the charge: it gets
-    /// nothing, so that no unit of a later hit is given back. (See `receipt` for the charge between.)
+    /// Undoes a `take`. A row that is another key's by now was idle: nothing is owed to it. A row that was
+    /// only sealed meanwhile is reopened, and gets its units back (I7).
     pub(crate) fn give_back(&self, row: &Row<'_>, taken: &Taken, cost: u64, time: &mut Time<'_>) {
         for (placed, left) in self.placed[..taken.cells].iter().zip(&taken.left) {
-            if self.undo(placed, row, taken, *left, cost, time).is_err() {
+            let undone = row.steadily(|row| self.undo(placed, row, taken, *left, cost, time));
+            if undone.is_err() {
                 return;
             }
         }
