@@ -565,12 +565,14 @@ impl Bucket {
         let scale = &self.scale;
         let least = if word.is_whole() { 0 } else { -(scale.offset as i64) };
         let is_debt_over = line.base + line.refilled < line.content;
-        if !self.is_ours(word) || is_debt_over {
-            return self.starting(line.content - cost, now);
-        }
-        if line.lag < self.hold && line.base - cost >= least {
+        if line.lag < self.hold && line.base - cost >= least && self.is_ours(word) && !is_debt_over
+        {
             // The tokens are the low bits.
             return Word(word.0 - cost as u64);
+        }
+        // The moment of W may be after the last tick.
+        if !self.is_ours(word) || is_debt_over || word.is_whole() && line.lag == 0 {
+            return self.starting(line.content - cost, now);
         }
         let tick = scale.tick.divide(now);
         let over = now - tick * scale.tick.nanos;

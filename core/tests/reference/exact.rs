@@ -146,7 +146,18 @@ impl Bucket {
         let number = |(limit, tick): (&Limit, &u64)| Numbers::new(limit, *tick, token);
         let sets: Vec<_> = limits.iter().zip(ticks).map(number).collect();
         let (left, run) = (Vec::new(), None);
-        Bucket { token, sets, now, passed: 0, left, run, oldest: 0, newest: 0, told: 0, latest: now }
+        Bucket {
+            token,
+            sets,
+            now,
+            passed: 0,
+            left,
+            run,
+            oldest: 0,
+            newest: 0,
+            told: 0,
+            latest: now,
+        }
     }
 
     fn most_of(&self, left: &Left, set: usize) -> i128 {
