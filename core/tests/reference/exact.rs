@@ -118,6 +118,8 @@ struct Left {
     mended: bool,
     /// By numbers that did not write it.
     foreign: bool,
+    /// By how much the moment that slower numbers left in the same tick may have been rounded up, in nanoseconds.
+    late: u64,
 }
 
 /// A bucket between the least and the most that may be in it.
@@ -177,7 +179,7 @@ impl Bucket {
         if self.now < left.at {
             return 0;
         }
-        let since = self.now - left.at;
+        let since = (self.now - left.at).saturating_sub(left.late);
         if set == left.set && !left.mended {
             return left.least.saturating_add(reader.refills(since)).min(reader.size);
         }
@@ -275,6 +277,9 @@ impl Bucket {
 
     fn left_now(&self, set: usize, least: i128, most: i128) -> Left {
         let slack = self.sets[set].slack;
+        let of_this_tick = |left: &Left| left.late > 0 && self.now - left.at.min(self.now) < left.slack;
+        let is_late = self.is_changed(set) || self.left.iter().any(of_this_tick);
+        let late = if is_late { slack / 1000 + 1 } else { 0 };
         Left {
             set,
             // A moment that the clock has shown before, and that is within a tick, may be kept.
@@ -285,6 +290,7 @@ impl Bucket {
             slack,
             mended: false,
             foreign: false,
+            late,
         }
     }
 
