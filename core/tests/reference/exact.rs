@@ -578,6 +578,8 @@ pub struct Counter {
     pub spender: Spender,
     /// The last charge: its moment, and what was spent at that moment.
     pub last: Option<(u64, u64)>,
+    /// The most that the clock has shown before it went back.
+    pub highest: u64,
 }
 
 /// Which set of numbers spent all that was spent.
@@ -640,7 +642,7 @@ impl Counter {
     }
 
     pub fn reset(&mut self) {
-        *self = Counter::default();
+        *self = Counter { highest: self.highest, ..Counter::default() };
     }
 }
 
