@@ -1096,7 +1096,10 @@ impl Permits {
             Op::Renew(set, which) if out > 0 => self.renew(self.set(set), which % out)?,
             Op::Prune => self.stage.prune(),
             Op::Pass(step) => self.pass(step),
-            Op::Back(step) => self.back(step, YEAR / 4),
+            Op::Back(step) => {
+                self.back(step, YEAR / 4);
+                self.exact.doubt(&self.time);
+            }
             _ => {}
         }
         let least = self.exact.surely_out(&self.time);
