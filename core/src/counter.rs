@@ -6,22 +6,32 @@
 //! see up to 2·max − 1.
 //!
 //! ```text
-//!  63..60   59    58 … 30      29 … 0
-//! ┌───────┬─────┬────────────┬─────────┐
-//! │ scale │ odd │ last spent │  units  │      units all ones: fresh (the rest is an incarnation number)
-//! └───────┴─────┴────────────┴─────────┘      0: never used
+//!  63 … 55   54    53 … 30      29 … 0
+//! ┌────────┬─────┬────────────┬─────────┐
+//! │ class  │ odd │ last spent │  units  │      units all ones: fresh (the rest is an incarnation number)
+//! └────────┴─────┴────────────┴─────────┘      0: never used
 //! ```
 //!
 //! * Two words, for even cells and for odd ones. A word does not name its cell, which only those with the same `per`
-//!   could read, but *when the last of its units was spent*, in ticks of 10^scale µs modulo 2^29. All of its
-//!   units are taken as spent then: in the cell that this moment lies in, by whatever `per` asks.
-//! * A tick is between `per`/1000 and `per`/100 of who wrote the word. Where a tick lies in two cells of who
-//!   has such ticks too, the word's own cell is the one that is even or odd as the word is: so the writer's
-//!   own numbers find exactly the cells that it counted in. By others' ticks it is the later cell.
-//! * A charge goes into the current cell's word. It keeps what that word has of the previous cell, which only
-//!   other numbers can have put there, and counts it as spent now.
+//!   could read, but *when the last of its units was spent*, in ticks modulo 2^24, and the *class* of its writer's
+//!   `per`: eight classes for each doubling. A tick is 1/125 to 1/111 of `per`.
+//! * **One reading.** By any `per` the units of a word count in full up to a moment that the word alone decides, and
+//!   then fall evenly to 0 within `per`. What is used, how long to wait and when all is clear follow from these moments,
+//!   so they agree at any time.
+//!   * By a `per` of the word's own class that moment is the end of its cell. Where its tick lies in two cells, it
+//!     is the one that is even or odd as the word is: the writer's own numbers find exactly the
+//!     cells that it counted in.
+//!   * By a longer `per` it is one such `per` after the tick's start: the latest that a cell could end. So slower numbers
+//!     never find less used than the writer does.
+//!   * By a shorter `per` it is the end of the tick: they find what they would have refilled since, to within a tick.
+//!   * A word of one's own class whose tick lies in no cell of its parity is another's of nearly the same
+//!     `per`, and is read as by a longer one. Where the parity fits by chance it can't be told from one's own: numbers
+//!     whose `per` differs by less than an eighth may take the other's units for their previous cell's.
+//! * A charge goes into the current cell's word, with what that still counts for, and both are spent now.
 //! * The last quarter of the range, and what would be before the clock's 0, is ahead of the clock and counts as
 //!   now; once the clock was read again the stamp is mended, and the units stay.
+
+use std::cmp::Ordering::{Equal, Greater, Less};
 
 use crate::clock::Time;
 use crate::row::{Idle, Moved, Row, Step, is_busy};
@@ -29,12 +39,14 @@ use crate::stamp;
 
 pub(crate) const WORDS: usize = 2;
 const UNIT_BITS: u32 = 30;
-const TICK_BITS: u32 = 29;
+const TICK_BITS: u32 = 24;
 const TICKS: u64 = (1 << TICK_BITS) - 1;
 const ODD_SHIFT: u32 = UNIT_BITS + TICK_BITS;
-const SCALE_SHIFT: u32 = ODD_SHIFT + 1;
-/// The largest scale that a `per` of 366 days has. More is damage.
-const MOST_SCALE: u32 = 11;
+const CLASS_SHIFT: u32 = ODD_SHIFT + 1;
+/// Ticks in the longest `per` of a class: three quarters of all ticks are 100,000 of it.
+const FINENESS: u64 = 125;
+/// More than 2 to this many nanoseconds no `per` has: damage.
+const MOST_DOUBLINGS: u64 = 55;
 /// This count marks a word that no hit has touched; the other bits are its incarnation.
 const FRESH: u64 = (1 << UNIT_BITS) - 1;
 /// The most that a cell counts; more is forgotten.
@@ -53,9 +65,9 @@ struct Tally(u64);
 
 impl Tally {
     /// Units of which the last is spent now.
-    fn new(scale: u32, odd: u64, units: u64, now: u64) -> Tally {
-        let last = (now / tick_nanos(scale)) & TICKS;
-        let time = u64::from(scale) << SCALE_SHIFT | odd << ODD_SHIFT | last << UNIT_BITS;
+    fn new(class: u64, odd: u64, units: u64, now: u64) -> Tally {
+        let last = (now / tick_nanos(class)) & TICKS;
+        let time = class << CLASS_SHIFT | odd << ODD_SHIFT | last << UNIT_BITS;
         Tally(time | units.min(MOST))
     }
     /// Whether anything was ever spent here.
@@ -68,108 +80,103 @@ impl Tally {
     fn with_units(self, units: u64) -> Tally {
         Tally(self.0 & !FRESH | units.min(MOST))
     }
-    fn scale(self) -> u32 {
-        ((self.0 >> SCALE_SHIFT) as u32).min(MOST_SCALE)
+    fn class(self) -> u64 {
+        self.0 >> CLASS_SHIFT
     }
     fn odd(self) -> u64 {
         (self.0 >> ODD_SHIFT) & 1
     }
 
-    /// The least and the most nanoseconds since the last unit was spent; `None` if that is ahead.
-    fn ages(self, now: u64) -> Option<(u64, u64)> {
-        let tick = tick_nanos(self.scale());
+    /// Nanoseconds since the tick began in which the last unit was spent; `None` if that is ahead.
+    fn age(self, now: u64) -> Option<u64> {
+        let tick = tick_nanos(self.class());
         let (ticks, into) = (now / tick, now % tick);
         let lag = ticks.wrapping_sub(self.0 >> UNIT_BITS) & TICKS;
-        if lag > TICKS / 4 * 3 || lag > ticks {
-            return None;
-        }
-        let most = lag * tick + into;
-        Some((most.saturating_sub(tick - 1), most))
+        let is_past = lag <= TICKS / 4 * 3 && lag <= ticks;
+        is_past.then(|| lag * tick + into)
     }
     fn is_ahead(self, now: u64) -> bool {
-        self.is_used() && self.ages(now).is_none()
+        self.is_used() && self.age(now).is_none()
     }
     /// What is ahead of the clock, as of now.
     fn mended(self, now: u64) -> Tally {
-        Tally::new(self.scale(), self.odd(), self.units(), now)
+        Tally::new(self.class(), self.odd(), self.units(), now)
     }
 }
 
 impl std::fmt::Debug for Tally {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let last = (self.0 >> UNIT_BITS) & TICKS;
-        write!(f, "Tally({} at {last} of 10^{} µs)", self.units(), self.scale())
+        let tick = tick_nanos(self.class());
+        write!(f, "Tally({} at {last} of {tick} ns)", self.units())
     }
 }
 
-fn tick_nanos(scale: u32) -> u64 {
-    stamp::MICRO * 10u64.pow(scale)
+/// The class of a `per`: how often it doubles 1 ns, and the next three binary digits.
+fn class_of(per: u64) -> u64 {
+    let doublings = u64::from(per.max(8).ilog2());
+    doublings << 3 | (per >> (doublings - 3)) & 7
 }
 
-/// The current cell by some `per`, and how much of it has passed.
+fn tick_nanos(class: u64) -> u64 {
+    let doublings = (class >> 3).clamp(3, MOST_DOUBLINGS);
+    let longest = (9 + (class & 7)) << (doublings - 3);
+    longest.div_ceil(FINENESS)
+}
+
+/// The units of a word, by some `per`.
+#[derive(Clone, Copy, Debug, Default)]
+struct Share {
+    units: u64,
+    /// Nanoseconds from now until they begin to fall.
+    full: i64,
+}
+
+/// What both words say at one time.
 #[derive(Clone, Copy, Debug)]
-struct Place {
-    cell: u64,
-    into: u64,
-}
-
-/// The units of the current and the previous cell.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Cells {
-    current: u64,
-    previous: u64,
-    /// Nanoseconds of the current cell that have passed.
-    into: u64,
-}
-
-impl Cells {
-    fn add(&mut self, units: u64, cells_ago: u64) {
-        match cells_ago {
-            0 => self.current += units,
-            1 => self.previous += units,
-            _ => {}
-        }
-    }
-}
+pub(crate) struct Cells([Share; WORDS]);
 
 impl Counter {
-    fn place(&self, now: u64) -> Place {
-        Place { cell: now / self.per, into: now % self.per }
-    }
-
     fn word_at(cell: u64) -> usize {
         (cell & 1) as usize
     }
 
-    /// The largest that is no more than a hundredth of `per`.
-    fn scale(&self) -> u32 {
-        (self.per / (100 * stamp::MICRO)).max(1).ilog10()
+    fn end_of(&self, cell: u64) -> u64 {
+        (cell + 1).saturating_mul(self.per)
     }
 
-    /// How many cells ago the units of a word count; 2 if that is more. `None` if it has none.
-    fn cells_ago(&self, tally: Tally, place: Place, now: u64) -> Option<u64> {
-        if !tally.is_used() {
-            return None;
+    /// The moment from which on the units of a word that is in use fall.
+    fn falls_at(&self, tally: Tally, now: u64) -> u64 {
+        let Some(age) = tally.age(now) else {
+            return self.end_of(now / self.per);
+        };
+        let (start, tick) = (now - age, tick_nanos(tally.class()));
+        match tally.class().cmp(&class_of(self.per)) {
+            Less => start.saturating_add(self.per),
+            Greater => start.saturating_add(tick),
+            Equal => self.falls_in_cells(start, tick, tally.odd()),
         }
-        let Some((least, most)) = tally.ages(now) else {
-            return Some(0);
-        };
-        let ago = |age: u64| match age.checked_sub(place.into) {
-            None | Some(0) => 0,
-            Some(before) => {
-                if before <= self.per {
-                    1
-                } else {
-                    2
-                }
-            }
-        };
-        let (late, early) = (ago(least), ago(most));
-        // A tick in two cells.
-        let is_early = early != late
-            && tally.scale() == self.scale()
-            && place.cell.wrapping_sub(early) & 1 == tally.odd();
-        Some(if is_early { early } else { late })
+    }
+
+    /// The same for a tick by numbers of one's own class.
+    fn falls_in_cells(&self, start: u64, tick: u64, odd: u64) -> u64 {
+        let (cell, into) = (start / self.per, start % self.per);
+        if cell & 1 == odd {
+            self.end_of(cell)
+        } else if into + tick > self.per {
+            self.end_of(cell + 1)
+        } else {
+            start.saturating_add(self.per)
+        }
+    }
+
+    fn share(&self, tally: Tally, now: u64) -> Share {
+        if !tally.is_used() {
+            return Share::default();
+        }
+        let full = self.falls_at(tally, now).wrapping_sub(now) as i64;
+        let over = full <= -(self.per as i64);
+        Share { units: if over { 0 } else { tally.units() }, full }
     }
 
     /// What counts now; with `left`, as of the charge that left this word. (Its cell may be over by now.)
@@ -180,25 +187,28 @@ impl Counter {
         left: Option<u64>,
         now: u64,
     ) -> Cells {
-        let place = self.place(now);
-        let mut cells = Cells { current: 0, previous: 0, into: place.into };
-        for odd in 0..WORDS {
+        Cells([0, 1].map(|odd| {
             let mine = left.map(Tally).filter(|tally| tally.odd() == odd as u64);
-            let tally = mine.unwrap_or_else(|| Tally(row.load(at + odd)));
-            if let Some(ago) = self.cells_ago(tally, place, now) {
-                cells.add(tally.units(), ago);
-            }
-        }
-        cells
+            self.share(mine.unwrap_or_else(|| Tally(row.load(at + odd))), now)
+        }))
     }
 
     /// The estimate of what was spent in the window that ends now.
     pub(crate) fn used(&self, cells: &Cells) -> u64 {
-        cells.current + self.weighted(cells.previous, cells.into)
+        self.used_after(cells, 0)
     }
 
-    fn weighted(&self, units: u64, into: u64) -> u64 {
-        let product = u128::from(units) * u128::from(self.per - into);
+    /// The same so many nanoseconds later.
+    fn used_after(&self, cells: &Cells, nanos: u64) -> u64 {
+        cells.0.iter().map(|share| self.weighted(share, nanos)).sum()
+    }
+
+    fn weighted(&self, share: &Share, nanos: u64) -> u64 {
+        let fallen = nanos as i64 - share.full;
+        if fallen <= 0 || share.units == 0 {
+            return share.units;
+        }
+        let product = u128::from(share.units) * u128::from(self.per.saturating_sub(fallen as u64));
         product.div_ceil(u128::from(self.per)) as u64
     }
 
@@ -214,28 +224,21 @@ impl Counter {
     ) -> Result<Option<u64>, Moved> {
         loop {
             self.mend(row, at, time)?;
-            let (now, place) = (time.now(), self.place(time.now()));
-            let odd = Self::word_at(place.cell);
+            let now = time.now();
+            let odd = Self::word_at(now / self.per);
             let taken = row.update(at + odd, |seen| {
                 let seen = Tally(seen);
                 if seen.is_ahead(now) {
                     return Step::Keep(None);
                 }
-                let other = Tally(row.load(at + 1 - odd));
-                let mut cells = Cells { current: 0, previous: 0, into: place.into };
-                let mut kept = 0;
-                if let Some(ago) = self.cells_ago(other, place, now) {
-                    cells.add(other.units(), ago);
-                }
-                if let Some(ago) = self.cells_ago(seen, place, now) {
-                    cells.add(seen.units(), ago);
-                    kept = if ago <= 1 { seen.units() } else { 0 };
-                }
-                if !always && self.used(&cells).saturating_add(cost) > self.max {
+                let other = self.share(Tally(row.load(at + 1 - odd)), now);
+                let kept = self.weighted(&self.share(seen, now), 0);
+                let used = kept + self.weighted(&other, 0);
+                if !always && used.saturating_add(cost) > self.max {
                     return Step::Keep(Some(None));
                 }
                 let units = kept.saturating_add(cost);
-                let tally = Tally::new(self.scale(), odd as u64, units, now);
+                let tally = Tally::new(class_of(self.per), odd as u64, units, now);
                 Step::Write(tally.0, Some(Some(tally.0)))
             })?;
             if let Some(taken) = taken {
@@ -277,31 +280,29 @@ impl Counter {
         left: &mut u64,
         now: u64,
     ) -> Result<(), Moved> {
-        for ago in 0..=1 {
+        for in_full in [true, false] {
             for word in at..at + WORDS {
-                *left -= self.lower(row, word, ago, *left, now)?;
+                *left -= self.lower(row, word, in_full, *left, now)?;
             }
         }
         Ok(())
     }
 
-    /// Takes up to `most` units out of a word if they are of that many cells ago. How many that were.
+    /// Takes up to `most` units out of a word if they count in full, or if they are falling. How many that were.
     fn lower(
         &self,
         row: &Row<'_>,
         word: usize,
-        ago: u64,
+        in_full: bool,
         most: u64,
         now: u64,
     ) -> Result<u64, Moved> {
-        let place = self.place(now);
         row.update(word, |seen| {
-            let tally = Tally(seen);
-            let of_cell = self.cells_ago(tally, place, now) == Some(ago);
-            let back = if of_cell { tally.units().min(most) } else { 0 };
+            let share = self.share(Tally(seen), now);
+            let back = if (share.full > 0) == in_full { share.units.min(most) } else { 0 };
             match back {
                 0 => Step::Keep(0),
-                _ => Step::Write(tally.with_units(tally.units() - back).0, back),
+                _ => Step::Write(Tally(seen).with_units(share.units - back).0, back),
             }
         })
     }
@@ -316,24 +317,32 @@ impl Counter {
         now: u64,
     ) -> Result<(), Moved> {
         let left = Tally(left);
-        if self.cells_ago(left, self.place(now), now) != Some(0) {
+        if self.share(left, now).full <= 0 {
             return Ok(());
         }
-        self.lower(row, at + left.odd() as usize, 0, amount, now).map(drop)
+        self.lower(row, at + left.odd() as usize, true, amount, now).map(drop)
     }
 
     /// Nanoseconds until `cost` fits: 0 if it does.
     pub(crate) fn wait(&self, cells: &Cells, cost: u64) -> u64 {
-        if self.used(cells) + cost <= self.max {
+        let room = self.max.saturating_sub(cost);
+        if self.used(cells) <= room {
             return 0;
         }
-        match (self.max - cost).checked_sub(cells.current) {
-            Some(room) => self.moment_of(cells.previous, room) - cells.into,
-            None => {
-                let rest = self.per - cells.into;
-                rest + self.moment_of(cells.current, self.max - cost)
-            }
+        let [mut first, mut last] = cells.0;
+        if first.units > 0 && (last.units == 0 || last.full < first.full) {
+            (first, last) = (last, first);
         }
+        if first.units > 0 && last.full - first.full < self.per as i64 {
+            // Of different numbers: both fall at a time.
+            let clear = self.until_clear(cells);
+            return stamp::first_time(clear, |nanos| self.used_after(cells, nanos) <= room);
+        }
+        let fallen = match room.checked_sub(last.units) {
+            Some(room) => first.full + self.moment_of(first.units, room) as i64,
+            None => last.full + self.moment_of(last.units, room) as i64,
+        };
+        fallen.max(0) as u64
     }
 
     /// How far into a cell the one before it, of `units`, weighs no more than `room`.
@@ -347,12 +356,8 @@ impl Counter {
 
     /// Nanoseconds until nothing counts any more.
     pub(crate) fn until_clear(&self, cells: &Cells) -> u64 {
-        let rest = self.per - cells.into;
-        match (cells.current, cells.previous) {
-            (0, 0) => 0,
-            (0, _) => rest,
-            _ => rest + self.per,
-        }
+        let counting = cells.0.iter().filter(|share| share.units > 0);
+        counting.map(|share| (share.full + self.per as i64) as u64).max().unwrap_or(0)
     }
 
     /// What a hit that brings the estimate to `used` will say of when there is more, and all, if before it there
@@ -367,12 +372,8 @@ impl Counter {
     /// Whether nothing counts by these numbers. A word that was charged in the current cell is in use
     /// even if all was given back: the same bits could come again for another key.
     pub(crate) fn is_idle(&self, row: &Row<'_>, at: usize, now: u64) -> bool {
-        let place = self.place(now);
-        (at..at + WORDS).all(|word| {
-            let tally = Tally(row.load(word));
-            self.cells_ago(tally, place, now)
-                .is_none_or(|ago| ago > 1 || ago == 1 && tally.units() == 0)
-        })
+        let cells = self.read_after(row, at, None, now);
+        cells.0.iter().all(|share| share.units == 0 && share.full <= 0)
     }
 
     /// Nanoseconds since anything was spent, whatever the numbers: `u64::MAX` if nothing ever was, and 0 if
@@ -380,7 +381,8 @@ impl Counter {
     pub(crate) fn untouched_for(row: &Row<'_>, at: usize, now: u64) -> u64 {
         let age = |word| {
             let tally = Tally(row.load(word));
-            let least = || tally.ages(now).map_or(0, |(least, _)| least);
+            let tick = tick_nanos(tally.class());
+            let least = || tally.age(now).map_or(0, |age| age.saturating_sub(tick));
             if tally.is_used() { least() } else { u64::MAX }
         };
         age(at).min(age(at + 1))
@@ -447,13 +449,13 @@ mod tests {
     #[test]
     fn the_younger_word_says_how_long_nothing_was_spent() {
         let counter = Counter { max: 10, per: 10 * SECOND };
-        let tick = tick_nanos(counter.scale());
+        let tick = tick_nanos(class_of(counter.per));
         with_row(|row| {
             assert_eq!(Counter::untouched_for(row, 0, START), u64::MAX);
             take(&counter, row, 1, START).unwrap();
             let then = START + 12 * SECOND;
             let age = Counter::untouched_for(row, 0, then);
-            assert!(age <= 12 * SECOND && age + tick > 12 * SECOND, "{age}");
+            assert!(age <= 12 * SECOND && age + tick >= 12 * SECOND, "{age}");
             take(&counter, row, 1, then).unwrap();
             assert!(Counter::untouched_for(row, 0, then + 5 * SECOND) <= 5 * SECOND);
             assert_eq!(Counter::untouched_for(row, 0, START), 0, "ahead of the clock");
@@ -462,12 +464,30 @@ mod tests {
 
     #[test]
     fn fields_neither_meet_nor_leave_gaps() {
-        let all = Tally::new(MOST_SCALE, 1, u64::MAX, tick_nanos(MOST_SCALE) * TICKS.min(100));
-        assert_eq!((all.scale(), all.odd(), all.units()), (MOST_SCALE, 1, MOST));
+        let longest = class_of(366 * 86_400 * SECOND);
+        let all = Tally::new(longest, 1, u64::MAX, tick_nanos(longest) * 100);
+        assert_eq!((all.class(), all.odd(), all.units()), (longest, 1, MOST));
         assert_eq!((all.0 >> UNIT_BITS) & TICKS, 100);
-        assert_eq!(SCALE_SHIFT + 4, 64);
-        assert_eq!(format!("{all:?}"), "Tally(1073741822 at 100 of 10^11 µs)");
-        let scale = |per| Counter { max: 1, per }.scale();
-        assert_eq!([1_000_000, 60 * SECOND, 366 * 86_400 * SECOND].map(scale), [1, 5, MOST_SCALE]);
+        assert_eq!(Tally(u64::MAX).class(), (1 << (64 - CLASS_SHIFT)) - 1);
+        let minute = Tally::new(class_of(60 * SECOND), 0, 7, 9 * tick_nanos(class_of(60 * SECOND)));
+        assert_eq!(format!("{minute:?}"), "Tally(7 at 9 of 481036338 ns)");
+    }
+
+    #[test]
+    fn a_tick_is_a_hundredth_of_its_per_and_all_ticks_are_a_hundred_thousand_of_it() {
+        let mut classes = vec![];
+        for per in
+            (0..35).map(|n| 1_000_000u64 << n).flat_map(|per| [per, per / 8 * 9, per / 8 * 15])
+        {
+            let tick = tick_nanos(class_of(per));
+            assert!(tick >= per / 126 && tick <= per / 110, "{tick} of {per}");
+            let told = u128::from(TICKS / 4 * 3) * u128::from(tick);
+            assert!(told >= 100_000 * u128::from(per), "{tick} of {per}");
+            classes.push(class_of(per));
+        }
+        assert!(classes.is_sorted_by(|a, b| a < b), "longer ones have higher classes");
+        for damage in [0, 7, 511] {
+            assert!(tick_nanos(damage) > 0);
+        }
     }
 }

@@ -11,7 +11,10 @@
 //!   is held while its start is younger than the lease that stands beside it. Nobody rewrites a slot because
 //!   they have another lease. The code of a lease has three digits, rounded up; who has a lease of the same code takes
 //!   that for the slot's, so by one set of numbers every lease is exact.
-//! * A start ahead of a clock that was read again is now: the slot is *mended*, with the same lease.
+//! * A start ahead of a clock that was read again is now: the slot is *mended*, with the same lease. Its holder
+//!   can't release or renew it from then on, and it is free when the lease is over. (To take an earlier start for
+//!   one's own mended slot would take other holders' for it, too: nonces come again after four, and a clock that went
+//!   back gives later holders earlier starts.)
 //! * Whoever holds a permit knows its exact word, so a release or renewal that comes after the slot went
 //!   to somebody else finds another word and does nothing. It also does nothing once the lease has run out, though nobody
 //!   may have taken the slot yet. The nonce goes up with each holder, so that two who take

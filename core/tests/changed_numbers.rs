@@ -226,10 +226,31 @@ fn a_counter_knows_slower_numbers_too() {
         let fast = numbers(&engine, Limit::counter(10, per));
         assert_eq!(grants_by(&engine, engine.limits(), 20), 10);
         assert!(grants_by(&engine, &fast, 20) == 0, "I13: at the same instant, per {per:?}");
-        // Within a tick of the word that has the count: here 10 s.
-        hand.advance(2 * per + seconds(10));
+        // Within a tick of the word that has the count: about a hundredth of an hour.
+        hand.advance(2 * per + seconds(33));
         assert_eq!(grants_by(&engine, &fast, 20), 10, "I13: {per:?} refill within two");
         assert_eq!(left_by(&engine, engine.limits()), 0, "I13: what they spent counts by both");
+    }
+}
+
+/// Whatever cells of theirs lie between, slower numbers find no more than the writer's, and all agree on when it is over.
+#[test]
+fn a_counter_is_never_fuller_by_slower_numbers() {
+    for phase in 0..12u64 {
+        let start = 24_000 * HOUR + phase * 5 * SECOND + 1_234_567;
+        for per in [68, 90, 120, 600, 3_600] {
+            let (engine, hand) = engine_at(Limit::counter(10, seconds(60)), start);
+            let slow = numbers(&engine, Limit::counter(10, seconds(per)));
+            assert_eq!(grants_by(&engine, engine.limits(), 20), 10);
+            let (_, _, denied) = hit_by(&engine, &slow, 1);
+            for _ in 0..60 {
+                hand.advance(seconds(2));
+                let (found, before) = (left_by(&engine, &slow), left_by(&engine, engine.limits()));
+                assert!(found <= before, "I13: {found} in {per} s, {before} an instant before");
+            }
+            let fits = |now: u64| part(&engine, &slow).look(1, now).fits();
+            assert!(fits(start + denied.wait) && !fits(start + denied.wait - 1), "I5: {denied:?}");
+        }
     }
 }
 

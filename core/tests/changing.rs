@@ -861,7 +861,17 @@ fn told_by_cells(sets: &[Vec<Limit>]) -> u64 {
     YEAR.min(shortest.saturating_mul(100_000))
 }
 
+/// A counter's word names its `per` to an eighth.
+fn are_told_apart(shorter: u64, longer: u64) -> bool {
+    shorter == longer || shorter + shorter / 8 <= longer
+}
+
 impl Counters {
+    /// The longest tick of a word: a hundredth of its `per`.
+    fn tick(&self) -> u64 {
+        self.all().iter().map(per).max().unwrap() / 100
+    }
+
     fn hit(&mut self, set: usize, cost: u64) -> Checked {
         let limit = self.lone(set);
         let known = [Spender::None, Spender::Only(set)].contains(&self.exact.spender);
@@ -930,7 +940,7 @@ impl Counters {
             (0..run.stated.len()).map(|set| run.stage.view(set).used).collect()
         };
         let before = used(self);
-        self.back(step, told_by_cells(&self.stated) / 8);
+        self.back_as_far_as_told(step);
         let after = used(self);
         for (set, (before, after)) in before.iter().zip(&after).enumerate() {
             let limit = self.lone(set);
@@ -939,6 +949,15 @@ impl Counters {
         self.exact.doubt();
         self.exact.last = None;
         Ok(())
+    }
+
+    /// No stamp is ever further ahead or further back than cells are told apart.
+    fn back_as_far_as_told(&mut self, step: Step) {
+        let told = told_by_cells(&self.stated);
+        self.exact.highest = self.exact.highest.max(self.time.now);
+        let lowest = self.exact.highest.saturating_sub(told / 4);
+        self.back(step, self.time.now.saturating_sub(lowest));
+        self.end = self.end.min(self.time.now + told);
     }
 
     fn look(&self) -> Checked {
@@ -953,16 +972,18 @@ impl Counters {
                 // What was spent this instant counts by any numbers.
                 let spent = if at == now { units } else { 0 };
                 prop_assert!(used >= spent, "I13: {used} of {spent} just spent by {limit:?}");
-                let over = now - at >= 2 * per(&limit) + MILLI;
+                let over = now - at >= 2 * per(&limit) + self.tick();
                 prop_assert!(!over || used == 0, "I13: {used} used after two periods of {limit:?}");
             }
             for (other, &before) in found.iter().enumerate() {
                 let larger = self.lone(other);
-                if limit.max <= larger.max && per(&limit) >= per(&larger) {
+                if limit.max <= larger.max && are_told_apart(per(&larger), per(&limit)) {
+                    // What a hundredth of `per` refills.
+                    let tick = before.div_ceil(100);
                     let (left, before) =
                         (limit.max.saturating_sub(used), larger.max.saturating_sub(before));
                     prop_assert!(
-                        left <= before.min(limit.max),
+                        left <= (before + tick).min(limit.max),
                         "I13: {left} left by {limit:?}, {before} an instant before by {larger:?}"
                     );
                 }
@@ -1078,7 +1099,10 @@ impl Permits {
             Op::Renew(set, which) if out > 0 => self.renew(self.set(set), which % out)?,
             Op::Prune => self.stage.prune(),
             Op::Pass(step) => self.pass(step),
-            Op::Back(step) => self.back(step, YEAR / 4),
+            Op::Back(step) => {
+                self.back(step, YEAR / 4);
+                self.exact.doubt(&self.time);
+            }
             _ => {}
         }
         let least = self.exact.surely_out(&self.time);

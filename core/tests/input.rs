@@ -313,7 +313,9 @@ fn exact_kinds() -> impl Iterator<Item = Limit> {
 #[test]
 fn a_clock_that_goes_back_keeps_a_counter_within_its_error() {
     let limit = Limit::counter(5, Duration::from_secs(10));
-    for back in STEPS {
+    // A quarter of the 100,000 periods that it tells apart.
+    let told = 25_000 * 10 * SECOND;
+    for back in STEPS.map(|back| back.min(told)) {
         let start = YEAR + 123_456_789;
         let (engine, hand) = at(&[limit], start);
         let first = grants(&engine, 9);

@@ -31,8 +31,8 @@ const MILLISECOND: u64 = 1_000_000;
 const DAY: u64 = 86_400_000 * MILLISECOND;
 /// Stamps of windows and fixed spans are told apart for 2^47 µs, 4.4 years.
 const STAMP_HORIZON: u64 = 4 * 365 * DAY;
-/// A counter tells three quarters of 2^29 ticks apart, each more than a thousandth of its cell.
-const CELL_HORIZON: u64 = 400_000;
+/// A counter tells three quarters of 2^24 ticks apart, each at least 1/125 of its cell.
+const CELL_HORIZON: u64 = 100_000;
 
 fn config(cases: u32) -> ProptestConfig {
     let failure_persistence =

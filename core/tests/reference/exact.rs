@@ -599,6 +599,8 @@ pub struct Counter {
     pub spender: Spender,
     /// The last charge: its moment, and what was spent at that moment.
     pub last: Option<(u64, u64)>,
+    /// The most that the clock has shown before it went back.
+    pub highest: u64,
 }
 
 /// Which set of numbers spent all that was spent.
@@ -661,7 +663,7 @@ impl Counter {
     }
 
     pub fn reset(&mut self) {
-        *self = Counter::default();
+        *self = Counter { highest: self.highest, ..Counter::default() };
     }
 }
 
@@ -673,6 +675,8 @@ pub struct Held<P> {
     pub permit: P,
     entry: Entry,
     lease: u64,
+    /// The clock has shown less than when it was granted.
+    foreseen: bool,
 }
 
 /// Permits that are out.
@@ -714,19 +718,25 @@ impl<P: Copy> Permits<P> {
     }
 
     pub fn grant(&mut self, permit: P, lease: u64, time: &Moving) {
-        self.held.push(Held { permit, entry: time.entry(1), lease });
+        self.held.push(Held { permit, entry: time.entry(1), lease, foreseen: false });
     }
 
-    /// Whether a permit is still out, if that is known.
+    /// Whether a permit is still its holder's, if that is known. One that was granted ahead of the clock
+    /// may be mended: then it is out for one lease, and nobody's to give back.
     pub fn is_out(&self, index: usize, by: u64, time: &Moving) -> Option<bool> {
         let held = &self.held[index];
-        let surely = held.is_surely_out(time);
+        let surely = held.is_surely_out(time) && !held.foreseen;
         (surely || !held.may_be_out(by, time)).then_some(surely)
+    }
+
+    /// The clock went back.
+    pub fn doubt(&mut self, time: &Moving) {
+        self.held.iter_mut().for_each(|held| held.foreseen |= held.entry.stamp > time.now);
     }
 
     /// The lease starts anew, by the numbers of the renewal.
     pub fn renew(&mut self, index: usize, permit: P, lease: u64, time: &Moving) {
-        self.held[index] = Held { permit, entry: time.entry(1), lease };
+        self.held[index] = Held { permit, entry: time.entry(1), lease, foreseen: false };
     }
 
     pub fn deny(&mut self, time: &Moving) {
