@@ -116,7 +116,8 @@ impl Limits {
                     None => Ok(()),
                 }
             }
-            Cell::Counter(counter) if is_young(counter.per) => {
+            // By a clock behind the charge its units may have aged out: all ahead of it counts as now.
+            Cell::Counter(counter) if is_young(counter.per) && now >= receipt.charged_at => {
                 counter.give_back(row, at, left, amount, now)
             }
             Cell::Fixed(fixed) if is_young(fixed.per_us * MICRO) => {

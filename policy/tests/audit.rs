@@ -82,7 +82,7 @@ fn slow_numbers_that_keep_idle_keys_are_told_of_once_a_call_is_judged_by_them() 
     set(86_400);
     let (path, severity, message) = slow().unwrap();
     assert_eq!((path.as_str(), severity), ("rules.default.limits", Severity::Info));
-    assert!(message.contains("86") && message.contains("61 s"), "{message}");
+    assert!(message.contains("86400 s") && message.contains("need 60 s"), "{message}");
     limiter.clear_override(Target::key("vip")).unwrap();
     assert!(slow().is_some(), "the table has been judged by them");
 }
