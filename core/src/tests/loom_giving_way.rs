@@ -6,7 +6,7 @@ use crate::eviction::{self, Eviction};
 use crate::memory::Words;
 use crate::row::{Moved, Row, Shape, State, step};
 use crate::table::{Hash, Table};
-use crate::word::{Bucket, MILLI, Word};
+use crate::word::{Bucket, Word};
 use crate::{Limit, Limits, bucket};
 
 /// A moment at which what was spent at [`EARLY`] has come back.
@@ -43,7 +43,7 @@ fn hit_by(table: &Table, shape: &impl Shape, numbers: &Limits, hash: Hash, now: 
 fn charge(row: &Row<'_>, at: usize, now: u64) -> Result<bool, Moved> {
     let (clock, _) = Clock::manual(now);
     let numbers = Bucket::new(1, SECOND, 1).unwrap();
-    let take = bucket::take(row, at, &numbers, MILLI, &mut Time::read(&clock))?;
+    let take = bucket::take(row, at, &numbers, 1, &mut Time::read(&clock))?;
     Ok(matches!(take, bucket::Take::Granted(_)))
 }
 

@@ -105,7 +105,7 @@ fn take_permit(shared: &(Table, Limits), hash: Hash, now: u64, give_back: bool) 
     let time = &mut Time::read(&clock);
     loop {
         let Ok((row, _)) = shared.0.find_or_insert(hash, &shared.1, now) else { return false };
-        match shared.1.take(&row, 1, time) {
+        match shared.1.take(&row, 1, 0, time) {
             Err(Moved) => continue,
             Ok(None) => return false,
             Ok(Some(taken)) => {
