@@ -174,9 +174,10 @@ impl Counter {
         if !tally.is_used() {
             return Share::default();
         }
-        let full = self.falls_at(tally, now).wrapping_sub(now) as i64;
-        let over = full <= -(self.per as i64);
-        Share { units: if over { 0 } else { tally.units() }, full }
+        let falls = self.falls_at(tally, now);
+        let fallen = now.saturating_sub(falls).min(self.per);
+        let units = if fallen == self.per { 0 } else { tally.units() };
+        Share { units, full: falls.saturating_sub(now) as i64 - fallen as i64 }
     }
 
     /// What counts now; with `left`, as of the charge that left this word. (Its cell may be over by now.)
@@ -459,6 +460,27 @@ mod tests {
             take(&counter, row, 1, then).unwrap();
             assert!(Counter::untouched_for(row, 0, then + 5 * SECOND) <= 5 * SECOND);
             assert_eq!(Counter::untouched_for(row, 0, START), 0, "ahead of the clock");
+        });
+    }
+
+    #[test]
+    fn i9_nothing_counts_again_at_the_end_of_all_time() {
+        for per in [1_000_000, 10 * SECOND, 366 * 86_400 * SECOND] {
+            let counter = Counter { max: 10, per };
+            with_row(|row| {
+                take(&counter, row, 10, u64::MAX).unwrap();
+                let cells = counter.read_after(row, 0, None, u64::MAX);
+                assert_eq!(counter.used(&cells), 10);
+                assert!(
+                    counter.wait(&cells, 1) <= 2 * per && counter.until_clear(&cells) <= 2 * per
+                );
+            });
+        }
+        let year = Counter { max: 10, per: 366 * 86_400 * SECOND };
+        with_row(|row| {
+            take(&year, row, 10, 5).unwrap();
+            assert_eq!(year.used(&year.read_after(row, 0, None, u64::MAX)), 0, "584 years later");
+            assert!(year.is_idle(row, 0, u64::MAX));
         });
     }
 
