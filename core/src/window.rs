@@ -640,31 +640,21 @@ impl<'r> Ring<'r> {
         }
     }
 
-    /// An entry as it is now, unless it was cleared or overwritten: in its own position, where a clock fault may
-    /// have changed its stamp, or carried to a later one of the same slot. A later entry with the same stamp is
-    /// the carried one only if it is older than the entry before it; else it may be another's.
+    /// An entry as it is now, with the stamp that a clock fault may have changed. `None` if it was cleared,
+    /// overwritten or carried: a carried entry can't be told from another of the same microsecond, so it stays
+    /// spent.
     fn found(&self, entry: Entry) -> Option<Slot> {
         let tip = self.tip().position;
-        let since = tip.checked_sub(entry.position)?.checked_sub(1)?;
-        let position = tip - 1 - since % self.len;
-        let slot = self.slot(position);
-        let is_mine = match position == entry.position {
-            true => slot.lap() == entry.slot.lap(),
-            false => {
-                let before = self.slot(position - 1).stamp();
-                slot.stamp() == entry.slot.stamp()
-                    && slot.lap() == self.lap(position)
-                    && later(slot.stamp(), before) != slot.stamp()
-            }
-        };
-        (is_mine && position >= self.bottom(tip)).then_some(slot)
+        let slot = self.slot(entry.position);
+        let is_there = (self.bottom(tip)..tip).contains(&entry.position);
+        (is_there && slot.lap() == entry.slot.lap()).then_some(slot)
     }
 
     /// Lowers the weight of an entry that was seen as `slot`, and says by how much. `None` if the slot
     /// changed.
     fn lower(&self, entry: Entry, slot: Slot, amount: u64) -> Option<u64> {
         let units = slot.weight().min(amount);
-        self.mark_mixed(self.header(HEAD));
+        self.mark_mixed(entry.position);
         let lower = slot.with_weight(slot.weight() - units);
         self.row.replace(self.place(entry.position), slot.0, lower.0).ok().map(|()| units)
     }

@@ -517,7 +517,10 @@ impl Log {
     pub fn refund(&mut self, windows: &[Limit], cost: u64, time: &Moving) {
         let per = windows.iter().map(per).max().unwrap_or(0);
         let mut left = cost;
-        for entry in self.entries.iter_mut().rev().filter(|entry| entry.surely_counts(per, time)) {
+        // A log that was full has moved its oldest units to younger entries, where a refund finds them.
+        let crowded = self.is_crowded(time);
+        let found = |entry: &&mut Entry| crowded || entry.surely_counts(per, time);
+        for entry in self.entries.iter_mut().rev().filter(found) {
             let back = left.min(entry.units);
             (entry.units, left) = (entry.units - back, left - back);
         }

@@ -90,6 +90,9 @@ pub struct Bucket {
     unfaulted: i128,
     /// When that was counted.
     at: u64,
+    /// The latest that the clock has shown. A stamp may be ahead of a clock that went back, and nothing is
+    /// refilled for sure until the clock is there again.
+    latest: u64,
     tick_nanos: u64,
 }
 
@@ -99,7 +102,7 @@ impl Bucket {
         let size = i128::from(limit.burst.unwrap_or(limit.max)) * per;
         let max = i128::from(limit.max);
         let (most, least, unfaulted) = (size, size, size);
-        Bucket { max, per, size, most, least, unfaulted, at: 0, tick_nanos }
+        Bucket { max, per, size, most, least, unfaulted, at: 0, latest: 0, tick_nanos }
     }
 
     /// What a charge may lose: 1/1000 token, or a ten-millionth of a bucket above 100,000.
@@ -110,9 +113,10 @@ impl Bucket {
 
     fn refill(&mut self, now: u64) {
         let grown = self.max * i128::from(now.saturating_sub(self.at));
-        for content in [&mut self.most, &mut self.least] {
-            *content = self.size.min(*content + grown);
-        }
+        let surely = self.max * i128::from(now.saturating_sub(self.at.max(self.latest)));
+        self.most = self.size.min(self.most + grown);
+        self.least = self.size.min(self.least + surely);
+        self.latest = self.latest.max(now);
         // May be above full already: see `refund`.
         self.unfaulted = self.unfaulted.max(self.size.min(self.unfaulted + grown));
         self.at = now;
