@@ -594,7 +594,11 @@ impl<'r> Ring<'r> {
     fn mend(&self, position: u64, mends: &mut usize, time: &mut Time<'_>) -> Result<(), Moved> {
         let any_lap = *mends >= LOOKS;
         *mends += 1;
-        for p in self.bottom(position)..position {
+        let all = self.bottom(position)..position;
+        let is_past = |p: &u64| !stamp::is_ahead(self.slot(*p).stamp(), time.now());
+        // Entries that are brought back are later than those behind them which are not ahead.
+        let last_past = all.clone().rev().find(is_past);
+        for p in all {
             let slot = self.slot(p);
             if !stamp::is_ahead(slot.stamp(), time.now()) {
                 continue;
@@ -602,6 +606,7 @@ impl<'r> Ring<'r> {
             time.doubt();
             self.row.check()?;
             if stamp::is_ahead(slot.stamp(), time.now()) && (any_lap || slot.lap() == self.lap(p)) {
+                last_past.filter(|past| *past > p).into_iter().for_each(|p| self.mark_descent(p));
                 let mended = Slot::new(slot.lap(), slot.weight(), stamp::of(time.now()));
                 let _ = self.row.replace(self.place(p), slot.0, mended.0);
             }
