@@ -224,7 +224,17 @@ export type LimitPatches =
   | {
       readonly [name: string]:
         | string
-        | { max?: number; per?: Period; burst?: number; lease?: Period; cooldown?: Period };
+        | {
+            max?: number;
+            per?: Period;
+            burst?: number;
+            lease?: Period;
+            cooldown?: Period;
+            /** The one that the limit has; another is refused. */
+            algorithm?: Algorithm;
+            /** The one that the limit has; another is refused. */
+            scope?: readonly string[];
+          };
     };
 
 /** Which calls: those whose parts and attributes have these values. */

@@ -13,6 +13,7 @@ use crate::key::text;
 use crate::wait::Line;
 
 /// Every external value of ours points to one of these, so that any of them can be asked what it is.
+#[expect(clippy::large_enum_variant, reason = "each handle is in a box of its own")]
 pub(crate) enum Handle {
     Limiter(Limiter),
     Rule(Rc<RuleAt>, RefCell<Line>),

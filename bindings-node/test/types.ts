@@ -57,6 +57,7 @@ const over: boolean = rule.spend('alice', 499).over || rule.budget('alice').over
 const left: number | undefined = rule.stats('alice')?.limits['5/10s']?.remaining;
 rule.setOverride('alice', '60/min');
 rule.setOverride({ role: 'staff' }, { 'per-minute': { max: 60, per: 1000 } });
+rule.setOverride('alice', { 'per-minute': { max: 60, algorithm: 'window', scope: ['channel'] } });
 const gone: boolean = rule.clearOverride({ role: 'staff' });
 rule.setDefault({});
 rule.addExempt({ role: ['admin'] });

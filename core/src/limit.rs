@@ -162,6 +162,7 @@ impl std::error::Error for Error {}
 
 /// One algorithm's numbers, at work in a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::large_enum_variant, reason = "a hit reads a bucket's numbers without another hop")]
 pub(crate) enum Cell {
     Bucket(Bucket),
     Counter(Counter),

@@ -314,11 +314,11 @@ impl Bucket {
         let (least, most, numbers) = (self.least(set), self.most(set), &self.sets[set]);
         let back = |there: i128| cost.min(numbers.size - there).max(0);
         let (most_back, least_back) = (back(least), back(most));
-        let kept = self.left.iter().cloned().map(|left| Left {
+        let kept = self.left.iter().map(|left| Left {
             least: left.least + least_back - 3 * numbers.loss,
             most: left.most + most_back + numbers.early,
             slack: left.slack.max(numbers.slack),
-            ..left
+            ..*left
         });
         let anew_least = least.max(0) + back(least) - 3 * numbers.loss;
         let anew_most = (most + cost).min(numbers.size) + numbers.early;
