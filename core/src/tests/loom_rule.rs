@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use super::setting::{SECOND, at_once, both, bucket, engine, key, model, table, window};
+use super::setting::{SECOND, at_once, both, bucket, engine, key, limits, model, table, window};
 use crate::clock::{Clock, Time};
 use crate::limit::Limits;
 use crate::row::Moved;
 use crate::table::{Hash, Table};
-use crate::{Answer, Limit};
+use crate::{Answer, Engine, Limit, Part, Views};
 
 #[test]
 fn a_hit_whose_second_limit_refuses_against_a_hit() {
@@ -154,6 +154,24 @@ fn a_taker_against_a_lease_that_ends_and_a_late_renewal() {
         let third = third.expect("a slot was free");
         assert_eq!(engine.peek(b"k", 0).views[0].used, 2, "I1");
         assert!(engine.release(b"k", second) && engine.release(b"k", third), "both are held");
+    });
+}
+
+#[test]
+fn a_renewal_against_a_taker_with_a_shorter_lease() {
+    model(|| {
+        let (engine, hand) = engine(&[Limit::concurrent(1, Duration::from_secs(60))]);
+        let short = limits(&[Limit::concurrent(1, Duration::from_secs(1))]);
+        assert!(engine.widen(&short));
+        let permit = engine.hit(b"k", 1).permit.expect("the first");
+        hand.set(12 * SECOND);
+        let by_short = move |e: &Engine| {
+            let part = Part { limits: &short, ..e.part(e.hash(b"k")) };
+            part.hit(1, &mut Time::read(e.clock()), &mut Views::default()).answer.is_allowed()
+        };
+        let (renewed, taken) = at_once(&engine, move |e| e.renew(b"k", permit), by_short);
+        assert!(!taken, "I13: a permit that is out keeps its own lease");
+        assert!(engine.release(b"k", renewed.expect("its lease is not over")));
     });
 }
 
