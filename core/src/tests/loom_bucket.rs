@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::setting::{SECOND, at_once, both, bucket, engine, model};
+use super::setting::{SECOND, at_once, both, bucket, engine, limits, model};
 use crate::clock::Time;
-use crate::{Engine, Limit, Views};
+use crate::{Engine, Limit, Part, Views};
 
 #[test]
 fn two_takers_one_token() {
@@ -119,19 +119,19 @@ fn an_old_reading_against_a_hit_from_full() {
     }
 }
 
-/// One of two is judged by numbers whose words have other ticks.
+/// One of two is judged by numbers whose words have fewer bits for the tokens.
 #[test]
 fn two_takers_by_different_numbers() {
     model(|| {
         let (engine, _) = engine(&[bucket(2)]);
-        let slow = super::setting::limits(&[Limit::bucket(2, Duration::from_secs(86_400))]);
-        assert!(engine.widen(&slow) && engine.allow(b"k"));
-        let by_slow = move |e: &Engine| {
-            let part = crate::Part { limits: &slow, ..e.part(e.hash(b"k")) };
+        let small = limits(&[bucket(1)]);
+        assert!(engine.widen(&small) && engine.allow(b"k"));
+        let by_small = move |e: &Engine| {
+            let part = Part { limits: &small, ..e.part(e.hash(b"k")) };
             let time = &mut Time::read(e.clock());
             part.hit(1, time, &mut Views::default()).answer.is_allowed()
         };
-        let (a, b) = at_once(&engine, by_slow, move |e| e.allow(b"k"));
+        let (a, b) = at_once(&engine, by_small, move |e| e.allow(b"k"));
         assert!(a ^ b, "I1, I2: one token is left, whoever asks");
         assert!(!engine.allow(b"k"), "I13");
     });
