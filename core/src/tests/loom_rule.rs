@@ -207,6 +207,19 @@ fn reset_against_a_hit_of_two_limits() {
     });
 }
 
+#[test]
+fn a_record_of_two_limits_against_prune() {
+    model(|| {
+        let (engine, hand) = engine(&[bucket(2), bucket(2)]);
+        assert!(engine.allow(b"k"));
+        hand.set(20 * SECOND);
+        at_once(&engine, move |e| e.prune(), move |e| _ = e.record(b"k", 1));
+        let views = engine.peek(b"k", 0).views;
+        let left = (views[0].remaining, views[1].remaining);
+        assert_eq!(left, (1, 1), "I7, I10: recorded once, whoever sealed the row meanwhile");
+    });
+}
+
 /// What two hits at once are told is left, each counting itself and nobody after it.
 fn told_to_two(stated: Limit) -> [u64; 2] {
     let (engine, _) = engine(&[stated]);
