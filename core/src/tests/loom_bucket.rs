@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::setting::{SECOND, at_once, both, bucket, engine, model};
-use crate::{Engine, Limit};
+use super::setting::{SECOND, at_once, both, bucket, engine, limits, model};
+use crate::clock::Time;
+use crate::{Engine, Limit, Part, Views};
 
 #[test]
 fn two_takers_one_token() {
@@ -77,6 +78,62 @@ fn take_against_refill() {
         assert!(a || b, "I3: the token that came back can be had");
         assert!(!(a && b), "I1: it can be had once");
         assert!(!engine.allow(b"k"), "I1: and stays spent");
+    });
+}
+
+/// Both move the stamp: one by the usual case, the other, of cost 2, by the general one.
+#[test]
+fn two_takers_after_a_refill() {
+    model(|| {
+        let (engine, hand) = engine(&[bucket(4)]);
+        assert!((0..4).all(|_| engine.allow(b"k")));
+        hand.set(10 * SECOND + SECOND * 3 / 4);
+        let (one, two) =
+            at_once(&engine, move |e| e.allow(b"k"), move |e| e.hit(b"k", 2).answer.is_allowed());
+        assert!(one && two, "I2, I3: three have come back");
+        assert!(!engine.allow(b"k"), "I1: what was refilled counts once");
+        hand.set(11 * SECOND - 1);
+        assert_eq!(engine.peek(b"k", 0).views[0].remaining, 0, "I1");
+        hand.set(11 * SECOND);
+        assert_eq!(engine.peek(b"k", 0).views[0].remaining, 1, "I3: the fourth");
+    });
+}
+
+/// One reads the clock, and another's charge of a full bucket is later than that reading.
+#[test]
+fn an_old_reading_against_a_hit_from_full() {
+    for cost in [1, 2] {
+        model(move || {
+            let (engine, hand) = engine(&[bucket(4)]);
+            assert!(engine.allow(b"k"));
+            hand.set(20 * SECOND);
+            let later = move |e: &Engine| {
+                hand.set(20 * SECOND + SECOND / 8);
+                e.hit(b"k", 2).answer.is_allowed()
+            };
+            let (a, b) = at_once(&engine, later, move |e| e.hit(b"k", cost).answer.is_allowed());
+            assert!(a && b, "I2: nobody is refused while tokens are there");
+            let left = engine.peek(b"k", 0).views[0].remaining;
+            assert_eq!(left, 2 - cost, "I1, I3");
+        });
+    }
+}
+
+/// One of two is judged by numbers whose words have fewer bits for the tokens.
+#[test]
+fn two_takers_by_different_numbers() {
+    model(|| {
+        let (engine, _) = engine(&[bucket(2)]);
+        let small = limits(&[bucket(1)]);
+        assert!(engine.widen(&small) && engine.allow(b"k"));
+        let by_small = move |e: &Engine| {
+            let part = Part { limits: &small, ..e.part(e.hash(b"k")) };
+            let time = &mut Time::read(e.clock());
+            part.hit(1, time, &mut Views::default()).answer.is_allowed()
+        };
+        let (a, b) = at_once(&engine, by_small, move |e| e.allow(b"k"));
+        assert!(a ^ b, "I1, I2: one token is left, whoever asks");
+        assert!(!engine.allow(b"k"), "I13");
     });
 }
 

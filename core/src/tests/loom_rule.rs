@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use super::setting::{SECOND, at_once, both, bucket, engine, key, model, table, window};
+use super::setting::{SECOND, at_once, both, bucket, engine, key, limits, model, table, window};
 use crate::clock::{Clock, Time};
 use crate::limit::Limits;
 use crate::row::Moved;
 use crate::table::{Hash, Table};
-use crate::{Answer, Limit};
+use crate::{Answer, Engine, Limit, Part, Views};
 
 #[test]
 fn a_hit_whose_second_limit_refuses_against_a_hit() {
@@ -158,6 +158,24 @@ fn a_taker_against_a_lease_that_ends_and_a_late_renewal() {
 }
 
 #[test]
+fn a_renewal_against_a_taker_with_a_shorter_lease() {
+    model(|| {
+        let (engine, hand) = engine(&[Limit::concurrent(1, Duration::from_secs(60))]);
+        let short = limits(&[Limit::concurrent(1, Duration::from_secs(1))]);
+        assert!(engine.widen(&short));
+        let permit = engine.hit(b"k", 1).permit.expect("the first");
+        hand.set(12 * SECOND);
+        let by_short = move |e: &Engine| {
+            let part = Part { limits: &short, ..e.part(e.hash(b"k")) };
+            part.hit(1, &mut Time::read(e.clock()), &mut Views::default()).answer.is_allowed()
+        };
+        let (renewed, taken) = at_once(&engine, move |e| e.renew(b"k", permit), by_short);
+        assert!(!taken, "I13: a permit that is out keeps its own lease");
+        assert!(engine.release(b"k", renewed.expect("its lease is not over")));
+    });
+}
+
+#[test]
 fn two_takers_one_fixed_place() {
     model(|| {
         let (engine, hand) = engine(&[Limit::fixed(1, Duration::from_secs(1))]);
@@ -186,6 +204,19 @@ fn reset_against_a_hit_of_two_limits() {
         let views = engine.peek(b"k", 0).views;
         assert_eq!(views[0].remaining, views[1].remaining, "I7: both limits tell one story");
         assert!(views[0].remaining >= 1);
+    });
+}
+
+#[test]
+fn a_record_of_two_limits_against_prune() {
+    model(|| {
+        let (engine, hand) = engine(&[bucket(2), bucket(2)]);
+        assert!(engine.allow(b"k"));
+        hand.set(20 * SECOND);
+        at_once(&engine, move |e| e.prune(), move |e| _ = e.record(b"k", 1));
+        let views = engine.peek(b"k", 0).views;
+        let left = (views[0].remaining, views[1].remaining);
+        assert_eq!(left, (1, 1), "I7, I10: recorded once, whoever sealed the row meanwhile");
     });
 }
 

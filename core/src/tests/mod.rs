@@ -13,6 +13,8 @@ mod loom_insert;
 #[cfg(loom)]
 mod loom_ledger;
 #[cfg(loom)]
+mod loom_receipt;
+#[cfg(loom)]
 mod loom_rule;
 #[cfg(loom)]
 mod loom_window;
