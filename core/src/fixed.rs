@@ -92,7 +92,8 @@ impl Fixed {
         let running = span.start().is_some_and(|s| stamp::age(s, now) < self.per_us as i64);
         let counted = span.epoch() == count.epoch();
         // A span whose units were all given back is over: the key is as new.
-        let open = running && !(counted && count.units() == 0);
+        let closing = count.epoch() == Tagged::new(span.epoch() + 1, 0).epoch();
+        let open = running && !closing && !(counted && count.units() == 0);
         let used = if open && counted { count.units() } else { 0 };
         Spent { span, count, used, open }
     }
@@ -208,17 +209,16 @@ impl Fixed {
     /// Closes the span for good.
     pub(crate) fn freshen(row: &Row<'_>, at: usize, idle: Idle<'_>) -> bool {
         loop {
-            let span = Tagged(row.load(at));
-            if is_busy(idle) {
+            let (span, count) = (Tagged(row.load(at)), row.load(at + 1));
+            if is_busy(idle) || row.check().is_err() {
                 return false;
             }
-            let (count, closed) = (row.load(at + 1), Tagged::new(span.epoch() + 1, 0));
-            if row.check().is_err() {
-                return false;
-            }
-            if row.replace(at, span.0, closed.0).is_ok() {
-                // So that no later span of that epoch finds an old count.
-                let _ = row.replace(at + 1, count, closed.0);
+            // The count first: whoever charges it meanwhile, by numbers that have the span open, is noticed; and
+            // nobody charges a count that is ahead of its span.
+            let closed = Tagged::new(span.epoch() + 1, 0);
+            if row.replace(at + 1, count, closed.0).is_ok()
+                && row.replace(at, span.0, closed.0).is_ok()
+            {
                 return true;
             }
         }

@@ -332,12 +332,12 @@ impl Limits {
         Ok(left.is_some())
     }
 
-    /// Undoes a `take`. A row that is another key's by now was idle: nothing is owed to it. A row that was
-    /// only sealed meanwhile is reopened, and gets its units back (I7).
+    /// Undoes a `take`. A row that was cleared since, or is another's, gets nothing, so that no unit of a later hit
+    /// is given back. One that was sealed by an evictor that found it in use is reopened.
     pub(crate) fn give_back(&self, row: &Row<'_>, taken: &Taken, cost: u64, time: &mut Time<'_>) {
         for (placed, left) in self.placed[..taken.cells].iter().zip(&taken.left) {
-            let undone = row.steadily(|row| self.undo(placed, row, taken, *left, cost, time));
-            if undone.is_err() {
+            let mut undo = |row: &Row<'_>| self.undo(placed, row, taken, *left, cost, time);
+            if row.unless_cleared(&mut undo).is_err() {
                 return;
             }
         }

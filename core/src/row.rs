@@ -123,6 +123,12 @@ impl KeyWord {
         self.then_for(state, self.print().max(1))
     }
 
+    /// The word of a row that is sealed in order to be cleared: two steps on, so that who charged it before can
+    /// tell that from an eviction, which may be undone.
+    pub(crate) fn to_clear(self) -> KeyWord {
+        KeyWord::new(State::Sealed, self.sequence() + 2, self.print().max(1))
+    }
+
     /// The next word, for another key.
     pub(crate) fn then_for(self, state: State, print: u64) -> KeyWord {
         KeyWord::new(state, self.sequence() + 1, print)
@@ -222,6 +228,37 @@ impl<'t> Row<'t> {
                 result => return result,
             }
         }
+    }
+
+    /// As [`Row::steadily`], but only if what the row held is still there: not if it was cleared meanwhile.
+    pub(crate) fn unless_cleared(
+        &self,
+        mut op: impl FnMut(&Self) -> Result<(), Moved>,
+    ) -> Result<(), Moved> {
+        loop {
+            match op(self) {
+                Err(Moved) if self.undo_eviction() => continue,
+                result => return result,
+            }
+        }
+    }
+
+    /// Takes note of a seal or two that were undone, undoing the last first if need be. False if anything else
+    /// became of the row: a clearing leads back to live in three steps, two clearings in six.
+    #[cold]
+    fn undo_eviction(&self) -> bool {
+        let mut live = self.seen();
+        (0..2).any(|_| {
+            let sealed = live.then(State::Sealed);
+            live = sealed.then(State::Live);
+            let _ = step(self.key, sealed, live);
+            // ORDERING: Acquire, as for every key word that is about to be acted upon.
+            let is_live = self.key.load(Ordering::Acquire) == live.0;
+            if is_live {
+                self.seen.set(live);
+            }
+            is_live
+        })
     }
 
     /// Takes note of the row's newer key word, reopening it first if it is sealed. False if it is

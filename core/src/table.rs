@@ -548,7 +548,7 @@ impl Table {
 
     /// Seals the row, makes it fresh and moves it on. False if somebody came in between.
     fn clear(&self, row: &Row<'_>, then: State, limits: &impl Shape, now: u64) -> bool {
-        let Ok(sealed) = step(row.key, row.seen(), row.seen().then(State::Sealed)) else {
+        let Ok(sealed) = step(row.key, row.seen(), row.seen().to_clear()) else {
             return false;
         };
         let row = Row::new(row.key, sealed, row.words);

@@ -299,3 +299,32 @@ fn numbers_introduced_against_giving_way() {
 fn numbers_introduced_against_prune() {
     introduce_against(|table, eviction| _ = table.prune(eviction, LATE));
 }
+
+/// As [`numbers_introduced_against_prune`], for a count beside its span: what is charged after the eviction stays.
+#[test]
+fn a_fixed_charge_by_new_numbers_against_prune() {
+    model(|| {
+        let fixed = |max, secs| Limit::fixed(max, std::time::Duration::from_secs(secs));
+        let shared = table(&[fixed(1, 1)]);
+        assert!(hit(&shared, key(1), EARLY));
+        let words = Words::zeroed(eviction::WORDS, false).unwrap();
+        let eviction = std::sync::Arc::new(Eviction::new(shared.1.clone(), words));
+        let slow = move || limits(&[fixed(2, 3_600)]);
+        let (_, granted) = both(
+            {
+                let (shared, eviction) = (shared.clone(), eviction.clone());
+                move || shared.0.prune(&*eviction, LATE)
+            },
+            {
+                let (shared, eviction) = (shared.clone(), eviction.clone());
+                move || {
+                    assert!(eviction.widen(&slow()));
+                    hit_by(&shared.0, &*eviction, &slow(), key(1), LATE)
+                }
+            },
+        );
+        let again = || hit_by(&shared.0, &*eviction, &slow(), key(1), LATE);
+        let more = (0..3).filter(|_| again()).count();
+        assert!(usize::from(granted) + more <= 2, "I1: {granted} and {more}");
+    });
+}
