@@ -46,124 +46,19 @@
 use crate::clock::LAG;
 use crate::rate::Rate;
 
+mod fast;
+mod scale;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
-/// Token bits and quanta a token of each class; class 0 is not a bucket's (see [`Word::fresh`]).
-const CLASSES: [(u32, u64); 8] =
-    [(0, 1), (11, 1000), (16, 1000), (22, 1000), (27, 1000), (27, 100), (27, 10), (30, 1)];
-const PAYLOAD_BITS: u32 = 56;
+pub(crate) use fast::Margin;
+use scale::{DEEP_DELAY, PAYLOAD_BITS, Scale};
+
 const SCALE_MASK: u64 = 0x7f << PAYLOAD_BITS;
 /// The W bit.
 const WHOLE: u64 = 1 << 63;
-const MOST_TICK: u8 = 15;
 /// Thousandths of a token; quanta a token of all but the deep classes.
 pub(crate) const MILLI: u64 = 1000;
-/// How many ticks, and quanta refilled, a deep bucket's stamp may be behind the last charge.
-const DEEP_DELAY: u64 = 1000;
-const YEAR: u128 = 366 * 86_400 * 1_000_000_000;
-/// Fills that a stamp must tell apart where it can't tell a year.
-const FILLS: u128 = 100_000;
-
-/// Division by a power of ten.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Step {
-    nanos: u64,
-    /// ⌈2^(64+shift) / nanos⌉ with 2^shift < nanos ≤ 2^(shift+1): exact for every time below 2^63, as
-    /// the excess is less than nanos/2^(64+shift) of it (see `rate.rs`). 0 for 1 ns.
-    magic: u64,
-    shift: u32,
-}
-
-impl Step {
-    fn new(nanos: u64) -> Step {
-        let shift = 63 - nanos.leading_zeros();
-        let magic = (1u128 << (64 + shift)).div_ceil(u128::from(nanos)) as u64;
-        Step { nanos, magic, shift }
-    }
-
-    #[inline(always)]
-    fn divide(&self, time: u64) -> u64 {
-        if time >> 63 != 0 || self.magic == 0 {
-            return time / self.nanos;
-        }
-        self.fast_divide(time)
-    }
-
-    /// As `divide`, for a step of more than 1 ns and a time below 2^63.
-    #[inline(always)]
-    fn fast_divide(&self, time: u64) -> u64 {
-        ((u128::from(time) * u128::from(self.magic)) >> 64) as u64 >> self.shift
-    }
-}
-
-/// How a word splits its bits, as written in its own top byte, unfolded for use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Scale {
-    /// `class` and `tick`, where the word has them.
-    header: u64,
-    token_bits: u32,
-    token_mask: u64,
-    stamp_mask: u64,
-    /// Quanta of a token.
-    quanta: u64,
-    offset: u64,
-    tick: Step,
-    /// In what a tick's passed part is counted by a word with W.
-    unit: Step,
-    /// How many ticks the last charge may be after the stamp.
-    delay: u64,
-}
-
-impl Scale {
-    fn new(class: u8, tick: u8) -> Scale {
-        let (token_bits, quanta) = CLASSES[usize::from(class & 7)];
-        let nanos = 10u64.pow(u32::from(tick));
-        Scale {
-            header: (u64::from(class) << 60) | (u64::from(tick) << 56),
-            token_bits,
-            token_mask: (1 << token_bits) - 1,
-            stamp_mask: (1 << (PAYLOAD_BITS - token_bits)) - 1,
-            quanta,
-            offset: (1 << token_bits) >> 4,
-            tick: Step::new(nanos),
-            unit: Step::new((nanos / quanta).max(1)),
-            delay: if quanta == MILLI { 1 } else { DEEP_DELAY },
-        }
-    }
-
-    /// The tick and the units in it of a moment that is `over` nanoseconds into a tick, rounded up.
-    #[inline(always)]
-    fn whole_moment(&self, tick: u64, over: u64) -> (u64, u64) {
-        let passed = self.unit.divide(over + self.unit.nanos - 1);
-        if passed < self.quanta { (tick, passed) } else { (tick + 1, 0) }
-    }
-
-    /// The most ticks by which a stamp can be behind.
-    fn most_lag(&self) -> u64 {
-        self.stamp_mask - self.stamp_mask / 4
-    }
-
-    /// The finest tick that tells a year and four fills apart, if it refills less than half the
-    /// offset; else the coarsest that refills less, if that tells 100,000 fills apart. `None` where
-    /// neither does.
-    fn fit(max: u64, per: u64, burst: u64) -> Option<Scale> {
-        let class = (1u8..8).find(|&class| {
-            let scale = Scale::new(class, 0);
-            burst * scale.quanta + scale.offset < 1 << scale.token_bits
-        })?;
-        let refill = |scale: &Scale| {
-            let quanta = u128::from(max) * u128::from(scale.quanta);
-            u128::from(scale.tick.nanos) * quanta / u128::from(per)
-        };
-        let apart = |scale: &Scale| u128::from(scale.most_lag()) * u128::from(scale.tick.nanos);
-        let fill = (u128::from(burst) * u128::from(per)).div_ceil(u128::from(max));
-        let fits = |scale: &Scale| 2 * refill(scale) < u128::from(scale.offset);
-        let scales = || (0..=MOST_TICK).map(|tick| Scale::new(class, tick));
-        let long = scales().find(|scale| apart(scale) >= YEAR + 4 * fill).filter(fits);
-        long.or_else(|| scales().rfind(fits).filter(|scale| apart(scale) >= FILLS * fill))
-    }
-}
 
 /// A bucket word. Zero was never used; [`Word::fresh`] is full and nobody's yet.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -277,17 +172,6 @@ pub(crate) enum Charge {
     Denied,
     /// The stamp is ahead of `now`: read the clock again, and if that does not help, mend.
     Ahead,
-}
-
-/// How much may change between the tick that the fast path looks at and the moment that it decides for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Margin {
-    /// Quanta that may be refilled.
-    gain: u64,
-    /// A stamp less than this many ticks behind has no debt that is over and brought a token.
-    debt_lag: u64,
-    /// Whether `now` is exact, so that a line can start from it.
-    exact: bool,
 }
 
 /// The numbers of a bucket limit, ready for the hit path.
@@ -459,90 +343,6 @@ impl Bucket {
             }
             _ => pack(false, quanta - self.rate.ceil(over) as i64),
         }
-    }
-
-    /// What [`Bucket::charge`] says of one token, in the usual cases; `None` in all others, which are
-    /// new keys, words of other scales, and the tick in which the answer changes.
-    ///
-    /// The answer holds for every moment that the margin allows for. Only what is refilled until the
-    /// present tick counts, so the exact time matters only where a line starts from a full bucket.
-    #[inline(always)]
-    pub(crate) fn fast_charge(&self, word: Word, now: u64, margin: &Margin) -> Option<Charge> {
-        let scale = &self.scale;
-        if word.0 & SCALE_MASK != self.fast_header || now >> 63 != 0 {
-            return None;
-        }
-        let tick = scale.tick.fast_divide(now);
-        let lag = tick.wrapping_sub(word.stamp(scale)) & scale.stamp_mask;
-        let stored = word.0 & scale.token_mask;
-        let (one, full) = (scale.offset + scale.quanta, scale.offset + self.full);
-        if lag < self.hold {
-            if stored + margin.gain < one {
-                return (lag < margin.debt_lag).then_some(Charge::Denied);
-            }
-            let usual = stored >= one && stored + margin.gain < full;
-            return usual.then(|| Charge::Granted(Word(word.0 - scale.quanta)));
-        }
-        if lag >= self.full_lag {
-            return self.fast_restart(word, lag, tick, now, margin);
-        }
-        let (mut held, mut since) = (stored, lag * scale.tick.nanos);
-        if word.is_whole() {
-            if scale.quanta != MILLI || stored < scale.offset {
-                return None;
-            }
-            let passed = (stored - scale.offset) % MILLI;
-            (held, since) = (stored - passed, since - passed * scale.unit.nanos);
-        }
-        held += self.rate.fast_floor(since);
-        if stored < scale.offset && lag >= margin.debt_lag {
-            return None;
-        }
-        if held + margin.gain < one {
-            return Some(Charge::Denied);
-        }
-        if held >= full {
-            return self.fast_restart(word, lag, tick, now, margin);
-        }
-        let usual = held >= one && held + margin.gain < full;
-        let stamp = (tick & scale.stamp_mask) << scale.token_bits;
-        let moved = Word(scale.header | stamp | held.wrapping_sub(scale.quanta));
-        usual.then_some(Charge::Granted(moved))
-    }
-
-    /// One token from a bucket that is full, or whose stamp is a little ahead of `now`.
-    #[inline(always)]
-    fn fast_restart(
-        &self,
-        word: Word,
-        lag: u64,
-        tick: u64,
-        now: u64,
-        margin: &Margin,
-    ) -> Option<Charge> {
-        let scale = &self.scale;
-        if lag > scale.most_lag() {
-            // Another thread read its clock after the glance: what it left is there now.
-            let stored = word.0 & scale.token_mask;
-            let (one, full) = (scale.offset + scale.quanta, scale.offset + self.full);
-            let is_near = scale.stamp_mask - lag < self.near;
-            let usual = !margin.exact && is_near && stored >= one && stored + margin.gain < full;
-            return usual.then(|| Charge::Granted(Word(word.0 - scale.quanta)));
-        }
-        if !margin.exact {
-            return None;
-        }
-        let over = now - tick * scale.tick.nanos;
-        let rest = scale.offset + self.full - scale.quanta;
-        let (whole, tick, stored) = match self.is_coarse {
-            true => (0, tick, rest - self.rate.fast_floor(over)),
-            false => {
-                let (tick, passed) = scale.whole_moment(tick, over);
-                (WHOLE, tick, rest + passed)
-            }
-        };
-        let stamp = (tick & scale.stamp_mask) << scale.token_bits;
-        Some(Charge::Granted(Word(whole | scale.header | stamp | stored)))
     }
 
     /// Takes `cost` tokens if they are there at `now`.

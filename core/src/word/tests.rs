@@ -1,5 +1,6 @@
 //! The word against exact arithmetic: what is there, what is granted, and when.
 
+use super::scale::{FILLS, YEAR};
 use super::*;
 use proptest::prelude::*;
 

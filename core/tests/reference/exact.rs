@@ -277,7 +277,8 @@ impl Bucket {
 
     fn left_now(&self, set: usize, least: i128, most: i128) -> Left {
         let slack = self.sets[set].slack;
-        let of_this_tick = |left: &Left| left.late > 0 && self.now - left.at.min(self.now) < left.slack;
+        let of_this_tick =
+            |left: &Left| left.late > 0 && self.now - left.at.min(self.now) < left.slack;
         let is_late = self.is_changed(set) || self.left.iter().any(of_this_tick);
         let late = if is_late { slack / 1000 + 1 } else { 0 };
         Left {
