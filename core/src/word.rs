@@ -213,6 +213,7 @@ impl Bucket {
         let token_ticks = rate.time_ceil(scale.quanta) / tick;
         let margin = |after: u64, exact: bool| Margin {
             gain: rate.ceil((hold + 1) * tick + after),
+            deny_lag: token_ticks.saturating_sub(after / tick + 2),
             debt_lag: (scale.delay + token_ticks).saturating_sub(after / tick + 2),
             exact,
         };

@@ -7,7 +7,9 @@ use super::{Bucket, Charge, MILLI, SCALE_MASK, WHOLE, Word};
 pub(crate) struct Margin {
     /// Quanta that may be refilled.
     pub(super) gain: u64,
-    /// A stamp less than this many ticks behind has no debt that is over and brought a token.
+    /// A stamp fewer ticks behind has seen no token come since.
+    pub(super) deny_lag: u64,
+    /// A stamp fewer ticks behind has no debt that is over and brought a token.
     pub(super) debt_lag: u64,
     /// Whether `now` is exact, so that a line can start from it.
     pub(super) exact: bool,
@@ -17,8 +19,8 @@ impl Bucket {
     /// What [`Bucket::charge`] says of one token, in the usual cases; `None` in all others, which are
     /// new keys, words of other scales, and the tick in which the answer changes.
     ///
-    /// The answer holds for every moment that the margin allows for. Only what is refilled until the
-    /// present tick counts, so the exact time matters only where a line starts from a full bucket.
+    /// The answer holds for every moment that the margin allows for. Mostly only what is refilled until the
+    /// present tick counts, so that the exact time does not matter.
     #[inline(always)]
     pub(crate) fn fast_charge(&self, word: Word, now: u64, margin: &Margin) -> Option<Charge> {
         let scale = &self.scale;
@@ -29,11 +31,27 @@ impl Bucket {
         let lag = tick.wrapping_sub(word.stamp(scale)) & scale.stamp_mask;
         let stored = word.0 & scale.token_mask;
         let (one, full) = (scale.offset + scale.quanta, scale.offset + self.full);
+        let none = if word.is_whole() { one } else { scale.offset + 1 };
+        if stored < none && lag < margin.deny_lag {
+            return Some(Charge::Denied);
+        }
         if lag < self.hold {
             if stored + margin.gain < one {
                 return (lag < margin.debt_lag).then_some(Charge::Denied);
             }
-            let usual = stored >= one && stored + margin.gain < full;
+            if stored >= one && stored + margin.gain < full {
+                return Some(Charge::Granted(Word(word.0 - scale.quanta)));
+            }
+            if word.is_whole() || !margin.exact {
+                return None;
+            }
+            // A tick refills much of the bucket: what it has refilled so far decides.
+            let over = now - tick * scale.tick.nanos;
+            let held = stored + self.rate.fast_floor(lag * scale.tick.nanos + over);
+            if held >= full {
+                return self.fast_restart(word, lag, tick, now, margin);
+            }
+            let usual = held >= one && stored >= scale.quanta;
             return usual.then(|| Charge::Granted(Word(word.0 - scale.quanta)));
         }
         if lag >= self.full_lag {
