@@ -40,8 +40,8 @@
 //! than a quantum.
 //!
 //! **Wrap.** Stamps count modulo 2^(56−b) ticks. A stamp in the quarter of that range after the present tick
-//! is *ahead* of the clock: a racing thread's clock, a clock fault, or a word that slept for three quarters of the
-//! range. It is read as of now, which can only delay a refill.
+//! is *ahead*: a racing thread's clock, a clock fault, or a word that slept for most of the range. It is read
+//! as of now, which can only delay a refill.
 
 use crate::clock::LAG;
 use crate::rate::Rate;
@@ -87,7 +87,6 @@ impl Word {
     fn scale(self) -> Scale {
         Scale::new((self.0 >> 60) as u8 & 7, (self.0 >> 56) as u8 & 15)
     }
-    #[inline]
     fn is_whole(self) -> bool {
         self.0 & WHOLE != 0
     }
@@ -234,7 +233,6 @@ impl Bucket {
         })
     }
 
-    /// The bucket's size in tokens.
     pub(crate) fn burst(&self) -> u64 {
         self.full / self.scale.quanta
     }
@@ -262,7 +260,6 @@ impl Bucket {
         (tokens * self.scale.quanta) as i64
     }
 
-    #[inline]
     fn is_ours(&self, word: Word) -> bool {
         word.0 & SCALE_MASK == self.scale.header
     }
