@@ -14,8 +14,8 @@
 //! a token has (1,000, fewer for buckets above 100,000 tokens), and the offset 2^(b−4) that is added to
 //! them. A tick is 10^tick ns. So any reader can decode the word, whatever limit wrote it.
 //!
-//! **The stamp is the last tick before the last charge**: never ahead of the clock that wrote it, and
-//! never more than `delay` ticks before the last charge (1 tick; 1,000 for fewer quanta). What was
+//! **The stamp is the last tick before the last charge** by that charge's reading of the clock: never ahead of
+//! it, and never more than `delay` ticks before it (1 tick; 1,000 for fewer quanta). What was
 //! refilled since is computed by the reader, at the reader's own rate. So a change of numbers applies
 //! from the last charge on, and slower numbers never find more than was there.
 //!
@@ -152,6 +152,13 @@ pub(crate) struct Line {
     refilled: i64,
     /// Quanta now, below full.
     content: i64,
+}
+
+impl Line {
+    /// Whether a debt was ended, so that the line no longer says what is there.
+    fn is_debt_over(&self) -> bool {
+        self.base + self.refilled < self.content
+    }
 }
 
 /// What a word holds at a moment.
@@ -305,10 +312,12 @@ impl Bucket {
         let since = (lag * scale.tick.nanos + over) as i64 - start;
         let passed = since.max(0) as u64;
         let delay = scale.delay * scale.tick.nanos;
-        let refilled = self.rate.floor(passed) as i64;
+        // A tick of another scale may refill more than there are numbers.
+        let refill = |nanos: u64| self.rate.floor(nanos).min(1 << 62) as i64;
+        let refilled = refill(passed);
         let mut content = base + refilled;
         if base < 0 {
-            content = content.max(self.rate.floor(passed.saturating_sub(delay)) as i64);
+            content = content.max(refill(passed.saturating_sub(delay)));
         }
         if content >= self.full as i64 {
             return Held::Full;
@@ -395,10 +404,13 @@ impl Bucket {
             Held::Part(line) if line.content + quanta >= self.full as i64 => {
                 Some(self.starting(self.full as i64, now))
             }
-            Held::Part(line) => Some(match self.is_ours(word) && milli.is_multiple_of(MILLI) {
-                true => Word(word.0 + quanta as u64),
-                false => self.starting(line.content.max(0) + quanta, now),
-            }),
+            Held::Part(line) => {
+                let in_place = milli.is_multiple_of(MILLI) && !line.is_debt_over();
+                Some(match self.is_ours(word) && in_place {
+                    true => Word(word.0 + quanta as u64),
+                    false => self.starting(line.content.max(0) + quanta, now),
+                })
+            }
             Held::Ahead(base) => {
                 let full = self.full as i64;
                 Some(self.starting((base.clamp(0, full) + quanta).min(full), now))

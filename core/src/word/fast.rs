@@ -63,7 +63,8 @@ impl Bucket {
                 return None;
             }
             let passed = (stored - scale.offset) % MILLI;
-            (held, since) = (stored - passed, since - passed * scale.unit.nanos);
+            let started = passed * scale.unit.nanos;
+            (held, since) = (stored - passed, since.saturating_sub(started));
         }
         held += self.rate.fast_floor(since);
         if stored < scale.offset && lag >= margin.debt_lag {

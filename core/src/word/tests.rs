@@ -242,7 +242,17 @@ proptest! {
         let (max, per, burst) = numbers;
         let Some(bucket) = Bucket::new(max, per, burst) else { return Ok(()) };
         let own = Word(bits & !SCALE_MASK | bucket.scale.header);
-        for (word, now) in [(own, now), (own, other), (Word(bits), now), (Word(bits), other)] {
+        // Stamps a little before a moment too, in the bucket's own scale and in any.
+        let near = |word: Word, now: u64| {
+            let scale = word.scale();
+            let stamp = scale.tick.divide(now).wrapping_sub(bits >> 50 >> (bits % 14));
+            let stamp = (stamp & scale.stamp_mask) << scale.token_bits;
+            Word(word.0 & !(scale.stamp_mask << scale.token_bits) | stamp)
+        };
+        let any = Word(bits | 1 << 60);
+        let words = [(own, now), (own, other), (Word(bits), now), (Word(bits), other)];
+        let nears = [(near(own, now), now), (near(own, other), other), (near(any, now), now), (near(any, other), other)];
+        for (word, now) in words.into_iter().chain(nears) {
             assert_fast_is_general(&bucket, word, now)?;
             let cost = cost.min(burst);
             let next = match kind {
@@ -253,8 +263,13 @@ proptest! {
                     _ => bucket.mended(word, now),
                 },
             };
+            let found = content(&bucket, word, now).max(0);
+            if kind == 0 {
+                let due = (found + bucket.quanta(cost)).min(bucket.full as i64);
+                prop_assert!(content(&bucket, next, now) + 1 >= due, "I6: {word:?} {next:?}");
+            }
             let reading = bucket.reading(next, now);
-            prop_assert!(reading.tokens() <= burst && reading.wait(burst) <= bucket.fill.saturating_add((next.scale().delay + 2) * next.scale().tick.nanos));
+            prop_assert!(reading.tokens() <= burst && reading.wait(burst) <= bucket.fill.saturating_add((next.scale().delay + 2) * next.scale().tick.nanos + 1000 * next.scale().unit.nanos));
             let _ = (bucket.is_idle(next, now), next.untouched_for(now), format!("{next:?}"));
         }
     }
