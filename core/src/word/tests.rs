@@ -319,3 +319,15 @@ fn a_stamp_ahead_of_the_clock_is_mended_without_a_gain() {
         assert_eq!(bucket.reading(mended, SECOND).wait(20), 45 * SECOND);
     }
 }
+
+#[test]
+fn i13_a_fast_reader_of_a_deep_slow_word_is_not_denied_for_its_ticks() {
+    let writer = Bucket::new(1, 600 * SECOND, 200_000).unwrap();
+    let reader = Bucket::new(1_000_000_000, 1_000_000, 100_000).unwrap();
+    let start = 1_000 * SECOND;
+    let Charge::Granted(word) = writer.charge(Word::fresh(0), 1, start) else { panic!() };
+    for ticks in [1, 500, 922, 923, 950, 1_001, 1_002, 5_000] {
+        let now = start + ticks * writer.tick_nanos();
+        assert_eq!(reader.reading(word, now).tokens(), 100_000, "after {ticks} ticks");
+    }
+}
