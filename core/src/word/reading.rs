@@ -1,0 +1,41 @@
+//! What a bucket's word says at one moment.
+
+use super::{Bucket, Line, MILLI};
+
+/// What a word says at one moment, read once for all questions.
+pub(crate) struct Reading<'b> {
+    pub(super) bucket: &'b Bucket,
+    /// `None` if the bucket is full.
+    pub(super) line: Option<Line>,
+}
+
+impl Reading<'_> {
+    /// Whole tokens.
+    #[inline]
+    pub(crate) fn tokens(&self) -> u64 {
+        let Some(line) = self.line else {
+            return self.bucket.burst();
+        };
+        match (line.content.max(0) as u64, self.bucket.scale.quanta) {
+            (content, MILLI) => content / MILLI,
+            (content, quanta) => content / quanta,
+        }
+    }
+
+    /// Nanoseconds until so many tokens are there, to the nanosecond: 0 if they are.
+    #[inline]
+    pub(crate) fn wait(&self, tokens: u64) -> u64 {
+        let goal = self.bucket.quanta(tokens);
+        let line = self.line.filter(|line| line.content < goal);
+        line.map_or(0, |line| self.bucket.until(&line, goal))
+    }
+
+    /// The same without what a start that was rounded up adds: a fresh hit of `1/min` says 60 s.
+    #[inline]
+    pub(crate) fn due(&self, tokens: u64) -> u64 {
+        let goal = self.bucket.quanta(tokens);
+        let line = self.line.filter(|line| line.content < goal);
+        let started = |line: Line| Line { since: line.since.max(0), ..line };
+        line.map_or(0, |line| self.bucket.until(&started(line), goal))
+    }
+}
