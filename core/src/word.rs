@@ -373,7 +373,7 @@ impl Bucket {
     fn lowered(&self, word: Word, line: &Line, cost: i64, now: u64) -> Word {
         let scale = &self.scale;
         let least = if word.is_whole() { 0 } else { -(scale.offset as i64) };
-        let is_debt_over = line.base + line.refilled < line.content;
+        let is_debt_over = line.is_debt_over();
         if line.lag < self.hold && line.base - cost >= least && self.is_ours(word) && !is_debt_over
         {
             // The tokens are the low bits.

@@ -1106,9 +1106,9 @@ impl Permits {
             }
             _ => {}
         }
-        let least = self.exact.surely_out(&self.time);
         for set in 0..self.stated.len() {
             let (limit, used) = (self.lone(set), self.stage.view(set).used);
+            let least = self.exact.surely_out(per(&limit), &self.time);
             let most = self.exact.maybe_out(per(&limit), &self.time);
             prop_assert!((least..=most).contains(&used), "I13: {used} out: {limit:?}");
         }

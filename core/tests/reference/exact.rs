@@ -691,8 +691,10 @@ pub struct Permits<P> {
 
 impl<P> Held<P> {
     /// But for a microsecond of rounding.
-    fn is_surely_out(&self, time: &Moving) -> bool {
-        self.entry.surely_counts(self.lease - MICRO, time)
+    fn is_surely_out(&self, by: u64, time: &Moving) -> bool {
+        // A caller whose lease has the same three digits takes this one for its own.
+        let rounded = if by == self.lease { 0 } else { self.lease / 100 };
+        self.entry.surely_counts(self.lease - rounded - MICRO, time)
     }
 
     /// A caller with another lease may know this one to three digits, rounded up.
@@ -708,8 +710,8 @@ impl<P: Copy> Permits<P> {
         Permits { held: Vec::new() }
     }
 
-    pub fn surely_out(&self, time: &Moving) -> u64 {
-        self.held.iter().filter(|held| held.is_surely_out(time)).count() as u64
+    pub fn surely_out(&self, by: u64, time: &Moving) -> u64 {
+        self.held.iter().filter(|held| held.is_surely_out(by, time)).count() as u64
     }
 
     pub fn maybe_out(&self, by: u64, time: &Moving) -> u64 {
@@ -718,7 +720,7 @@ impl<P: Copy> Permits<P> {
 
     pub fn verdict(&self, limit: &Limit, time: &Moving) -> Verdict {
         let surely_fits = self.maybe_out(per(limit), time) < limit.max;
-        Verdict::of(surely_fits, self.surely_out(time) < limit.max)
+        Verdict::of(surely_fits, self.surely_out(per(limit), time) < limit.max)
     }
 
     pub fn grant(&mut self, permit: P, lease: u64, time: &Moving) {
@@ -729,7 +731,7 @@ impl<P: Copy> Permits<P> {
     /// may be mended: then it is out for one lease, and nobody's to give back.
     pub fn is_out(&self, index: usize, by: u64, time: &Moving) -> Option<bool> {
         let held = &self.held[index];
-        let surely = held.is_surely_out(time) && !held.foreseen;
+        let surely = held.is_surely_out(by, time) && !held.foreseen;
         (surely || !held.may_be_out(by, time)).then_some(surely)
     }
 
