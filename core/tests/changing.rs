@@ -670,10 +670,9 @@ impl Windows {
     /// A refund of units whose room others have taken is `a_log_without_room…`'s affair.
     fn refund(&mut self, set: usize, cost: u64, without_room: bool) {
         let limits = self.stated[set].clone();
-        let crowded = match without_room {
-            true => self.exact.is_overrun(&self.time),
-            false => self.exact.is_crowded(&self.time),
-        };
+        // A log that was full has moved its oldest units to younger entries, where a refund finds them.
+        let crowded =
+            self.exact.is_crowded(&self.time) || without_room && self.exact.is_overrun(&self.time);
         if !crowded && self.exact.is_refundable(&limits, &self.time) {
             self.stage.refund(set, cost);
             self.exact.refund(&limits, cost, &self.time);

@@ -518,10 +518,7 @@ impl Log {
     pub fn refund(&mut self, windows: &[Limit], cost: u64, time: &Moving) {
         let per = windows.iter().map(per).max().unwrap_or(0);
         let mut left = cost;
-        // A log that was full has moved its oldest units to younger entries, where a refund finds them.
-        let crowded = self.is_crowded(time);
-        let found = |entry: &&mut Entry| crowded || entry.surely_counts(per, time);
-        for entry in self.entries.iter_mut().rev().filter(found) {
+        for entry in self.entries.iter_mut().rev().filter(|entry| entry.surely_counts(per, time)) {
             let back = left.min(entry.units);
             (entry.units, left) = (entry.units - back, left - back);
         }
@@ -731,7 +728,7 @@ impl<P: Copy> Permits<P> {
     /// may be mended: then it is out for one lease, and nobody's to give back.
     pub fn is_out(&self, index: usize, by: u64, time: &Moving) -> Option<bool> {
         let held = &self.held[index];
-        let surely = held.is_surely_out(by, time) && !held.foreseen;
+        let surely = held.is_surely_out(0, time) && !held.foreseen;
         (surely || !held.may_be_out(by, time)).then_some(surely)
     }
 
