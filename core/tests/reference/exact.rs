@@ -324,10 +324,12 @@ impl Bucket {
         let anew_least = least.max(0) + back(least) - 3 * numbers.loss;
         let anew_most = (most + cost).min(numbers.size) + numbers.early;
         let told = self.told.min(numbers.horizon);
-        let oldest = self.oldest;
+        // A bucket that is full by these numbers keeps its stamp.
+        let (oldest, newest) = (self.oldest, self.newest);
         let all = kept.chain([self.left_now(set, anew_least, anew_most)]).collect();
         self.put(all);
         (self.told, self.oldest) = (told, oldest.min(self.now));
+        self.newest = newest.max(self.now);
     }
 
     /// A hit was denied. That mends a time which lies ahead: from now on one full refill is due, but for
