@@ -157,9 +157,10 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    /// Whether a debt was ended, so that the line no longer says what is there.
+    /// Whether a debt was ended, so that the line no longer says what is there. By the writer's own numbers
+    /// the end of a debt is no more than a rounding.
     fn is_debt_over(&self) -> bool {
-        self.base + self.refilled < self.content
+        self.content - self.base - self.refilled > 1
     }
 }
 
@@ -407,9 +408,7 @@ impl Bucket {
                 Some(self.starting(self.full as i64, now))
             }
             Held::Part(line) => {
-                // By the writer's own numbers the end of a debt is no more than a rounding.
-                let in_place =
-                    milli.is_multiple_of(MILLI) && line.content - line.base - line.refilled <= 1;
+                let in_place = milli.is_multiple_of(MILLI) && !line.is_debt_over();
                 Some(match self.is_ours(word) && in_place {
                     true => Word(word.0 + quanta as u64),
                     false => self.starting(line.content.max(0) + quanta, now),
