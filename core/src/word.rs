@@ -157,8 +157,8 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    /// Whether a debt was ended, so that the line no longer says what is there. By the writer's own numbers
-    /// the end of a debt is no more than a rounding.
+    /// Whether a debt of other numbers was ended, so that the line no longer says what is there. By the
+    /// writer's own numbers the end of a debt is no more than a rounding.
     fn is_debt_over(&self) -> bool {
         self.content - self.base - self.refilled > 1
     }
@@ -374,7 +374,7 @@ impl Bucket {
     fn lowered(&self, word: Word, line: &Line, cost: i64, now: u64) -> Word {
         let scale = &self.scale;
         let least = if word.is_whole() { 0 } else { -(scale.offset as i64) };
-        let is_debt_over = line.is_debt_over();
+        let is_debt_over = line.base + line.refilled < line.content;
         if line.lag < self.hold && line.base - cost >= least && self.is_ours(word) && !is_debt_over
         {
             // The tokens are the low bits.

@@ -740,7 +740,8 @@ proptest! {
                     let (per, size) = (limit.per.as_nanos() as u64, before.limit);
                     let deep = u128::from(size) * u128::from(per) / 10_000_000;
                     let grains = if size > 100_000 { deep as u64 } else { per / 1000 };
-                    let lost = grains.div_ceil(limit.max) + 1;
+                    // Once for the charge, and once for what it read.
+                    let lost = 2 * grains.div_ceil(limit.max) + 1;
                     let kept = before.reset..=before.reset + lost;
                     prop_assert!(kept.contains(&after.reset), "I6: {before:?} {after:?} {limit:?}");
                 }
