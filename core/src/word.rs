@@ -313,6 +313,10 @@ impl Bucket {
             None => return Held::Ahead(base),
         };
         let since = (lag * scale.tick.nanos + over) as i64 - start;
+        // A moment of W that is ahead by more than its rounding: the clock went back within the tick.
+        if since <= -(scale.unit.nanos as i64) {
+            return Held::Ahead(base);
+        }
         let passed = since.max(0) as u64;
         let delay = scale.delay * scale.tick.nanos;
         // A tick of another scale may refill more than there are numbers.

@@ -34,10 +34,14 @@ const STAMP_HORIZON: u64 = 4 * 365 * DAY;
 /// A counter tells three quarters of 2^24 ticks apart, each at least 1/125 of its cell.
 const CELL_HORIZON: u64 = 100_000;
 
+/// `TIDEGATE_TIMES` makes campaigns of it.
 fn config(cases: u32) -> ProptestConfig {
     let failure_persistence =
         Some(Box::new(FileFailurePersistence::WithSource("regressions")) as _);
-    ProptestConfig { cases, failure_persistence, ..ProptestConfig::default() }
+    let times = std::env::var("TIDEGATE_TIMES").ok().and_then(|text| text.parse::<u32>().ok());
+    let cases = cases * times.unwrap_or(1);
+    let max_global_rejects = cases + 1024;
+    ProptestConfig { cases, failure_persistence, max_global_rejects, ..ProptestConfig::default() }
 }
 
 /// How old the moment is that hits may go by if that is enough: up to a second, at random.
@@ -844,6 +848,20 @@ fn a_clock_that_keeps_going_back_refills_nothing() {
         run.hand.set(run.now() - 2 * run.limits.tick_nanos(0));
         assert_eq!(hit(), Answer::Denied, "I9: after {times} steps back");
     }
+}
+
+/// Found by `a_bucket_answers_as_exact_arithmetic_does`.
+#[test]
+fn a_clock_that_goes_back_within_a_tick_makes_no_wait_longer() {
+    let run = Run::new(&[Limit::bucket(32, Duration::from_secs(60)).burst(64)], 10_003_000_000);
+    let tick = run.limits.tick_nanos(0);
+    assert_eq!(run.engine.hit(KEY, 64).answer, Answer::Allowed);
+    run.hand.set(10_001_000_000);
+    assert_eq!(10_001_000_000 / tick, 10_003_000_000 / tick, "one tick");
+    let wait = run.engine.hit(KEY, 1).views.wait();
+    assert!(wait <= 1_875_000_000, "I9: a token's time, and not {wait} ns");
+    run.hand.advance(Duration::from_nanos(wait));
+    assert_eq!(run.engine.hit(KEY, 1).answer, Answer::Allowed, "I5: after {wait} ns");
 }
 
 /// Found by `limits_of_a_rule_answer_as_exact_arithmetic_does`.

@@ -32,12 +32,14 @@ impl Bucket {
         let stored = word.0 & scale.token_mask;
         let (one, full) = (scale.offset + scale.quanta, scale.offset + self.full);
         let none = if word.is_whole() { one } else { scale.offset + 1 };
-        if stored < none && lag < margin.deny_lag {
+        // In the tick of W itself the clock may be before its moment: the general path mends that.
+        if stored < none && lag.wrapping_sub(word.0 >> 63) < margin.deny_lag {
             return Some(Charge::Denied);
         }
         if lag < self.hold {
             if stored + margin.gain < one {
-                return (lag < margin.debt_lag).then_some(Charge::Denied);
+                let is_sure = lag < margin.debt_lag && !word.is_whole();
+                return is_sure.then_some(Charge::Denied);
             }
             if stored >= one && stored + margin.gain < full {
                 return Some(Charge::Granted(Word(word.0 - scale.quanta)));
