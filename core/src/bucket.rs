@@ -73,7 +73,7 @@ pub(crate) fn fast_take_seen(
     match bucket.fast_charge(Word(seen), now, margin) {
         Some(Charge::Granted(next)) => swap(word, seen, next),
         Some(Charge::Denied) => Quick::Denied(Word(seen)),
-        Some(Charge::Ahead) | None => Quick::Other,
+        Some(Charge::Doubtful | Charge::Ahead) | None => Quick::Other,
     }
 }
 
@@ -97,10 +97,8 @@ pub(crate) fn take(
 ) -> Result<Take, Moved> {
     row.update(at, |seen| match bucket.charge(Word(seen), cost, renewed(seen, time)) {
         Charge::Granted(word) => Step::Write(word.0, Take::Granted(word)),
-        Charge::Denied if !bucket.is_in_doubt(Word(seen), time.now()) => {
-            Step::Keep(Take::Denied(Word(seen)))
-        }
-        Charge::Denied | Charge::Ahead => take_in_doubt(bucket, Word(seen), cost, time),
+        Charge::Denied => Step::Keep(Take::Denied(Word(seen))),
+        Charge::Doubtful | Charge::Ahead => take_in_doubt(bucket, Word(seen), cost, time),
     })
 }
 
@@ -116,11 +114,15 @@ fn renewed(seen: u64, time: &mut Time<'_>) -> u64 {
 #[cold]
 fn take_in_doubt(bucket: &Bucket, word: Word, cost: u64, time: &mut Time<'_>) -> Step<Take> {
     time.refresh();
-    let mended = mended(bucket, word, time);
-    match bucket.charge(mended, cost, time.now()) {
+    let (mut current, mut charge) = (word, bucket.charge(word, cost, time.now()));
+    if charge == Charge::Ahead {
+        current = mended(bucket, word, time);
+        charge = bucket.charge(current, cost, time.now());
+    }
+    match charge {
         Charge::Granted(next) => Step::Write(next.0, Take::Granted(next)),
-        _ if mended == word => Step::Keep(Take::Denied(word)),
-        _ => Step::Write(mended.0, Take::Denied(mended)),
+        _ if current == word => Step::Keep(Take::Denied(word)),
+        _ => Step::Write(current.0, Take::Denied(current)),
     }
 }
 
@@ -157,7 +159,7 @@ pub(crate) fn record(
         let word = mended(bucket, Word(seen), time);
         match bucket.drain(word, cost, time.now()) {
             Charge::Granted(next) => Step::Write(next.0, next),
-            Charge::Denied | Charge::Ahead => Step::Keep(Word(seen)),
+            Charge::Denied | Charge::Doubtful | Charge::Ahead => Step::Keep(Word(seen)),
         }
     })
 }

@@ -317,7 +317,7 @@ impl Engine {
     fn allow_any(&self, hash: Hash, time: &mut Time<'_>) -> bool {
         let limits = self.limits();
         let lone = limits.placed.len() == 1;
-        let mut doubted = false;
+        let (mut doubted, mut taken) = (false, Taken::default());
         if limits.smallest() == 0 {
             return false;
         }
@@ -332,9 +332,9 @@ impl Engine {
                 limits.look(&row, 1, time.now(), &mut views).is_ok() && views.fits()
             };
             let fits = lone || fits();
-            match fits.then(|| limits.take(&row, 1, self.keep_us(), time)) {
-                Some(Ok(Some(_))) => return true,
-                Some(Ok(None)) if lone => return false,
+            match fits.then(|| limits.take(&row, 1, self.keep_us(), time, &mut taken)) {
+                Some(Ok(true)) => return true,
+                Some(Ok(false)) if lone => return false,
                 Some(_) => {}
                 None if doubted => return false,
                 None => {
@@ -625,15 +625,17 @@ impl Part<'_> {
             return Some(together);
         }
         let shared = row.is_shared();
-        let keep_us = self.engine.keep_us();
-        let taken = match self.limits.hit_lone_ring(&row, cost, keep_us, time, views) {
-            None => self.limits.take(&row, cost, keep_us, time),
-            Some(Ok(None)) => {
+        let (keep_us, taken) = (self.engine.keep_us(), &mut Taken::default());
+        let is_taken = match self.limits.hit_lone_ring(&row, cost, keep_us, time, views, taken) {
+            None => self.limits.take(&row, cost, keep_us, time, taken),
+            Some(Ok(false)) => {
                 return Some(Together { answer: Answer::Denied, permits: [None], shared });
             }
             Some(taken) => taken,
         };
-        let taken = taken.ok()??;
+        if !is_taken.ok()? {
+            return None;
+        }
         self.look_after(&row, &taken.left, time.now(), views);
         Some(Together { answer: Answer::Allowed, permits: [taken.permit], shared })
     }
@@ -1006,16 +1008,15 @@ fn take_rows<const N: usize>(
     let mut taken: [Taken; N] = std::array::from_fn(|_| Taken::default());
     for i in 0..N {
         let Some(row) = &rows[i] else { continue };
-        match parts[i].limits.take(row, cost, parts[i].engine.keep_us(), time) {
-            Ok(Some(mine)) => taken[i] = mine,
-            Ok(None) | Err(Moved) => {
-                for (back, row) in rows.iter().enumerate().take(i) {
-                    let Some(row) = row else { continue };
-                    parts[back].limits.give_back(row, &taken[back], cost, time);
-                }
-                return Attempt::Lost;
-            }
+        let keep_us = parts[i].engine.keep_us();
+        if parts[i].limits.take(row, cost, keep_us, time, &mut taken[i]) == Ok(true) {
+            continue;
         }
+        for (back, row) in rows.iter().enumerate().take(i) {
+            let Some(row) = row else { continue };
+            parts[back].limits.give_back(row, &taken[back], cost, time);
+        }
+        return Attempt::Lost;
     }
     for (i, row) in rows.iter().enumerate() {
         let Some(row) = row else { continue };

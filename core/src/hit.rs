@@ -253,27 +253,29 @@ impl Limits {
         }
     }
 
-    /// Takes `cost` from every limit or from none. Callers have looked first. A log's entries that are
-    /// younger than `keep_us` are kept, for other numbers too.
+    /// Takes `cost` from every limit or from none: false if one refuses. Callers have looked first. A log's
+    /// entries that are younger than `keep_us` are kept, for other numbers too. `taken` is an out-parameter,
+    /// as it is large: to return it cost a third of a hit on a fixed count.
     pub(crate) fn take(
         &self,
         row: &Row<'_>,
         cost: u64,
         keep_us: u64,
         time: &mut Time<'_>,
-    ) -> Result<Option<Taken>, Moved> {
-        let mut taken = Taken::default();
+        taken: &mut Taken,
+    ) -> Result<bool, Moved> {
+        *taken = Taken::default();
         for placed in &self.placed {
-            match self.take_from(placed, row, cost, keep_us, time, &mut taken) {
+            match self.take_from(placed, row, cost, keep_us, time, taken) {
                 Ok(true) => taken.cells += 1,
                 // A row that was sealed may have been reset: start over from what it is now.
                 refused => {
-                    self.give_back(row, &taken, cost, time);
-                    return refused.map(|_| None);
+                    self.give_back(row, taken, cost, time);
+                    return refused;
                 }
             }
         }
-        Ok(Some(taken))
+        Ok(true)
     }
 
     /// As `take` for limits that are one log of windows, else `None`. A log that refuses is looked at
@@ -285,7 +287,8 @@ impl Limits {
         keep_us: u64,
         time: &mut Time<'_>,
         views: &mut Views,
-    ) -> Option<Result<Option<Taken>, Moved>> {
+        taken: &mut Taken,
+    ) -> Option<Result<bool, Moved>> {
         let [Placed { at, cell: Cell::Ring { slots, windows }, .. }] = &*self.placed else {
             return None;
         };
@@ -294,9 +297,10 @@ impl Limits {
         let ring = Ring::new(row, *at, *slots);
         let entry = ring.hit(windows, cost, keep_us, time, tell);
         Some(entry.map(|entry| {
-            let mut left = Left::default();
-            left[0] = Some(entry?.position);
-            Some(Taken { cells: 1, entry, permit: None, left })
+            taken.cells = 1;
+            taken.entry = entry;
+            taken.left[0] = entry.map(|entry| entry.position);
+            entry.is_some()
         }))
     }
 

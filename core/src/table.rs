@@ -606,6 +606,7 @@ mod tests {
 
     use super::*;
     use crate::clock::{Clock, Time};
+    use crate::hit::Taken;
     use crate::limit::{Limit, Limits};
 
     #[test]
@@ -645,7 +646,8 @@ mod tests {
         assert_eq!(table.prune(&limits, now), 1);
         let (theirs, _) = table.find_or_insert(second, &limits, now).unwrap();
         assert!(std::ptr::eq(theirs.key, row.key), "the second key has the row now");
-        let take = || limits.take(&theirs, 1, 0, &mut Time::read(&clock)).unwrap().is_some();
+        let take =
+            || limits.take(&theirs, 1, 0, &mut Time::read(&clock), &mut Taken::default()).unwrap();
         assert!((0..5).all(|_| take()) && !take());
         let sleeper = Row::new(row.key, sealed, row.words);
         assert!(!limits.freshen(&sleeper, sealed.sequence(), false, now), "it wakes in vain");

@@ -103,13 +103,18 @@ impl Word {
 
     /// Ticks from the stamp to that of `now`; `None` if the stamp is ahead.
     fn lag(self, scale: &Scale, now: u64) -> Option<u64> {
-        let lag = scale.tick.divide(now).wrapping_sub(self.stamp(scale)) & scale.stamp_mask;
+        self.lag_at(scale, scale.tick.divide(now))
+    }
+
+    #[inline(always)]
+    fn lag_at(self, scale: &Scale, tick: u64) -> Option<u64> {
+        let lag = tick.wrapping_sub(self.stamp(scale)) & scale.stamp_mask;
         (lag <= scale.most_lag()).then_some(lag)
     }
 
-    /// Whether the stamp is the tick after that of `now`.
-    fn is_next(self, scale: &Scale, now: u64) -> bool {
-        scale.tick.divide(now).wrapping_add(1) & scale.stamp_mask == self.stamp(scale)
+    /// Whether the stamp is the tick after this one.
+    fn is_after(self, scale: &Scale, tick: u64) -> bool {
+        tick.wrapping_add(1) & scale.stamp_mask == self.stamp(scale)
     }
 
     /// Nanoseconds that have passed since the last charge for sure; `u64::MAX` if there was none.
@@ -179,6 +184,8 @@ enum Held {
 pub(crate) enum Charge {
     Granted(Word),
     Denied,
+    /// Denied in the stamp's own tick, in which `now` may be before the last charge: read the clock again.
+    Doubtful,
     /// The stamp is ahead of `now`: read the clock again, and if that does not help, mend.
     Ahead,
 }
@@ -186,6 +193,8 @@ pub(crate) enum Charge {
 /// The numbers of a bucket limit, ready for the hit path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Bucket {
+    /// In tokens, and in quanta.
+    burst: u64,
     full: u64,
     rate: Rate,
     /// Nanoseconds from empty to full.
@@ -220,15 +229,17 @@ impl Bucket {
             delay => delay.min(rate.time_ceil(DEEP_DELAY).div_ceil(tick)),
         };
         let token_ticks = rate.time_ceil(scale.quanta) / tick;
+        let is_coarse = rate.floor(tick) >= scale.quanta;
         let margin = |after: u64, exact: bool| Margin {
             gain: rate.ceil((hold + 1) * tick + after),
             deny_lag: token_ticks.saturating_sub(after / tick + 2),
             debt_lag: (scale.delay + token_ticks).saturating_sub(after / tick + 2),
             exact,
+            coarse: exact && is_coarse,
         };
         let is_fast = rate.has_reciprocal() && tick > 1;
-        let is_coarse = rate.floor(tick) >= scale.quanta;
         Some(Bucket {
+            burst,
             full: scale.quanta * burst,
             rate,
             fill,
@@ -244,7 +255,7 @@ impl Bucket {
     }
 
     pub(crate) fn burst(&self) -> u64 {
-        self.full / self.scale.quanta
+        self.burst
     }
 
     /// The word's tick.
@@ -274,6 +285,7 @@ impl Bucket {
         word.0 & SCALE_MASK == self.scale.header
     }
 
+    #[inline(always)]
     fn held(&self, word: Word, now: u64) -> Held {
         if self.is_ours(word) {
             self.held_in(&self.scale, self.full_lag, word, now)
@@ -293,18 +305,20 @@ impl Bucket {
         self.held_in(&scale, full_lag, word, now)
     }
 
+    #[inline(always)]
     fn held_in(&self, scale: &Scale, full_lag: u64, word: Word, now: u64) -> Held {
         let tokens = word.tokens(scale);
         let passed = if word.is_whole() { tokens.rem_euclid(scale.quanta as i64) } else { 0 };
         let base = self.converted(tokens - passed, scale);
-        let over = now - scale.tick.divide(now) * scale.tick.nanos;
+        let tick = scale.tick.divide(now);
+        let over = now - tick * scale.tick.nanos;
         let mut start = passed * scale.unit.nanos as i64;
-        let lag = match word.lag(scale, now) {
+        let lag = match word.lag_at(scale, tick) {
             Some(lag) if lag >= full_lag => return Held::Full,
             Some(lag) => lag,
             // The moment of W was rounded up to the next tick.
             None if word.is_whole()
-                && word.is_next(scale, now)
+                && word.is_after(scale, tick)
                 && over + scale.unit.nanos > scale.tick.nanos =>
             {
                 start += scale.tick.nanos as i64;
@@ -370,6 +384,7 @@ impl Bucket {
                 Charge::Granted(self.lowered(word, &line, cost, now))
             }
             Held::Ahead(_) => Charge::Ahead,
+            Held::Part(line) if line.lag == 0 => Charge::Doubtful,
             _ => Charge::Denied,
         }
     }
@@ -398,7 +413,7 @@ impl Bucket {
     /// Takes what is there, down to nothing.
     pub(crate) fn drain(&self, word: Word, cost: u64, now: u64) -> Charge {
         match self.charge(word, cost, now) {
-            Charge::Denied => Charge::Granted(self.starting(0, now)),
+            Charge::Denied | Charge::Doubtful => Charge::Granted(self.starting(0, now)),
             other => other,
         }
     }
@@ -433,16 +448,6 @@ impl Bucket {
         }
     }
 
-    /// Whether a newer reading of the clock might say otherwise: `now` may be before the last charge.
-    #[cold]
-    pub(crate) fn is_in_doubt(&self, word: Word, now: u64) -> bool {
-        match self.held(word, now) {
-            Held::Full => false,
-            Held::Part(line) => line.lag == 0,
-            Held::Ahead(_) => true,
-        }
-    }
-
     /// What the word says at `now`. One that is ahead is read as mended.
     #[inline]
     pub(crate) fn reading(&self, word: Word, now: u64) -> Reading<'_> {
@@ -459,13 +464,16 @@ impl Bucket {
     }
 
     /// Nanoseconds until a line has `goal` quanta, more than now.
-    #[inline]
+    #[inline(always)]
     fn until(&self, line: &Line, goal: i64) -> u64 {
         let mut at = self.rate.time_ceil((goal - line.base) as u64);
         if line.base < 0 {
             at = at.min(self.rate.time_ceil(goal as u64).saturating_add(line.delay));
         }
-        i64::try_from(at).map_or(u64::MAX, |at| at.saturating_sub(line.since).max(0) as u64)
+        match i64::try_from(at) {
+            Ok(at) => at.saturating_sub(line.since).max(0) as u64,
+            Err(_) => u64::MAX,
+        }
     }
 
     /// Whether the word gives a key the same rights as a fresh one, and may be replaced by one.

@@ -3,6 +3,7 @@
 use super::setting::{SECOND, both, bucket, key, limits, model, table};
 use crate::clock::{Clock, Time};
 use crate::eviction::{self, Eviction};
+use crate::hit::Taken;
 use crate::memory::Words;
 use crate::row::{Moved, Row, Shape, State, step};
 use crate::table::{Hash, Table};
@@ -32,8 +33,8 @@ fn hit_by(table: &Table, shape: &impl Shape, numbers: &Limits, hash: Hash, now: 
     let (clock, _) = Clock::manual(now);
     loop {
         let Ok((row, _)) = table.find_or_insert(hash, shape, now) else { return false };
-        match numbers.take(&row, 1, 0, &mut Time::read(&clock)) {
-            Ok(taken) => return taken.is_some(),
+        match numbers.take(&row, 1, 0, &mut Time::read(&clock), &mut Taken::default()) {
+            Ok(taken) => return taken,
             Err(Moved) => continue,
         }
     }

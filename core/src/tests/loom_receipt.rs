@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::setting::{SECOND, at_once, both, bucket, engine, key, model, table, window};
 use crate::clock::{Clock, Time};
+use crate::hit::Taken;
 use crate::receipt::Receipt;
 use crate::{Engine, Limit, Views, reserve_together};
 
@@ -72,7 +73,8 @@ fn a_half_hit_undone_against_a_reset_and_a_hit() {
         let hit = |shared: &Arc<(crate::table::Table, crate::Limits)>, now: u64| {
             let (row, _) = shared.0.find_or_insert(key(1), &shared.1, now).expect("there is room");
             let (clock, _) = Clock::manual(now);
-            shared.1.take(&row, 1, 0, &mut Time::read(&clock)).is_ok_and(|taken| taken.is_some())
+            let time = &mut Time::read(&clock);
+            shared.1.take(&row, 1, 0, time, &mut Taken::default()) == Ok(true)
         };
         assert!(hit(&shared, 10 * SECOND));
         let (half, whole) = (shared.clone(), shared.clone());

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::setting::{SECOND, at_once, both, bucket, engine, key, limits, model, table, window};
 use crate::clock::{Clock, Time};
+use crate::hit::Taken;
 use crate::limit::Limits;
 use crate::row::Moved;
 use crate::table::{Hash, Table};
@@ -105,10 +106,11 @@ fn take_permit(shared: &(Table, Limits), hash: Hash, now: u64, give_back: bool) 
     let time = &mut Time::read(&clock);
     loop {
         let Ok((row, _)) = shared.0.find_or_insert(hash, &shared.1, now) else { return false };
-        match shared.1.take(&row, 1, 0, time) {
+        let mut taken = Taken::default();
+        match shared.1.take(&row, 1, 0, time, &mut taken) {
             Err(Moved) => continue,
-            Ok(None) => return false,
-            Ok(Some(taken)) => {
+            Ok(false) => return false,
+            Ok(true) => {
                 if give_back {
                     shared.1.give_back(&row, &taken, 1, time);
                 }

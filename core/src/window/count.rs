@@ -10,6 +10,9 @@ use crate::stamp;
 /// tests, so that their small logs have more than that too.
 const RUNS: usize = if cfg!(test) { 2 } else { 8 };
 
+/// A log of one window, in any order and longer than this, is not taken apart into runs.
+const SURVEYED: u64 = if cfg!(test) { 8 } else { 256 };
+
 /// Ages that one pass over a log of more runs tells apart, as a power of two.
 const BIN_BITS: u32 = 9;
 
@@ -79,7 +82,10 @@ impl Ring<'_> {
 
     /// What each window holds: one pass if the log is sorted, two if it has few runs.
     pub(super) fn count(&self, log: Log, windows: &[Window], now: u64) -> Counts {
-        let mut counts = Counts { runs: self.runs(log), each: Default::default() };
+        // For one window a survey is one pass, and to look for runs is another.
+        let is_surveyed = log.order == Order::Any && windows.len() == 1 && log.len() > SURVEYED;
+        let runs = if is_surveyed { None } else { self.runs(log) };
+        let mut counts = Counts { runs, each: Default::default() };
         let Some(runs) = &counts.runs else {
             for (count, window) in counts.each.iter_mut().zip(windows) {
                 *count = self.survey(log, window.per_us, now);
@@ -116,25 +122,36 @@ impl Ring<'_> {
         }
     }
 
-    /// What one window holds of a log in any order. Its loop has no branch but for voids.
+    /// What one window holds of a log in any order.
     fn survey(&self, log: Log, per_us: u64, now: u64) -> Count {
         // Times are compared in the upper bits of a word, which leaves lap and weight out.
         const UP: u32 = u64::BITS - stamp::BITS;
         let outside = (now / stamp::MICRO).wrapping_sub(per_us);
         let start = outside.wrapping_add(1) << UP;
-        let (mut used, mut oldest, mut newest) = (0, u64::MAX, i64::MIN);
-        self.entries(log).for_each(|slot| {
-            if slot.weight() == 0 {
+        // Two sums side by side, so that none waits for the one before. Most entries of a log that refuses
+        // count, so a branch costs less than a mask.
+        let mut lanes = [(0, u64::MAX, 0); 2];
+        let add = |(used, oldest, newest): &mut (u64, u64, u64), slot: Slot| {
+            let after_start = (slot.0 << UP).wrapping_sub(start);
+            if (after_start as i64) < 0 || slot.weight() == 0 {
                 return;
             }
-            let after_start = (slot.0 << UP).wrapping_sub(start);
-            used += if (after_start as i64) < 0 { 0 } else { slot.weight() };
-            // Entries before the start are the largest of all, without a sign.
-            oldest = oldest.min(after_start);
-            newest = newest.max(after_start as i64);
-        });
+            *used += slot.weight();
+            *oldest = (*oldest).min(after_start);
+            *newest = (*newest).max(after_start);
+        };
+        for words in self.halves(log.bottom..log.position) {
+            let (pairs, rest) = words.as_chunks::<2>();
+            for [first, second] in pairs {
+                add(&mut lanes[0], load(first));
+                add(&mut lanes[1], load(second));
+            }
+            rest.iter().for_each(|word| add(&mut lanes[0], load(word)));
+        }
+        let [a, b] = lanes;
+        let (used, oldest, newest) = (a.0 + b.0, a.1.min(b.1), a.2.max(b.2));
         let stamp = |after_start: u64| start.wrapping_add(after_start) >> UP;
-        let (oldest, newest) = (stamp(oldest), stamp(newest as u64));
+        let (oldest, newest) = (stamp(oldest), stamp(newest));
         Count { used, oldest, newest, ..Count::default() }
     }
 

@@ -13,6 +13,8 @@ pub(crate) struct Margin {
     pub(super) debt_lag: u64,
     /// Whether `now` is exact, so that a line can start from it.
     pub(super) exact: bool,
+    /// Whether it is exact, and a tick refills a token or more.
+    pub(super) coarse: bool,
 }
 
 impl Bucket {
@@ -31,14 +33,25 @@ impl Bucket {
         let lag = tick.wrapping_sub(word.stamp(scale)) & scale.stamp_mask;
         let stored = word.0 & scale.token_mask;
         let (one, full) = (scale.offset + scale.quanta, scale.offset + self.full);
+        // A word of slower numbers may have W here too.
+        if margin.coarse && lag | word.0 >> 63 == 0 {
+            // What this tick has refilled so far decides.
+            let refilled = self.rate.fast_floor(now - tick * scale.tick.nanos);
+            if stored + refilled >= full {
+                let rest = full - scale.quanta - refilled;
+                return Some(Charge::Granted(Word(word.0 & !scale.token_mask | rest)));
+            }
+        }
         let none = if word.is_whole() { one } else { scale.offset + 1 };
-        // In the tick of W itself the clock may be before its moment: the general path mends that.
+        // In the tick of W the clock may be before W's moment, which the general path mends.
         if stored < none && lag.wrapping_sub(word.0 >> 63) < margin.deny_lag {
             return Some(Charge::Denied);
         }
         if lag < self.hold {
             if stored + margin.gain < one {
-                let is_sure = lag < margin.debt_lag && !word.is_whole();
+                let over = now - tick * scale.tick.nanos;
+                let is_ahead = || !margin.exact || !self.is_past_whole(stored, over);
+                let is_sure = lag < margin.debt_lag && !(word.is_whole() && is_ahead());
                 return is_sure.then_some(Charge::Denied);
             }
             if stored >= one && stored + margin.gain < full {
@@ -82,6 +95,13 @@ impl Bucket {
         let stamp = (tick & scale.stamp_mask) << scale.token_bits;
         let moved = Word(scale.header | stamp | held.wrapping_sub(scale.quanta));
         usual.then_some(Charge::Granted(moved))
+    }
+
+    /// Whether W's moment, of a word without a whole token, has come by then in the tick.
+    #[inline]
+    fn is_past_whole(&self, stored: u64, over: u64) -> bool {
+        let passed = stored.wrapping_sub(self.scale.offset);
+        passed.saturating_mul(self.scale.unit.nanos) < over + self.scale.unit.nanos
     }
 
     /// One token from a bucket that is full, or whose stamp is a little ahead of `now`.

@@ -16,8 +16,10 @@ impl Reading<'_> {
         let Some(line) = self.line else {
             return self.bucket.burst();
         };
+        // A division by a constant is a multiplication.
         match (line.content.max(0) as u64, self.bucket.scale.quanta) {
             (content, MILLI) => content / MILLI,
+            (content, 1) => content,
             (content, quanta) => content / quanta,
         }
     }
@@ -26,16 +28,21 @@ impl Reading<'_> {
     #[inline]
     pub(crate) fn wait(&self, tokens: u64) -> u64 {
         let goal = self.bucket.quanta(tokens);
-        let line = self.line.filter(|line| line.content < goal);
-        line.map_or(0, |line| self.bucket.until(&line, goal))
+        match &self.line {
+            Some(line) if line.content < goal => self.bucket.until(line, goal),
+            _ => 0,
+        }
     }
 
     /// The same without what a start that was rounded up adds: a fresh hit of `1/min` says 60 s.
     #[inline]
     pub(crate) fn due(&self, tokens: u64) -> u64 {
         let goal = self.bucket.quanta(tokens);
-        let line = self.line.filter(|line| line.content < goal);
-        let started = |line: Line| Line { since: line.since.max(0), ..line };
-        line.map_or(0, |line| self.bucket.until(&started(line), goal))
+        match self.line {
+            Some(line) if line.content < goal => {
+                self.bucket.until(&Line { since: line.since.max(0), ..line }, goal)
+            }
+            _ => 0,
+        }
     }
 }
