@@ -31,6 +31,7 @@ toolchain:
 
 lint:
 	cargo fmt --all --check
+	python3 tests/mutants.py --check
 	PYO3_NO_PYTHON=1 PYO3_BUILD_EXTENSION_MODULE=1 cargo clippy --workspace --all-targets \
 		--features tidegate/tokio,tidegate/tower,tidegate/schema --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps -p tidegate-core -p tidegate --all-features --locked
