@@ -680,6 +680,8 @@ pub struct Held<P> {
     lease: u64,
     /// The clock has shown less than when it was granted.
     foreseen: bool,
+    /// A caller to whom its lease may have been over has taken a slot since: perhaps this one's.
+    replaced: bool,
 }
 
 /// Permits that are out.
@@ -689,11 +691,15 @@ pub struct Permits<P> {
 }
 
 impl<P> Held<P> {
+    fn new(permit: P, lease: u64, time: &Moving) -> Held<P> {
+        Held { permit, entry: time.entry(1), lease, foreseen: false, replaced: false }
+    }
+
     /// But for a microsecond of rounding.
     fn is_surely_out(&self, by: u64, time: &Moving) -> bool {
         // A caller whose lease has the same three digits takes this one for its own.
         let rounded = if by == self.lease { 0 } else { self.lease / 100 };
-        self.entry.surely_counts(self.lease - rounded - MICRO, time)
+        !self.replaced && self.entry.surely_counts(self.lease - rounded - MICRO, time)
     }
 
     /// A caller with another lease may know this one to three digits, rounded up.
@@ -723,7 +729,10 @@ impl<P: Copy> Permits<P> {
     }
 
     pub fn grant(&mut self, permit: P, lease: u64, time: &Moving) {
-        self.held.push(Held { permit, entry: time.entry(1), lease, foreseen: false });
+        for held in &mut self.held {
+            held.replaced |= !held.is_surely_out(lease, time);
+        }
+        self.held.push(Held::new(permit, lease, time));
     }
 
     /// Whether a permit is still its holder's, if that is known. One that was granted ahead of the clock
@@ -741,7 +750,7 @@ impl<P: Copy> Permits<P> {
 
     /// The lease starts anew, by the numbers of the renewal.
     pub fn renew(&mut self, index: usize, permit: P, lease: u64, time: &Moving) {
-        self.held[index] = Held { permit, entry: time.entry(1), lease, foreseen: false };
+        self.held[index] = Held::new(permit, lease, time);
     }
 
     pub fn deny(&mut self, time: &Moving) {
