@@ -34,6 +34,7 @@ mod held;
 mod inspect;
 mod ip;
 mod judge;
+mod known;
 mod limit;
 mod limiter;
 mod lock;
