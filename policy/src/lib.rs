@@ -37,7 +37,6 @@ mod judge;
 mod known;
 mod limit;
 mod limiter;
-mod lock;
 mod matching;
 mod metrics;
 mod nearest;
