@@ -62,7 +62,8 @@ fn batches_are_named_too() {
 /// What shadow mode lets pass is allowed, and told apart: nobody was denied.
 #[test]
 fn a_shadowed_hit_counts_as_allowed_and_never_as_denied() {
-    let rule = json!({ "limits": "1/h", "mode": "shadow", "alert": { "violations": 2, "within": "1m" } });
+    let rule =
+        json!({ "limits": "1/h", "mode": "shadow", "alert": { "violations": 2, "within": "1m" } });
     let policy = json!({ "version": 1, "rules": { "default": rule } });
     let limiter = Limiter::from_policy(&policy).unwrap();
     for _ in 0..4 {
