@@ -102,7 +102,8 @@ impl Setting {
             }
             "permit" => {
                 let permit = rule("permits").permit(key.as_str()).unwrap();
-                (permit.renew(), permit.release());
+                permit.renew();
+                permit.release();
             }
             "reload" => limiter.reload().unwrap(),
             // The first hit by numbers that were not met before compiles them.
@@ -155,7 +156,7 @@ pub fn storm(folder: &Path, operation: &str, forks: u64) {
             .map(|turn| {
                 let child = crate::system::fork_beside_threads(|| {
                     crate::system::watchdog(20);
-                    (0..3).for_each(|more| setting.act(operation, 3 << 32 | 3 * turn + more));
+                    (0..3).for_each(|more| setting.act(operation, (3 << 32) + 3 * turn + more));
                     0
                 });
                 (turn, crate::system::wait(child))
