@@ -34,7 +34,14 @@
  *
  * Structures that callers fill begin with a version and have a TG_..._INIT; they grow at the end only.
  *
- * Processes. Those who share counts each make a limiter of their own with one `file:` store, after any fork().
+ * Processes. Those who share counts have one `file:` store. A child of fork() may use every handle of its
+ * parent, whatever the parent's other threads were doing. With a `file:` store both count in one table.
+ * With `memory` or `memory:NAME` the child has a copy of its own. A slot or an estimate from before the fork
+ * is given back by the first of the two that does. Those who waited in the parent are not in the child.
+ * A child made by a bare clone() system call makes a limiter of its own.
+ *
+ * Waiting. No hit waits for a lock, a file or another process. Run-time changes of a `file:` store wait until no
+ * other process changes the same rule; hits go on meanwhile.
  */
 
 

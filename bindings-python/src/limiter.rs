@@ -152,12 +152,13 @@ operations! { Limiter {
 
     /// Findings on the policy: what is allowed, but may not be meant.
     fn audit<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
-        guard(|| self.inner.audit())?.iter().map(|finding| results::finding(py, finding)).collect()
+        let findings = py.detach(|| guard(|| self.inner.audit()))?;
+        findings.iter().map(|finding| results::finding(py, finding)).collect()
     }
 
     /// What happened so far, by rule.
     fn metrics<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
-        guard(|| self.inner.metrics())?
+        py.detach(|| guard(|| self.inner.metrics()))?
             .iter()
             .map(|metrics| results::metrics(py, metrics))
             .collect()
@@ -176,10 +177,12 @@ operations! { Limiter {
     }
 
     /// Lets go: every operation from now on is a ``ClosedError``.
-    fn close(&self) -> PyResult<()> {
-        guard(|| {
-            self.inner.close();
-            Ok(())
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| {
+            guard(|| {
+                self.inner.close();
+                Ok(())
+            })
         })
     }
 
@@ -188,8 +191,8 @@ operations! { Limiter {
     }
 
     #[pyo3(signature = (*_exception))]
-    fn __exit__(&self, _exception: &Bound<'_, PyAny>) -> PyResult<()> {
-        self.close()
+    fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.close(py)
     }
 
     fn __repr__(&self) -> String {

@@ -301,57 +301,62 @@ macro_rules! operations {
             /// ``limits`` is a mapping (``{"per-minute": {"max": 60}}``) or, for a rule with one limit, a text (``"60/min"``).
             fn set_override(
                 &self,
+                py: Python<'_>,
                 target: &Bound<'_, PyAny>,
                 limits: &Bound<'_, PyAny>,
             ) -> PyResult<()> {
                 let (target, limits) = (operations::target(target)?, self.patches(limits)?);
-                guard(|| self.inner.set_override(target, limits))
+                py.detach(|| guard(|| self.inner.set_override(target, limits)))
             }
 
             /// Takes an override back. False if there was none.
-            fn clear_override(&self, target: &Bound<'_, PyAny>) -> PyResult<bool> {
+            fn clear_override(
+                &self,
+                py: Python<'_>,
+                target: &Bound<'_, PyAny>,
+            ) -> PyResult<bool> {
                 let target = operations::target(target)?;
-                guard(|| self.inner.clear_override(target))
+                py.detach(|| guard(|| self.inner.clear_override(target)))
             }
 
             /// The overrides in force: a key (a tuple of its parts) or match, and what it changes.
             fn overrides<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
-                guard(|| self.inner.overrides())?
+                py.detach(|| guard(|| self.inner.overrides()))?
                     .iter()
                     .map(|one| results::overriding(py, one))
                     .collect()
             }
 
             /// Changes the rule's own limits from the next hit on; an empty mapping takes that back.
-            fn set_default(&self, limits: &Bound<'_, PyAny>) -> PyResult<()> {
+            fn set_default(&self, py: Python<'_>, limits: &Bound<'_, PyAny>) -> PyResult<()> {
                 let limits = self.patches(limits)?;
-                guard(|| self.inner.set_default(limits))
+                py.detach(|| guard(|| self.inner.set_default(limits)))
             }
 
             /// Allows the calls that match from the next hit on, uncounted.
             #[pyo3(signature = (r#match))]
-            fn add_exempt(&self, r#match: &Bound<'_, PyAny>) -> PyResult<()> {
+            fn add_exempt(&self, py: Python<'_>, r#match: &Bound<'_, PyAny>) -> PyResult<()> {
                 let matches = matching(r#match)?;
-                guard(|| self.inner.add_exempt(matches))
+                py.detach(|| guard(|| self.inner.add_exempt(matches)))
             }
 
             /// Takes an exemption back, the policy's own too. False if it was not in force.
             #[pyo3(signature = (r#match))]
-            fn remove_exempt(&self, r#match: &Bound<'_, PyAny>) -> PyResult<bool> {
+            fn remove_exempt(&self, py: Python<'_>, r#match: &Bound<'_, PyAny>) -> PyResult<bool> {
                 let matches = matching(r#match)?;
-                guard(|| self.inner.remove_exempt(&matches))
+                py.detach(|| guard(|| self.inner.remove_exempt(&matches)))
             }
 
             /// Puts these exemptions in place of all others.
-            fn set_exempts(&self, matches: &Bound<'_, PyAny>) -> PyResult<()> {
+            fn set_exempts(&self, py: Python<'_>, matches: &Bound<'_, PyAny>) -> PyResult<()> {
                 let matches =
                     to_tuple(matches)?.iter().map(|one| matching(&one)).collect::<PyResult<_>>()?;
-                guard(|| self.inner.set_exempts(matches))
+                py.detach(|| guard(|| self.inner.set_exempts(matches)))
             }
 
             /// The exemptions in force.
             fn exempts<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
-                guard(|| self.inner.exempts())?
+                py.detach(|| guard(|| self.inner.exempts()))?
                     .iter()
                     .map(|one| results::matching(py, one))
                     .collect()

@@ -1,7 +1,13 @@
 """Processes, however they are started, share one file and every count in it."""
 
+import fcntl
 import multiprocessing
+import os
 import pickle
+import signal
+import threading
+import time
+import warnings
 
 import pytest
 from tidegate import Limiter
@@ -70,3 +76,74 @@ def test_limiters_stay_where_they_are():
     for thing in (Limiter("1/s"), Limiter("1/s")["default"]):
         with pytest.raises(TypeError, match="pickle"):
             pickle.dumps(thing)
+
+
+def change_and_hit(folder, answers):
+    limiter = Limiter("500/h", store=folder, capacity=100)
+    change = threading.Thread(target=limiter.set_override, args=("a", "9/h"))
+    change.start()
+    for _ in range(100):
+        limiter.hit("a", 0)
+        time.sleep(0.001)
+    answers.put(change.is_alive())
+    change.join()
+    answers.put(limiter.hit("a").limit)
+
+
+def test_hits_go_on_while_a_change_waits_for_another_process(tmp_path):
+    folder = tmp_path / "limits"
+    Limiter("500/h", store=folder, capacity=100).set_default({})
+    context = multiprocessing.get_context("spawn")
+    answers = context.Queue()
+    with open(folder / "default.lock") as stopped:
+        fcntl.flock(stopped, fcntl.LOCK_EX)
+        worker = context.Process(target=change_and_hit, args=(folder, answers))
+        worker.start()
+        try:
+            assert answers.get(timeout=60), "the change waits, the hits do not"
+            fcntl.flock(stopped, fcntl.LOCK_UN)
+            assert answers.get(timeout=60) == 9
+        finally:
+            worker.terminate()
+            worker.join(60)
+
+
+def operations(limiter, turn):
+    return [
+        lambda: limiter.wait("a", timeout=0.01),
+        lambda: limiter.metrics(),
+        lambda: limiter.set_override(f"{turn % 9}", f"{1 + turn % 9}/s"),
+        lambda: limiter.overrides(),
+        lambda: Limiter("9/h", store=f"memory:{turn % 9}", capacity=1).allow("a"),
+    ]
+
+
+def test_no_fork_beside_busy_threads_hangs():
+    limiter, over = Limiter("100/s burst 1", capacity=100), threading.Event()
+
+    def busy(index):
+        turn = 0
+        while not over.is_set():
+            operations(limiter, turn)[index]()
+            turn += 1
+
+    threads = [threading.Thread(target=busy, args=(index,)) for index in range(5)]
+    [thread.start() for thread in threads]
+    ended = []
+    try:
+        for turn in range(40):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", DeprecationWarning)
+                child = os.fork()
+            if child == 0:
+                try:
+                    signal.alarm(30)
+                    [act() for act in operations(limiter, turn)]
+                    os._exit(0)
+                finally:
+                    os._exit(1)
+            ended.append(os.waitpid(child, 0)[1])
+    finally:
+        over.set()
+        [thread.join(60) for thread in threads]
+    assert ended == [0] * 40

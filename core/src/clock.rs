@@ -1,6 +1,6 @@
 //! Where time comes from. Nothing below the engine reads a clock on its own.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use crate::sync::{Ordering, PlainU64};
@@ -249,18 +249,31 @@ const ORIGIN: u64 = 1_000_000_000;
 /// soonest, have their whole range before them.
 #[cfg(target_os = "linux")]
 pub(crate) fn kernel_now() -> u64 {
-    ORIGIN + since_boot().saturating_sub(*START)
+    ORIGIN + since_boot().saturating_sub(start())
 }
 
 #[cfg(not(target_os = "linux"))]
 fn kernel_now() -> u64 {
-    static START: LazyLock<std::time::Instant> = LazyLock::new(std::time::Instant::now);
-    ORIGIN + START.elapsed().as_nanos() as u64
+    static START: crate::Once<std::time::Instant> = crate::Once::new();
+    ORIGIN + START.get_or_make(std::time::Instant::now).elapsed().as_nanos() as u64
 }
 
 /// When this process first asked.
 #[cfg(target_os = "linux")]
-static START: LazyLock<u64> = LazyLock::new(since_boot);
+fn start() -> u64 {
+    /// 0 before that.
+    static START: PlainU64 = PlainU64::new(0);
+    // ORDERING: Relaxed, here and below; the number is all that there is. The first one stays. Not
+    // `LazyLock`: a forked child would wait for a thread that it does not have.
+    match START.load(Ordering::Relaxed) {
+        0 => {
+            let now = since_boot().max(1);
+            let first = START.compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed);
+            first.err().unwrap_or(now)
+        }
+        start => start,
+    }
+}
 
 /// Time since the host was booted, the same for all its processes.
 #[cfg(target_os = "linux")]
@@ -272,7 +285,7 @@ fn since_boot() -> u64 {
 /// What the host's time is ahead of this process's.
 #[cfg(all(target_os = "linux", not(all(test, loom))))]
 pub(crate) fn host_lead() -> u64 {
-    *START
+    start()
 }
 
 #[cfg(all(target_arch = "x86_64", target_os = "linux", not(loom)))]
@@ -310,8 +323,8 @@ pub(crate) fn system_now() -> u64 {
 #[cfg(all(target_arch = "x86_64", target_os = "linux", not(loom)))]
 mod tsc {
     use super::{Ordering, PlainU64, kernel_now};
+    use crate::Once;
     use crossbeam_utils::CachePadded;
-    use std::sync::LazyLock;
     use std::sync::atomic::fence;
 
     /// How long an anchor serves, in nanoseconds: less than any kernel's tick, so that one is set soon after
@@ -337,12 +350,14 @@ mod tsc {
 
     /// The counter and the kernel's time at the first call, for measuring the counter's pace;
     /// `None` where the kernel does not run on it.
-    static FIRST: LazyLock<Option<(u64, u64)>> = LazyLock::new(|| {
+    static FIRST: Once<Option<(u64, u64)>> = Once::new();
+
+    fn find_first() -> Option<(u64, u64)> {
         let source = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
         let name = std::fs::read_to_string(source).ok()?;
         // The first attempt is slow: its code is not in the cache yet.
         (0..16).filter(|_| name.trim() == "tsc").find_map(|_| pair())
-    });
+    }
 
     struct Anchor {
         sequence: PlainU64,
@@ -413,7 +428,7 @@ mod tsc {
     /// Asks the kernel, and sets a new anchor if nobody else is at it.
     #[cold]
     fn renew(sequence: u64, start: u64, nanos: u64, scale: u64) -> u64 {
-        let Some((first_counter, first_nanos)) = *FIRST else {
+        let Some((first_counter, first_nanos)) = *FIRST.get_or_make(find_first) else {
             return kernel_now();
         };
         let gone_wrong = sequence != 0 && sequence & 1 == 0 && scale == 0;
@@ -486,7 +501,7 @@ mod tsc {
                     glances += 1;
                 }
             }
-            assert!(glances > 0 || FIRST.is_none());
+            assert!(glances > 0 || FIRST.get_or_make(find_first).is_none());
         }
 
         #[test]

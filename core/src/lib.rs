@@ -35,11 +35,13 @@ mod eviction;
 #[cfg(all(target_os = "linux", not(all(test, loom))))]
 mod file;
 mod fixed;
+mod fork;
 mod hash;
 mod hit;
 mod ledger;
 mod limit;
 mod memory;
+mod once;
 mod penalty;
 mod permit;
 mod rate;
@@ -65,12 +67,14 @@ pub use engine::{
 };
 #[cfg(all(target_os = "linux", not(all(test, loom))))]
 pub use file::{FILE_FORMAT, FileError, Host, SharedClock, SharedWord, TableFile, Tables};
+pub use fork::{ForkGuard, ForkLock, fork_generation};
 pub use hash::{FILE_HASH, random_seed};
 pub use hit::{View, Views};
 pub use ledger::{IdleNotes, Ledger};
 pub use limit::{
     Algorithm, Error, LONGEST, Limit, Limits, MOST, MOST_EXACT, MOST_LIMITS, SHORTEST,
 };
+pub use once::Once;
 pub use penalty::{Alert, Penalty, Spent, Until};
 pub use permit::Permit;
 pub use receipt::Receipt;

@@ -6,9 +6,9 @@
 pub(crate) use std::sync::atomic::Ordering;
 
 #[cfg(all(test, loom))]
-pub(crate) use loom::sync::atomic::{AtomicU64, fence};
+pub(crate) use loom::sync::atomic::{AtomicPtr, AtomicU64, fence};
 #[cfg(not(all(test, loom)))]
-pub(crate) use std::sync::atomic::{AtomicU64, fence};
+pub(crate) use std::sync::atomic::{AtomicPtr, AtomicU64, fence};
 
 /// Counters and clocks carry no protocol, so models leave them out of the state space.
 pub(crate) use std::sync::atomic::AtomicU64 as PlainU64;

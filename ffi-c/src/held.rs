@@ -2,9 +2,8 @@
 
 use std::ffi::c_int;
 use std::mem::MaybeUninit;
-use std::sync::Mutex;
 
-use policy::{Permit, Reservation};
+use policy::{ForkLock, Permit, Reservation};
 
 use crate::boundary::{answer, free, given, guard};
 use crate::decision::tg_decision;
@@ -15,7 +14,7 @@ use crate::status::tg_status;
 /// An estimate that was spent, to be settled once. Threads may share it.
 pub struct tg_reservation {
     /// None once it is settled.
-    reservation: Mutex<Option<Reservation>>,
+    reservation: ForkLock<Option<Reservation>>,
 }
 
 /// A slot of a concurrent limit. Threads may share it.
@@ -42,7 +41,7 @@ pub unsafe extern "C" fn tg_reserve(
         let reserved = unsafe { key.with(|call| Ok(rule.rule.reserve(*call, estimate)?)) }?;
         rule.write(&reserved.decision().told(), out);
         let handle = reserved.decision().allowed.then(|| {
-            Box::into_raw(Box::new(tg_reservation { reservation: Mutex::new(Some(reserved)) }))
+            Box::into_raw(Box::new(tg_reservation { reservation: ForkLock::new(Some(reserved)) }))
         });
         out_reservation.write(handle.unwrap_or(std::ptr::null_mut()));
         Ok(())
@@ -52,7 +51,7 @@ pub unsafe extern "C" fn tg_reserve(
 impl tg_reservation {
     /// What is to be settled, the first time.
     fn take(&self) -> Option<Reservation> {
-        self.reservation.lock().unwrap_or_else(|e| e.into_inner()).take()
+        self.reservation.lock().take()
     }
 }
 

@@ -3,9 +3,8 @@
 use std::collections::HashMap;
 use std::ffi::{CString, c_char};
 use std::mem::MaybeUninit;
-use std::sync::Mutex;
 
-use policy::{Event, Finding, Limiter, Metrics, OnFull, Options, Policy};
+use policy::{Event, Finding, ForkLock, Limiter, Metrics, OnFull, Options, Policy};
 
 use crate::boundary::{free, given, guard, owned_text, slice, text, utf8};
 use crate::clock::tg_manual_clock;
@@ -100,14 +99,14 @@ pub struct tg_limiter {
     limiter: Limiter,
     /// By name; those that were replaced by a reload stay, as somebody may have them.
     #[allow(clippy::vec_box)] // C has their addresses, which a vector's would not stay.
-    rules: Mutex<HashMap<String, Vec<Box<tg_rule>>>>,
+    rules: ForkLock<HashMap<String, Vec<Box<tg_rule>>>>,
 }
 
 /// Where a handle is written to.
 type Out<'a, T> = Option<&'a mut MaybeUninit<*mut T>>;
 
 fn made(limiter: Limiter, out: &mut MaybeUninit<*mut tg_limiter>) {
-    let handle = tg_limiter { limiter, rules: Mutex::default() };
+    let handle = tg_limiter { limiter, rules: ForkLock::default() };
     out.write(Box::into_raw(Box::new(handle)));
 }
 
@@ -204,7 +203,7 @@ pub unsafe extern "C" fn tg_rule_get(
         let (limiter, out) = (given(limiter, "limiter")?, given(out, "out")?);
         // SAFETY: the caller's word.
         let rule = limiter.limiter.rule(unsafe { text(name, "name") }?)?;
-        let mut rules = limiter.rules.lock().unwrap_or_else(|e| e.into_inner());
+        let mut rules = limiter.rules.lock();
         let known = rules.entry(rule.name()).or_default();
         let at = known.iter().position(|other| other.rule.is_same(&rule)).unwrap_or_else(|| {
             let name = CString::new(rule.name().replace('\0', "")).unwrap_or_default();

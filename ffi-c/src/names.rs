@@ -1,20 +1,19 @@
 //! Texts that live as long as the limiter: each is kept once, and found again without a lock.
 
 use std::ffi::{CString, c_char};
-use std::sync::OnceLock;
 
-use policy::Told;
+use policy::{Once, Told};
 
 /// A list that only grows. It is as long as the rule has limits (and had, before it was reloaded).
 #[derive(Default)]
 pub(crate) struct Names {
-    first: OnceLock<Box<Name>>,
-    limits: OnceLock<Limits>,
+    first: Once<Name>,
+    limits: Once<Limits>,
 }
 
 struct Name {
     text: CString,
-    next: OnceLock<Box<Name>>,
+    next: Once<Name>,
 }
 
 /// The names of a rule's limits when they were first told: found without comparing texts.
@@ -46,7 +45,7 @@ impl Names {
     #[cold]
     #[inline(never)]
     fn keep_other(&self, names: policy::Names, name: &str) -> *const c_char {
-        self.limits.get_or_init(|| {
+        self.limits.get_or_make(|| {
             let texts = names.iter().map(|name| Kept(self.keep(name))).collect();
             Limits { names, texts }
         });
@@ -67,12 +66,11 @@ impl Names {
     }
 
     #[cold]
-    fn add(mut place: &OnceLock<Box<Name>>, text: &str) -> *const c_char {
+    fn add(mut place: &Once<Name>, text: &str) -> *const c_char {
         let Ok(text) = CString::new(text) else { return c"".as_ptr() };
         loop {
             // Who loses a race for a place finds the other's name there, and goes on.
-            let name =
-                place.get_or_init(|| Box::new(Name { text: text.clone(), next: OnceLock::new() }));
+            let name = place.get_or_make(|| Name { text: text.clone(), next: Once::new() });
             if name.text == text {
                 return name.text.as_ptr();
             }

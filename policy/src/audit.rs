@@ -47,7 +47,7 @@ impl Severity {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     /// `rule_disabled`, `high_burst`, `exempt_all`, `no_budget`, `large_window`, `full_allows`,
-    /// `outage_allows`, `store_exposed`, `shadow` or `slow_eviction`.
+    /// `outage_allows`, `store_exposed`, `shadow`, `slow_eviction` or `change_ignored`.
     pub id: &'static str,
     /// How much it matters.
     pub severity: Severity,
@@ -191,6 +191,11 @@ impl Limiter {
         for (name, rule) in &policy.rules {
             findings.of_rule(&policy, name, rule);
             findings.of_eviction(name, self.rule(name)?.horizons()?);
+            for ignored in self.rule(name)?.ignored_changes()? {
+                let message = format!("a stored change is not applied: {}", ignored.message);
+                let path = format!("rules.{name}.{}", ignored.path);
+                findings.add("change_ignored", Severity::Warn, path, message);
+            }
             let bytes = self.rule(name)?.bytes_per_key()?;
             if bytes > LARGE_ROW {
                 let message =

@@ -3,7 +3,6 @@
 use crate::config::Match;
 use crate::error::{Code, Error, Problem};
 use crate::limit::LimitPatches;
-use crate::matching::Matcher;
 use crate::rule::Rule;
 use crate::runtime::Target;
 use crate::snapshot::Snapshot;
@@ -28,7 +27,7 @@ impl Rule {
         limits: LimitPatches,
     ) -> Result<(), Error> {
         let (snapshot, target) = (self.snapshot()?, target.into());
-        self.check_target(&snapshot, &target)?;
+        check_target(&snapshot, &target)?;
         let limits = checked(&snapshot, limits)?;
         let tables = &snapshot.tables;
         self.change(
@@ -44,29 +43,6 @@ impl Rule {
                 Ok(())
             },
         )
-    }
-
-    fn check_target(&self, snapshot: &Snapshot, target: &Target) -> Result<(), Error> {
-        match target {
-            Target::Match(matches) => self.check_match(snapshot, matches),
-            Target::Key(parts) if parts.len() != snapshot.plan().parts => {
-                let names = snapshot.config.key.join(", ");
-                let message = format!(
-                    "an override is for all parts of a key [{names}], not for {}",
-                    parts.len()
-                );
-                Err(Error::new(Code::Key, message))
-            }
-            Target::Key(_) => Ok(()),
-        }
-    }
-
-    fn check_match(&self, snapshot: &Snapshot, matches: &Match) -> Result<(), Error> {
-        Matcher::new(matches, &snapshot.config.key).map(drop).map_err(|wrong| {
-            Error::policy(
-                wrong.into_iter().map(|(field, message)| Problem::new(&field, message)).collect(),
-            )
-        })
     }
 
     /// Changes something at run time if the rule as it would then be can be had.
@@ -108,7 +84,7 @@ impl Rule {
     /// # Errors
     /// If the limiter is closed.
     pub fn overrides(&self) -> Result<Vec<(Target, LimitPatches)>, Error> {
-        Ok(self.snapshot()?.tables.runtime().0.overrides.clone())
+        Ok(self.snapshot()?.tables.newest_runtime().overrides.clone())
     }
 
     /// Changes the rule's own limits from the next hit on; an empty list takes that back.
@@ -132,6 +108,9 @@ impl Rule {
                 Ok(())
             },
             |next| {
+                if !next.refused_default.is_empty() {
+                    return Err(next.refused_default.clone());
+                }
                 if next.base.has_penalties() {
                     tables.make_penalties().map_err(|e| vec![Problem::new("", e.to_string())])?;
                 }
@@ -154,7 +133,7 @@ impl Rule {
     /// For values of `ip` that are no addresses.
     pub fn add_exempt(&self, matches: Match) -> Result<(), Error> {
         let snapshot = self.snapshot()?;
-        self.check_match(&snapshot, &matches)?;
+        snapshot.check_match(&matches).map_err(Error::policy)?;
         snapshot.tables.change(|runtime| {
             runtime.add_exempt(matches, &snapshot.config.exempt);
             Ok(())
@@ -189,7 +168,7 @@ impl Rule {
     /// As [`Rule::add_exempt`].
     pub fn set_exempts(&self, matches: Vec<Match>) -> Result<(), Error> {
         let snapshot = self.snapshot()?;
-        matches.iter().try_for_each(|one| self.check_match(&snapshot, one))?;
+        matches.iter().try_for_each(|one| snapshot.check_match(one)).map_err(Error::policy)?;
         snapshot.tables.change(|runtime| {
             runtime.set_exempts(matches);
             Ok(())
@@ -207,8 +186,24 @@ impl Rule {
     /// If the limiter is closed.
     pub fn exempts(&self) -> Result<Vec<Match>, Error> {
         let snapshot = self.snapshot()?;
-        Ok(snapshot.tables.runtime().0.exempts(&snapshot.config.exempt))
+        Ok(snapshot.tables.newest_runtime().exempts(&snapshot.config.exempt))
     }
+}
+
+impl Rule {
+    /// Stored changes that this policy can't apply, and why.
+    pub(crate) fn ignored_changes(&self) -> Result<Vec<Problem>, Error> {
+        let snapshot = self.snapshot()?;
+        Ok(snapshot.ignored(&snapshot.tables.newest_runtime()))
+    }
+}
+
+/// A key of other parts than the rule's is a wrong key; a match is part of the policy.
+fn check_target(snapshot: &Snapshot, target: &Target) -> Result<(), Error> {
+    snapshot.check_target(target).map_err(|problems| match (target, &problems[..]) {
+        (Target::Key(_), [problem]) => Error::new(Code::Key, &*problem.message),
+        _ => Error::policy(problems),
+    })
 }
 
 /// What is to change, if the rule has such limits, and they are by the algorithms and scopes stated.

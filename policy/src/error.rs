@@ -75,6 +75,14 @@ impl Problem {
     pub(crate) fn new(path: impl Into<String>, message: impl Into<String>) -> Problem {
         Problem { path: path.into(), message: message.into() }
     }
+
+    /// The same, of something that lies at `path`.
+    pub(crate) fn within(&self, path: &str) -> Problem {
+        match self.path.is_empty() {
+            true => Problem::new(path, &*self.message),
+            false => Problem::new(format!("{path}.{}", self.path), &*self.message),
+        }
+    }
 }
 
 impl fmt::Display for Problem {

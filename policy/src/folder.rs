@@ -39,6 +39,17 @@ pub(crate) struct Shape {
     pub(crate) capacity: usize,
 }
 
+/// Held while a rule's files are replaced.
+#[derive(Debug)]
+pub(crate) struct Alone(OwnedFd);
+
+impl Drop for Alone {
+    fn drop(&mut self) {
+        // By name, not by closing: a child that was forked meanwhile has the file open too.
+        let _ = rustix::fs::flock(&self.0, FlockOperation::Unlock);
+    }
+}
+
 fn store_error(path: &Path, reason: impl std::fmt::Display) -> Error {
     Error::new(Code::Store, format!("{}: {reason}", path.display()))
 }
@@ -146,30 +157,31 @@ impl Folder {
         let value: Value = serde_json::from_str(&text).map_err(|error| {
             store_error(&path, format!("{error}; mend the file, or remove it to have no changes"))
         })?;
-        Runtime::from_value(&value).map_err(|error| store_error(&path, error))
+        Ok(Runtime::from_value(&value))
     }
 
     /// Waits until no other process changes what is known of a rule. Dropped, or with the process, it is over.
-    fn lock(&self, rule: &str) -> io::Result<OwnedFd> {
+    fn lock(&self, rule: &str) -> io::Result<Alone> {
         let flags = OFlags::CREATE | OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         let lock = rustix::fs::open(self.file(rule, "lock"), flags, Mode::RUSR | Mode::WUSR)?;
         rustix::fs::flock(&lock, FlockOperation::LockExclusive)?;
-        Ok(lock)
+        Ok(Alone(lock))
     }
 
-    /// Replaces what was changed at run time, while nobody else does.
+    /// Replaces what was changed at run time, while nobody else does: until the last of what it gives is
+    /// dropped.
     pub(crate) fn change<R>(
         &self,
         rule: &str,
         change: impl FnOnce(&mut Runtime) -> Result<R, Error>,
-    ) -> Result<(Runtime, R), Error> {
+    ) -> Result<(Runtime, R, Alone), Error> {
         let path = self.file(rule, "changes");
         let failed = |error: io::Error| store_error(&path, error);
-        let _alone = self.lock(rule).map_err(failed)?;
+        let alone = self.lock(rule).map_err(failed)?;
         let mut runtime = self.read_changes(rule)?;
         let result = change(&mut runtime)?;
         replace(&path, runtime.to_value().to_string().as_bytes()).map_err(failed)?;
-        Ok((runtime, result))
+        Ok((runtime, result, alone))
     }
 }
 

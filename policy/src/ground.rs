@@ -6,7 +6,9 @@
 //! time, owners are counted.
 
 use std::ops::Deref;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+
+use tidegate_core::ForkLock;
 
 use crate::variant::Variant;
 
@@ -14,7 +16,7 @@ use crate::variant::Variant;
 /// and what the policy attaches.
 const MOST_KEPT: usize = 1024;
 
-static KEPT: Mutex<Vec<&'static Variant>> = Mutex::new(Vec::new());
+static KEPT: ForkLock<Vec<&'static Variant>> = ForkLock::new(Vec::new());
 
 /// The numbers that a decision was made by, and the names it is told with.
 #[derive(Clone, Debug)]
@@ -31,9 +33,8 @@ impl Ground {
         if !variant.face.is_lasting() {
             return Ground::own(variant);
         }
-        // Who is in the way of another counts; a process that was forked off would wait for ever for a
-        // thread that it does not have.
-        let Ok(mut kept) = KEPT.try_lock() else { return Ground::own(variant) };
+        // A hit may come here after a change, and waits for nobody.
+        let Some(mut kept) = KEPT.try_lock() else { return Ground::own(variant) };
         if let Some(same) = kept.iter().find(|other| other.is_like(&variant)) {
             return Ground::Kept(same);
         }
@@ -74,7 +75,6 @@ impl Deref for Ground {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lock::lock;
     use crate::{LimitPatch, Limiter, ManualClock, Options};
 
     fn kept(limiter: &Limiter) -> Option<&'static Variant> {
@@ -97,7 +97,7 @@ mod tests {
             let limiter = Limiter::new(&*format!("{max}/min")).unwrap();
             assert_eq!(limiter.hit("alice", 1).unwrap().limit, Some(max));
         }
-        assert_eq!(lock(&KEPT).len(), MOST_KEPT);
+        assert_eq!(KEPT.lock().len(), MOST_KEPT);
         assert!(kept(&Limiter::new("72/min").unwrap()).is_none());
         assert!(again().count() > 0 && again().all(|one| one == first));
     }

@@ -1,14 +1,12 @@
 //! What a caller holds on to after a hit: reservations and permits.
 
 use std::sync::Arc;
-use std::sync::Mutex;
 
-use tidegate_core::Time;
+use tidegate_core::{ForkLock, Time};
 
 use crate::decision::Decision;
 use crate::ground::Ground;
 use crate::judge::{Receipts, part_of};
-use crate::lock::lock;
 use crate::plan::MOST_GROUPS;
 use crate::snapshot::{Hashes, Snapshot};
 
@@ -125,7 +123,8 @@ impl Reservation {
 pub struct Permit {
     decision: Decision,
     held: Option<Held>,
-    slots: Mutex<[Option<tidegate_core::Permit>; MOST_GROUPS]>,
+    /// None in a forked child whose parent was just giving them back.
+    slots: ForkLock<[Option<tidegate_core::Permit>; MOST_GROUPS]>,
 }
 
 impl Permit {
@@ -134,7 +133,7 @@ impl Permit {
         held: Option<Held>,
         slots: [Option<tidegate_core::Permit>; MOST_GROUPS],
     ) -> Permit {
-        Permit { decision, held, slots: Mutex::new(slots) }
+        Permit { decision, held, slots: ForkLock::new(slots) }
     }
 
     /// How it went. If it was denied, no slot is held.
@@ -150,7 +149,7 @@ impl Permit {
     /// assert!(first.is_held() && !second.is_held());
     /// ```
     pub fn is_held(&self) -> bool {
-        lock(&self.slots).iter().any(Option::is_some)
+        self.slots.lock().iter().any(Option::is_some)
     }
 
     /// Gives the slot back. False if it was no longer held: released before, or its lease ran out.
@@ -160,7 +159,7 @@ impl Permit {
     /// assert!(limiter.permit("a").unwrap().release());
     /// ```
     pub fn release(&self) -> bool {
-        let mut slots = lock(&self.slots);
+        let mut slots = self.slots.lock();
         let Some(held) = &self.held else { return false };
         let now = held.snapshot.tables.clock().now();
         let release = |(group, part): (usize, tidegate_core::Part<'_>)| {
@@ -177,7 +176,7 @@ impl Permit {
     /// assert!(limiter.permit("a").unwrap().renew());
     /// ```
     pub fn renew(&self) -> bool {
-        let mut slots = lock(&self.slots);
+        let mut slots = self.slots.lock();
         let Some(held) = &self.held else { return false };
         let now = held.snapshot.tables.clock().now();
         let renew = |(group, part): (usize, tidegate_core::Part<'_>)| {

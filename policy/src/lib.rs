@@ -34,9 +34,9 @@ mod held;
 mod inspect;
 mod ip;
 mod judge;
+mod known;
 mod limit;
 mod limiter;
-mod lock;
 mod matching;
 mod metrics;
 mod nearest;
@@ -81,6 +81,9 @@ pub use runtime::Target;
 pub use schema::schema;
 pub use stats::{LimitUse, Stats};
 pub use tidegate_core::{Algorithm, Clock, OnFull};
+/// For surfaces: what a forked child may find taken must be these.
+#[doc(hidden)]
+pub use tidegate_core::{ForkLock, Once};
 pub use told::{Names, Tell, Told};
 
 /// The README's example, as pasted.

@@ -2,18 +2,17 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use serde_json::Value;
-use tidegate_core::{Clock, OnFull};
+use tidegate_core::{Clock, ForkLock, OnFull};
 
 use crate::build::{self, Built};
 use crate::config::{Match, Policy, RuleConfig};
 use crate::error::{Code, Error};
 use crate::limit::{IntoLimits, LimitPatches};
-use crate::lock::lock;
 use crate::metrics::{Event, Metrics};
 use crate::rule::{Recorded, Rule, RuleState, closed};
 use crate::runtime::Target;
@@ -104,8 +103,11 @@ pub(crate) struct Shared {
     /// The file that it was read from.
     source: Option<PathBuf>,
     /// One change of the rules at a time.
-    changing: Mutex<()>,
+    changing: ForkLock<Gone>,
 }
+
+/// Rules that a reload took away and that somebody may still hold, by name.
+type Gone = HashMap<String, Weak<RuleState>>;
 
 /// A policy at work. Cheap to clone, and safe to use from any thread.
 ///
@@ -243,7 +245,7 @@ impl Limiter {
             store,
             options,
             source,
-            changing: Mutex::new(()),
+            changing: ForkLock::default(),
         });
         let main = shared.main();
         let main = main.map(|state| Rule { state, _limiter: shared.clone() });
@@ -321,7 +323,7 @@ impl Limiter {
 
     fn replace(&self, policy: Policy) -> Result<(), Error> {
         let shared = &self.shared;
-        let _changing = lock(&shared.changing);
+        let mut gone = shared.changing.lock();
         let policy = with_options(policy, &shared.options);
         if policy.store != shared.policy.load().store {
             let message = "store: another store needs another limiter; nothing was reloaded";
@@ -329,20 +331,24 @@ impl Limiter {
         }
         let built = build::check(&policy, &shared.options.clock)?;
         shared.open()?;
-        let old = shared.rules.load();
+        // A rule that comes back is the one that its holders have.
+        let mut old = HashMap::clone(&shared.rules.load());
+        let back = gone.iter().filter_map(|(name, state)| Some((name.clone(), state.upgrade()?)));
+        old.extend(back);
         let next: Result<Vec<_>, Error> =
             built.iter().map(|rule| shared.renewed(rule, &old)).collect();
         let mut rules = HashMap::new();
         for (rule, snapshot) in built.iter().zip(next?) {
-            let state = match old.get(&rule.name) {
+            let state = match old.remove(&rule.name) {
                 Some(state) => {
                     state.replace(snapshot);
-                    state.clone()
+                    state
                 }
                 None => Arc::new(RuleState::new(snapshot)),
             };
             rules.insert(rule.name.clone(), state);
         }
+        *gone = old.iter().map(|(name, state)| (name.clone(), Arc::downgrade(state))).collect();
         shared.rules.store(Arc::new(rules));
         shared.policy.store(Arc::new(policy));
         Ok(())
@@ -356,8 +362,9 @@ impl Limiter {
     /// assert_eq!(limiter.allow("alice").unwrap_err().code(), tidegate::Code::Closed);
     /// ```
     pub fn close(&self) {
-        let _changing = lock(&self.shared.changing);
-        for state in self.shared.rules.load().values() {
+        let gone = self.shared.changing.lock();
+        let held = gone.values().filter_map(Weak::upgrade);
+        for state in self.shared.rules.load().values().cloned().chain(held) {
             if let Ok(closed) = state.last().closed() {
                 state.replace(closed);
             }

@@ -2,17 +2,17 @@
 //! taken by sample once a rule is busy.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use arc_swap::ArcSwapOption;
 use serde_json::{Value, json};
-use tidegate_core::{Counters, OnFull};
+use tidegate_core::{Counters, ForkGuard, ForkLock, OnFull};
 
 use crate::call::{Call, MOST_PARTS};
 use crate::decision::{Decision, Face, Reason};
 use crate::judge::{Found, Op, judge};
-use crate::lock::lock;
 use crate::plan::MOST_LIMITS;
 use crate::rule::Rule;
 use crate::snapshot::Snapshot;
@@ -229,7 +229,7 @@ impl Heaviest {
 }
 
 /// An event as it is kept.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Happened {
     number: u64,
     name: Name,
@@ -260,10 +260,48 @@ impl Default for Names {
 pub(crate) struct Meter {
     counters: Counters<COUNTS>,
     warm: AtomicU64,
-    names: Mutex<Names>,
+    /// A hit only tries to lock it.
+    names: ForkLock<Names>,
+    /// Alerts of hits that found `names` locked: the next one to lock it keeps them.
+    late: ArcSwapOption<Late>,
+}
+
+/// An alert that is still to be kept, and the one before it.
+#[derive(Debug)]
+struct Late {
+    happened: Happened,
+    before: Option<Arc<Late>>,
+    /// How many there are, this one included.
+    many: usize,
 }
 
 impl Meter {
+    /// The names, with every alert; waits for other threads.
+    fn names(&self) -> ForkGuard<'_, Names> {
+        let mut names = self.names.lock();
+        self.keep_late(&mut names);
+        names
+    }
+
+    fn keep_late(&self, names: &mut Names) {
+        let mut next = self.late.swap(None);
+        let mut all = Vec::new();
+        while let Some(late) = next {
+            all.push(late.happened.clone());
+            next = late.before.clone();
+        }
+        all.into_iter().rev().for_each(|happened| names.keep_alert(happened));
+    }
+
+    /// More than can be shown are not kept.
+    fn put_late(&self, happened: &Happened) {
+        self.late.rcu(|before| {
+            let many = 1 + before.as_ref().map_or(0, |late| late.many);
+            let late = || Late { happened: happened.clone(), before: before.clone(), many };
+            if many > EVENTS { before.clone() } else { Some(Arc::new(late())) }
+        });
+    }
+
     /// Whether the names of so many more hits are all kept, as a new rule's are.
     #[inline]
     fn keeps_all(&self, hits: u64) -> bool {
@@ -333,7 +371,7 @@ impl Meter {
         cost: u64,
     ) {
         // Who is in the way of another just goes on.
-        let Ok(mut names) = self.names.try_lock() else { return };
+        let Some(mut names) = self.names.try_lock() else { return };
         let name = Name::of(call);
         #[cfg(target_os = "linux")]
         if let Some(board) = snapshot.tables.board().filter(|_| reason.is_some()) {
@@ -343,7 +381,7 @@ impl Meter {
             None => names.users.add(&name, weight.saturating_mul(cost)),
             Some(reason) => {
                 names.offenders.add(&name, weight);
-                names.push(snapshot, name, reason, false);
+                names.push(Happened::new(snapshot, name, reason, false));
             }
         }
     }
@@ -363,8 +401,11 @@ impl Meter {
         if decision.would.is_some() {
             self.counters.add(Count::Shadowed as usize);
         }
-        match decision.would.or(decision.reason) {
-            Some(reason) if decision.alert => self.count_alert(snapshot, call, reason),
+        if let Some(reason) = decision.would.or(decision.reason).filter(|_| decision.alert) {
+            self.count_alert(snapshot, call, reason);
+        }
+        match decision.reason {
+            Some(reason) if decision.alert => drop(self.counters.add(index_of(reason))),
             denied => self.count_plainly(snapshot, call, denied, decision.warning, cost),
         }
     }
@@ -391,11 +432,13 @@ impl Meter {
 
     #[cold]
     fn count_alert(&self, snapshot: &Snapshot, call: &Call<'_>, reason: Reason) {
-        self.counters.add(index_of(reason));
         self.counters.add(Count::Alerts as usize);
-        let (mut names, name) = (lock(&self.names), Name::of(call));
-        names.offenders.add(&name, 1);
-        names.push(snapshot, name, reason, true);
+        let happened = Happened::new(snapshot, Name::of(call), reason, true);
+        // Every alert is kept, and no hit waits for a thread that holds the names.
+        match self.names.try_lock() {
+            Some(mut names) => names.keep_alert(happened),
+            None => self.put_late(&happened),
+        }
     }
 
     /// Counts a call that classify had no class for, if it was one.
@@ -415,24 +458,33 @@ impl Meter {
     }
 
     pub(crate) fn events(&self, since: u64) -> Vec<Event> {
-        let names = lock(&self.names);
+        let names = self.names();
         names.events.iter().filter(|event| event.number > since).map(Happened::told).collect()
     }
 }
 
 impl Names {
-    fn push(&mut self, snapshot: &Snapshot, name: Name, reason: Reason, alert: bool) {
+    fn keep_alert(&mut self, happened: Happened) {
+        self.offenders.add(&happened.name, 1);
+        self.push(happened);
+    }
+
+    fn push(&mut self, happened: Happened) {
         self.last += 1;
         if self.events.len() == EVENTS {
             self.events.pop_front();
         }
-        let (number, at) = (self.last, snapshot.tables.clock().wall());
-        let face = snapshot.face.clone();
-        self.events.push_back(Happened { number, name, reason, alert, at, face });
+        self.events.push_back(Happened { number: self.last, ..happened });
     }
 }
 
 impl Happened {
+    /// Its number is given when it is kept.
+    fn new(snapshot: &Snapshot, name: Name, reason: Reason, alert: bool) -> Happened {
+        let (at, face) = (snapshot.tables.clock().wall(), snapshot.face.clone());
+        Happened { number: 0, name, reason, alert, at, face }
+    }
+
     fn told(&self) -> Event {
         Event {
             number: self.number,
@@ -575,7 +627,7 @@ impl Rule {
         denied.retain(|(_, count)| *count > 0);
         let crowded = engine(tidegate_core::Count::Full);
         let overflows = tables.on_full == OnFull::Overflow;
-        let names = lock(&meter.names);
+        let names = meter.names();
         Ok(Metrics {
             rule: snapshot.face.rule.clone(),
             allowed: meter.total(Count::Allowed) + first.total(tidegate_core::Count::Allowed),

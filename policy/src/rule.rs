@@ -161,6 +161,10 @@ impl RuleState {
             return Err(closed());
         }
         let next = Snapshot::new(old.config.clone(), old.face.clone(), old.tables.clone())?;
+        if next.generation == old.generation {
+            // Another thread reads what was changed; until then this is all that is known.
+            return Ok(Guard::from_inner(Arc::clone(old)));
+        }
         let next = Arc::new(next);
         // Who loses to a reload or to another change goes by its own, which knows all that was
         // changed before this call. The winner's may not: it may have been read before that.
@@ -226,7 +230,7 @@ impl Rule {
     }
 
     /// Whether the two are one rule at work, and not only of one name: a rule that a reload took away
-    /// and another one brought back is a new one.
+    /// and another one brought back is a new one, unless it was held meanwhile.
     pub fn is_same(&self, other: &Rule) -> bool {
         Arc::ptr_eq(&self.state, &other.state)
     }

@@ -5,7 +5,6 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use crate::config::Match;
-use crate::error::{Code, Error};
 use crate::limit::{LimitPatch, LimitPatches};
 
 /// Whom an override is for.
@@ -72,6 +71,9 @@ pub(crate) struct Runtime {
     pub(crate) exempts: Option<Vec<Match>>,
     pub(crate) added: Vec<Match>,
     pub(crate) removed: Vec<Match>,
+    /// What another version stored and this one can't read: its field, and the value as it stands. It is
+    /// kept for the other version.
+    pub(crate) unread: Vec<(&'static str, Value)>,
 }
 
 impl Runtime {
@@ -120,55 +122,79 @@ impl Runtime {
 /// As the file store keeps it: readable, and as exact as it is.
 impl Runtime {
     pub(crate) fn to_value(&self) -> Value {
-        let matches = |all: &[Match]| all.iter().map(Match::to_value).collect::<Vec<_>>();
+        let unread = |field: &'static str| {
+            let of = move |(other, value): &(&str, Value)| (*other == field).then(|| value.clone());
+            self.unread.iter().filter_map(of)
+        };
+        let matches = |field, all: &[Match]| {
+            all.iter().map(Match::to_value).chain(unread(field)).collect::<Vec<_>>()
+        };
         let one = |(target, limits): &(Target, LimitPatches)| {
             let mut one = target.to_value();
             one["limits"] = patches_value(limits);
             one
         };
+        let overrides = self.overrides.iter().map(one).chain(unread("overrides"));
         json!({
             "version": 1,
-            "overrides": self.overrides.iter().map(one).collect::<Vec<_>>(),
+            "overrides": overrides.collect::<Vec<_>>(),
             "default": patches_value(&self.default),
-            "exempts": self.exempts.as_deref().map(matches),
-            "added": matches(&self.added),
-            "removed": matches(&self.removed),
+            "exempts": self.exempts.as_deref().map(|all| matches("exempts", all)),
+            "added": matches("added", &self.added),
+            "removed": matches("removed", &self.removed),
         })
     }
 
-    pub(crate) fn from_value(value: &Value) -> Result<Runtime, Error> {
-        let list = |field: &str| value[field].as_array().cloned().unwrap_or_default();
-        let matches =
-            |all: Vec<Value>| all.iter().map(Match::from_value).collect::<Result<Vec<_>, _>>();
-        let mut overrides = Vec::new();
-        for one in list("overrides") {
+    /// What stands in a file. An entry that can't be read is kept as it stands, and applied to nothing.
+    pub(crate) fn from_value(value: &Value) -> Runtime {
+        let mut unread = Vec::new();
+        let overrides = readable("overrides", value, &mut unread, |one| {
             let target = match one["key"].as_array() {
-                Some(parts) => Target::Key(parts.iter().map(read_part).collect::<Result<_, _>>()?),
-                None => Target::Match(Match::from_value(&one["match"])?),
+                Some(parts) => Target::Key(parts.iter().map(read_part).collect::<Option<_>>()?),
+                None => Target::Match(Match::from_value(&one["match"]).ok()?),
             };
-            overrides.push((target, read_patches(&one["limits"])?));
-        }
-        let exempts = value["exempts"].as_array().cloned();
-        Ok(Runtime {
+            Some((target, read_patches(&one["limits"])))
+        });
+        let mut matches =
+            |field| readable(field, value, &mut unread, |one| Match::from_value(one).ok());
+        let exempts = matches("exempts");
+        let (added, removed) = (matches("added"), matches("removed"));
+        Runtime {
             overrides,
-            default: read_patches(&value["default"])?,
-            exempts: exempts.map(matches).transpose()?,
-            added: matches(list("added"))?,
-            removed: matches(list("removed"))?,
-        })
+            default: read_patches(&value["default"]),
+            exempts: value["exempts"].is_array().then_some(exempts),
+            added,
+            removed,
+            unread,
+        }
     }
 }
 
-fn read_part(value: &Value) -> Result<Vec<u8>, Error> {
-    let wrong = || Error::new(Code::Store, format!("{value} is no part of a key"));
+/// The entries of a list that can be read; the others go to `unread`.
+fn readable<T>(
+    field: &'static str,
+    value: &Value,
+    unread: &mut Vec<(&'static str, Value)>,
+    read: impl Fn(&Value) -> Option<T>,
+) -> Vec<T> {
+    let mut all = Vec::new();
+    for one in value[field].as_array().into_iter().flatten() {
+        match read(one) {
+            Some(one) => all.push(one),
+            None => unread.push((field, one.clone())),
+        }
+    }
+    all
+}
+
+fn read_part(value: &Value) -> Option<Vec<u8>> {
     let hex = |text: &str| {
         let byte = |i| u8::from_str_radix(text.get(i..i + 2)?, 16).ok();
         (0..text.len()).step_by(2).map(byte).collect::<Option<Vec<u8>>>()
     };
     match (value.as_str(), value["hex"].as_str()) {
-        (Some(text), _) => Ok(text.as_bytes().to_vec()),
-        (None, Some(text)) => hex(text).ok_or_else(wrong),
-        (None, None) => Err(wrong()),
+        (Some(text), _) => Some(text.as_bytes().to_vec()),
+        (None, text) => hex(text?),
     }
 }
 
@@ -187,8 +213,8 @@ fn patches_value(patches: &LimitPatches) -> Value {
     Value::Object(patches.iter().map(|(name, one)| (name.clone(), patch(one))).collect())
 }
 
-fn read_patches(value: &Value) -> Result<LimitPatches, Error> {
-    let Value::Object(map) = value else { return Ok(Vec::new()) };
+fn read_patches(value: &Value) -> LimitPatches {
+    let Value::Object(map) = value else { return Vec::new() };
     let period =
         |patch: &Value, name: &str| patch[format!("{name}_us")].as_u64().map(Duration::from_micros);
     let read = |(name, patch): (&String, &Value)| {
@@ -196,7 +222,7 @@ fn read_patches(value: &Value) -> Result<LimitPatches, Error> {
         let (max, burst) = (patch["max"].as_u64(), patch["burst"].as_u64());
         (name.clone(), LimitPatch { max, per, burst, lease, cooldown, ..LimitPatch::default() })
     };
-    Ok(map.iter().map(read).collect())
+    map.iter().map(read).collect()
 }
 
 #[cfg(test)]
@@ -223,8 +249,26 @@ mod tests {
             exempts: Some(vec![Match::default()]),
             added: vec![Match::new([("role", "admin"), ("role", "system")])],
             removed: vec![],
+            unread: vec![],
         };
-        let read = Runtime::from_value(&runtime.to_value()).unwrap();
-        assert_eq!(format!("{read:?}"), format!("{runtime:?}"));
+        assert_eq!(Runtime::from_value(&runtime.to_value()), runtime);
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_kept_for_those_who_can() {
+        let newer = json!({
+            "version": 1,
+            "overrides": [{"key": [7], "limits": {"l": {"max": 1}}}, {"key": ["a"], "limits": {}}],
+            "default": {},
+            "exempts": null,
+            "added": ["nobody"],
+            "removed": [],
+        });
+        let mut runtime = Runtime::from_value(&newer);
+        assert_eq!((runtime.overrides.len(), runtime.unread.len()), (1, 2));
+        runtime.set_override(Target::key("b"), Vec::new());
+        let written = runtime.to_value();
+        assert!(written["overrides"].as_array().unwrap().contains(&newer["overrides"][0]));
+        assert_eq!(written["added"], newer["added"]);
     }
 }

@@ -3,9 +3,9 @@
 
 use std::cell::LazyCell;
 use std::collections::HashMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
-use tidegate_core::{Algorithm, Hash, OnFull, Spent};
+use tidegate_core::{Algorithm, Hash, OnFull, Once, Spent};
 
 use crate::budget::Day;
 use crate::call::{Call, MOST_PARTS};
@@ -74,10 +74,16 @@ pub(crate) struct Snapshot {
     by_key: HashMap<u64, Vec<ForKey>>,
     /// The distinct changes of `by_key`.
     key_layers: Vec<LimitPatches>,
-    variants: Box<[OnceLock<Ground>]>,
-    /// The rule's own numbers, the first of `variants`.
+    /// The numbers of all layers that were met: for each of `key_layers`, and none of them, a row.
+    variants: Box<[Once<Row>]>,
+    /// The rule's own numbers, those of no layer.
     pub(crate) base: Ground,
+    /// Why the run-time default is not applied, if this policy can't have it.
+    pub(crate) refused_default: Vec<Problem>,
 }
+
+/// The numbers for each of `by_match` and none of them, and for each entry of `when` and none of them.
+type Row = Box<[Once<Ground>]>;
 
 /// The numbers that a call is judged by: the rule's, or some of its own.
 pub(crate) enum Numbers<'a> {
@@ -114,7 +120,9 @@ impl Snapshot {
         let (runtime, generation) = tables.runtime();
         let snapshot = Snapshot::build(config, face, tables, &runtime)?;
         // Others are introduced when they are first compiled.
-        snapshot.variants.iter().filter_map(OnceLock::get).for_each(|v| snapshot.tables.widen(v));
+        snapshot.tables.widen(&snapshot.base);
+        let whens = (1..=snapshot.whens.len()).map(|when| Layers { when, ..Layers::default() });
+        whens.for_each(|layers| snapshot.tables.widen(snapshot.variant(layers)));
         Ok(Snapshot { generation, ..snapshot })
     }
 
@@ -123,20 +131,40 @@ impl Snapshot {
         Snapshot::build(self.config.clone(), self.face.clone(), self.tables.clone(), runtime)
     }
 
+    /// A default that this policy can't have, such as another version's, is left out.
     fn build(
         config: Arc<RuleConfig>,
         face: Arc<Face>,
         tables: Arc<Tables>,
         runtime: &Runtime,
     ) -> Result<Snapshot, Error> {
+        let build = |default: &LimitPatches| {
+            Snapshot::with_default(config.clone(), face.clone(), tables.clone(), runtime, default)
+        };
+        match build(&runtime.default) {
+            Err(refused_default) if !runtime.default.is_empty() => {
+                let snapshot = build(&LimitPatches::new()).map_err(Error::policy)?;
+                Ok(Snapshot { refused_default, ..snapshot })
+            }
+            built => built.map_err(Error::policy),
+        }
+    }
+
+    fn with_default(
+        config: Arc<RuleConfig>,
+        face: Arc<Face>,
+        tables: Arc<Tables>,
+        runtime: &Runtime,
+        default: &LimitPatches,
+    ) -> Result<Snapshot, Vec<Problem>> {
         let whens =
             config.when.iter().filter_map(|when| Matcher::new(&when.matches, &config.key).ok());
         let exempts = runtime.exempts(&config.exempt);
         let exempts = exempts.iter().filter_map(|m| Matcher::new(m, &config.key).ok());
-        let effective = Effective::of(&config).patched(&runtime.default);
-        let base = Variant::new(effective, &tables.plan, &face).map_err(Error::policy)?;
+        let effective = Effective::of(&config).patched(default);
+        let base = Variant::new(effective, &tables.plan, &face)?;
         // What is changed at run time comes and goes.
-        let ground = if runtime.default.is_empty() { Ground::kept } else { Ground::own };
+        let ground = if default.is_empty() { Ground::kept } else { Ground::own };
         let base = ground(base);
         // All numbers of a rule go by the names of its own.
         let face = base.face.clone();
@@ -145,7 +173,7 @@ impl Snapshot {
             classes: classes(&config),
             whens: whens.collect(),
             exempts: exempts.collect(),
-            default: runtime.default.clone(),
+            default: default.clone(),
             by_match: Vec::new(),
             by_key: HashMap::new(),
             key_layers: Vec::new(),
@@ -159,19 +187,13 @@ impl Snapshot {
             tables,
             face,
             generation: 0,
+            refused_default: Vec::new(),
         };
         snapshot.add_overrides(runtime);
-        let layers = (1 + snapshot.whens.len())
-            * (1 + snapshot.by_match.len())
-            * (1 + snapshot.key_layers.len());
-        snapshot.variants = (0..layers).map(|_| OnceLock::new()).collect();
-        for when in 0..=snapshot.whens.len() {
+        snapshot.variants = (0..=snapshot.key_layers.len()).map(|_| Once::new()).collect();
+        for when in 1..=snapshot.whens.len() {
             let layers = Layers { when, ..Layers::default() };
-            let compiled = match when {
-                0 => snapshot.base.clone(),
-                _ => ground(snapshot.compile(layers).map_err(Error::policy)?),
-            };
-            let _ = snapshot.variants[snapshot.index(layers)].set(compiled);
+            snapshot.slot(layers).set(ground(snapshot.compile(layers)?));
         }
         snapshot.plain = snapshot.is_plain();
         snapshot.lone = snapshot.plain && !snapshot.several;
@@ -179,6 +201,7 @@ impl Snapshot {
     }
 
     fn add_overrides(&mut self, runtime: &Runtime) {
+        let mut known: HashMap<&LimitPatches, usize> = HashMap::new();
         for (target, patches) in &runtime.overrides {
             match target {
                 Target::Match(matches) => {
@@ -186,10 +209,9 @@ impl Snapshot {
                     self.by_match.extend(matcher.map(|matcher| (matcher, patches.clone())));
                 }
                 Target::Key(parts) => {
-                    let known = self.key_layers.iter().position(|other| other == patches);
-                    let layer = 1 + known.unwrap_or_else(|| {
+                    let layer = *known.entry(patches).or_insert_with(|| {
                         self.key_layers.push(patches.clone());
-                        self.key_layers.len() - 1
+                        self.key_layers.len()
                     });
                     let hash = self.hash_key(parts.iter().map(Vec::as_slice));
                     let for_key = ForKey { parts: parts.clone(), layer };
@@ -233,25 +255,39 @@ impl Snapshot {
         &self.tables.plan
     }
 
-    fn index(&self, layers: Layers) -> usize {
+    /// Where the numbers of these layers are kept. A row is made when the first of it is asked for: most keys
+    /// that have an override are met by few of the others.
+    fn slot(&self, layers: Layers) -> &Once<Ground> {
         let Layers { when, by_match, by_key } = layers;
-        (by_key * (1 + self.by_match.len()) + by_match) * (1 + self.whens.len()) + when
+        let (columns, rows) = (1 + self.whens.len(), 1 + self.by_match.len());
+        let row = || (0..columns * rows).map(|_| Once::new()).collect();
+        &self.variants[by_key].get_or_make(row)[by_match * columns + when]
     }
 
     /// The numbers of these layers, compiled when they are first asked for.
+    #[inline]
     fn variant(&self, layers: Layers) -> &Ground {
-        let slot = &self.variants[self.index(layers)];
+        match layers == Layers::default() {
+            true => &self.base,
+            false => self.variant_of(layers),
+        }
+    }
+
+    fn variant_of(&self, layers: Layers) -> &Ground {
+        let slot = self.slot(layers);
         if let Some(variant) = slot.get() {
             return variant;
         }
         match self.compile(layers) {
             Ok(variant) => {
                 self.tables.widen(&variant);
-                slot.get_or_init(|| Ground::own(variant))
+                slot.set(Ground::own(variant))
             }
-            // An override that the policy has no room for any more, after a reload.
-            Err(_) if layers.by_key > 0 => self.variant(Layers { by_key: 0, ..layers }),
-            Err(_) => self.variant(Layers { by_match: 0, ..layers }),
+            // An override that the policy has no room for, such as another version's.
+            Err(_) if layers.by_key > 0 => {
+                slot.set(self.variant(Layers { by_key: 0, ..layers }).clone())
+            }
+            Err(_) => slot.set(self.variant(Layers { by_match: 0, ..layers }).clone()),
         }
     }
 
@@ -273,6 +309,59 @@ impl Snapshot {
             effective = effective.patched(&self.key_layers[by_key]);
         }
         Variant::new(effective, self.plan(), &self.face)
+    }
+
+    /// Which of the changes this policy can't apply, and why: the rest of them are in force.
+    pub(crate) fn ignored(&self, runtime: &Runtime) -> Vec<Problem> {
+        let (plan, key) = (self.plan(), &self.config.key);
+        let mut ignored = crate::build::check_patches("default", &runtime.default, plan, key);
+        ignored.extend(self.refused_default.iter().map(|why| why.within("default")));
+        for (index, (target, limits)) in runtime.overrides.iter().enumerate() {
+            let path = format!("overrides[{index}]");
+            let wrong = self.check_target(target).map(drop).err().unwrap_or_default();
+            ignored.extend(wrong.iter().map(|why| why.within(&path)));
+            let unknown = crate::build::check_patches(&path, limits, plan, key);
+            let compile = |when| {
+                let effective = self.effective(when).patched(limits);
+                Variant::new(effective, plan, &self.face).err()
+            };
+            let refused = || (0..=self.whens.len()).find_map(compile).unwrap_or_default();
+            match unknown.is_empty() {
+                true => ignored.extend(refused().iter().map(|why| why.within(&path))),
+                false => ignored.extend(unknown),
+            }
+        }
+        for (index, exempt) in runtime.exempts(&self.config.exempt).iter().enumerate() {
+            let wrong = self.check_match(exempt).err().unwrap_or_default();
+            ignored.extend(wrong.iter().map(|why| why.within(&format!("exempts[{index}]"))));
+        }
+        ignored.extend(runtime.unread.iter().map(|(field, value)| {
+            Problem::new(*field, format!("{value} can't be read by this version"))
+        }));
+        ignored
+    }
+
+    /// Whether a key has the rule's parts, and a match values that can be had.
+    pub(crate) fn check_target(&self, target: &Target) -> Result<(), Vec<Problem>> {
+        match target {
+            Target::Match(matches) => self.check_match(matches),
+            Target::Key(parts) if parts.len() != self.plan().parts => {
+                let names = self.config.key.join(", ");
+                let message = format!(
+                    "an override is for all parts of a key [{names}], not for {}",
+                    parts.len()
+                );
+                Err(vec![Problem::new("", message)])
+            }
+            Target::Key(_) => Ok(()),
+        }
+    }
+
+    pub(crate) fn check_match(&self, matches: &crate::Match) -> Result<(), Vec<Problem>> {
+        let problem = |(field, message): (String, String)| Problem::new(field, message);
+        Matcher::new(matches, &self.config.key)
+            .map(drop)
+            .map_err(|wrong| wrong.into_iter().map(problem).collect())
     }
 
     /// Compiles everything that this target's changes may come to. For a look before they are made.

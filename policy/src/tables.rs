@@ -2,19 +2,19 @@
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering, fence};
-use std::sync::{Arc, LazyLock, Mutex, OnceLock, Weak};
+use std::sync::atomic::{Ordering, fence};
+use std::sync::{Arc, Weak};
 
 #[cfg(target_os = "linux")]
 use tidegate_core::TableFile;
 use tidegate_core::{
-    Clock, Engine, Ledger, Limits, OnFull, Options, OutOfMemory, Spent, random_seed,
+    Clock, Engine, ForkLock, Ledger, Limits, OnFull, Once, Options, OutOfMemory, Spent, random_seed,
 };
 
 use crate::error::{Code, Error};
 #[cfg(target_os = "linux")]
 use crate::folder::{Folder, Shape};
-use crate::lock::lock;
+use crate::known::{Changes, Number};
 use crate::plan::Plan;
 use crate::runtime::Runtime;
 use crate::variant::Variant;
@@ -52,6 +52,14 @@ enum Maker {
 }
 
 impl Maker {
+    fn seed(&self) -> Option<u64> {
+        match self {
+            Maker::Heap(seed) => Some(*seed),
+            #[cfg(target_os = "linux")]
+            Maker::File(_) => None,
+        }
+    }
+
     fn engine(&self, limits: Limits, options: Options) -> Result<Engine, OutOfMemory> {
         match self {
             Maker::Heap(seed) => Engine::new(limits, Options { seed: Some(*seed), ..options }),
@@ -65,48 +73,6 @@ impl Maker {
             Maker::Heap(seed) => Ledger::new(capacity, *seed),
             #[cfg(target_os = "linux")]
             Maker::File(tables) => tables.ledger(capacity),
-        }
-    }
-}
-
-/// A number that all who share the tables share.
-#[derive(Debug)]
-enum Number {
-    Own(AtomicU64),
-    #[cfg(target_os = "linux")]
-    Shared(tidegate_core::SharedWord),
-}
-
-impl Number {
-    fn own() -> Number {
-        Number::Own(AtomicU64::new(0))
-    }
-
-    #[inline]
-    fn get(&self) -> u64 {
-        match self {
-            // ORDERING: Acquire, with the Release below: who sees the number then sees the change.
-            Number::Own(number) => number.load(Ordering::Acquire),
-            #[cfg(target_os = "linux")]
-            Number::Shared(word) => word.get(),
-        }
-    }
-
-    fn add(&self) {
-        match self {
-            // ORDERING: Release, see `get`.
-            Number::Own(number) => drop(number.fetch_add(1, Ordering::Release)),
-            #[cfg(target_os = "linux")]
-            Number::Shared(word) => word.add(),
-        }
-    }
-
-    fn raise(&self, to: u64) {
-        match self {
-            // ORDERING: Release, see `get`.
-            Number::Own(number) => drop(number.fetch_max(to, Ordering::Release)),
-            #[cfg(target_os = "linux")]
-            Number::Shared(word) => word.raise(to),
         }
     }
 }
@@ -130,24 +96,23 @@ pub(crate) struct Tables {
     pub(crate) on_full: OnFull,
     /// For each group of the plan.
     pub(crate) engines: Box<[Arc<Engine>]>,
-    penalties: OnceLock<Penalties>,
-    budgets: OnceLock<Budgets>,
-    maker: Mutex<Maker>,
+    penalties: Once<Penalties>,
+    budgets: Once<Budgets>,
+    /// What tables in memory are hashed by. Those of a file are all made when it is opened.
+    seed: Option<u64>,
     clock: Clock,
     #[cfg(target_os = "linux")]
     disk: Option<Disk>,
     /// How long a denial may matter, in nanoseconds: the longest that any variant of anybody asks for.
     keep: Number,
-    /// What was changed at run time, by anybody who shares this state, and up to which change.
-    runtime: Mutex<(Arc<Runtime>, u64)>,
-    /// Counts the changes; every hit compares it.
-    generation: Number,
+    /// What was changed at run time, by anybody who shares this state.
+    changes: Changes,
 }
 
 impl Tables {
     /// Makes tables in memory. `base` are the rule's own numbers.
     pub(crate) fn new(wanted: &Wanted, base: &Variant, clock: &Clock) -> Result<Tables, Error> {
-        Tables::make(wanted, base, clock, Maker::Heap(random_seed()))
+        Tables::make(wanted, base, clock, &Maker::Heap(random_seed()))
     }
 
     /// The tables of a rule in a folder, which are made if they are not there.
@@ -171,24 +136,25 @@ impl Tables {
         let clock = if manual { clock.clone() } else { file.clock() };
         let alone = file.begin_era_if_alone(clock.now());
         alone.map_err(|error| Error::new(Code::Store, format!("rule {rule:?}: {error}")))?;
-        let mut tables = Tables::make(&wanted, &base, &clock, Maker::File(file.tables()))?;
-        tables.generation = Number::Shared(file.generation());
+        let maker = Maker::File(file.tables());
+        let mut tables = Tables::make(&wanted, &base, &clock, &maker)?;
         tables.keep = Number::Shared(file.keep());
         tables.keep.raise(base.keep);
-        // Who died between a change and its count left others without it: whoever opens next tells them.
-        tables.generation.add();
-        let changed = tables.generation.get();
-        let runtime = folder.read_changes(rule)?;
-        tables.runtime = Mutex::new((Arc::new(runtime), changed));
-        let board = tables.with_maker(|maker| match maker {
+        tables.changes = Changes::shared(file.generation(), || folder.read_changes(rule))?;
+        let board = match &maker {
             Maker::File(tables) => tables.board(),
             Maker::Heap(_) => None,
-        });
+        };
         tables.disk = Some(Disk { folder: folder.clone(), rule: rule.to_string(), file, board });
         Ok(tables)
     }
 
-    fn make(wanted: &Wanted, base: &Variant, clock: &Clock, maker: Maker) -> Result<Tables, Error> {
+    fn make(
+        wanted: &Wanted,
+        base: &Variant,
+        clock: &Clock,
+        maker: &Maker,
+    ) -> Result<Tables, Error> {
         let mut engines = Vec::new();
         for (group, limits) in wanted.plan.groups.iter().zip(&base.groups) {
             let options = Options {
@@ -204,46 +170,46 @@ impl Tables {
             capacity: wanted.capacity,
             on_full: wanted.on_full,
             engines: engines.into(),
-            penalties: OnceLock::new(),
-            budgets: OnceLock::new(),
-            maker: Mutex::new(maker),
+            penalties: Once::new(),
+            budgets: Once::new(),
+            seed: maker.seed(),
             clock: clock.clone(),
             #[cfg(target_os = "linux")]
             disk: None,
-            keep: Number::own(),
-            runtime: Mutex::default(),
-            generation: Number::own(),
+            keep: Number::default(),
+            changes: Changes::default(),
         };
         tables.keep.raise(base.keep);
-        tables.provide(wanted)?;
+        tables.make_ledgers_by(maker, wanted.penalties, wanted.budgets)?;
         Ok(tables)
     }
 
     /// Makes what a rule asks for beyond its limits, if it is not there.
     pub(crate) fn provide(&self, wanted: &Wanted) -> Result<(), Error> {
-        if wanted.penalties {
-            self.make_penalties()?;
-        }
-        if wanted.budgets && self.budgets.get().is_none() {
-            let _ = self.budgets.set(self.ledger(self.capacity)?);
-        }
-        Ok(())
+        self.make_ledgers(wanted.penalties, wanted.budgets)
     }
 
     pub(crate) fn make_penalties(&self) -> Result<(), Error> {
-        if self.penalties.get().is_none() {
+        self.make_ledgers(true, false)
+    }
+
+    fn make_ledgers(&self, penalties: bool, budgets: bool) -> Result<(), Error> {
+        match self.seed {
+            Some(seed) => self.make_ledgers_by(&Maker::Heap(seed), penalties, budgets),
+            None => Ok(()),
+        }
+    }
+
+    /// Those of a file come in this order.
+    fn make_ledgers_by(&self, maker: &Maker, penalties: bool, budgets: bool) -> Result<(), Error> {
+        if penalties && self.penalties.get().is_none() {
             let capacity = group_capacity(&self.plan.penalty_scope, self.capacity);
-            let _ = self.penalties.set(self.ledger(capacity)?);
+            self.penalties.set(maker.ledger(capacity).map_err(no_memory)?);
+        }
+        if budgets && self.budgets.get().is_none() {
+            self.budgets.set(maker.ledger(self.capacity).map_err(no_memory)?);
         }
         Ok(())
-    }
-
-    fn ledger<const W: usize>(&self, capacity: usize) -> Result<Ledger<W>, Error> {
-        self.with_maker(|maker| maker.ledger(capacity)).map_err(no_memory)
-    }
-
-    fn with_maker<R>(&self, act: impl FnOnce(&Maker) -> R) -> R {
-        act(&lock(&self.maker))
     }
 
     /// Where names of offenders are kept for those who look from outside.
@@ -343,34 +309,36 @@ impl Tables {
 
     /// Takes over what was changed at run time in other tables, if nothing was in these.
     pub(crate) fn adopt(&self, other: &Tables) {
-        let (changed, _) = other.runtime();
-        let mut known = lock(&self.runtime);
-        if self.generation.get() == 0 {
-            known.0 = changed;
-        }
+        let changed = other.newest_runtime();
+        self.changes.one_at_a_time(|| {
+            if self.changes.generation() == 0 && *changed != Runtime::default() {
+                self.changes.publish(Runtime::clone(&changed));
+            }
+        });
     }
 
-    /// What was changed at run time, and the number of the change.
+    /// What was changed at run time as far as it can be known without waiting, and the number of the change.
     pub(crate) fn runtime(&self) -> (Arc<Runtime>, u64) {
-        let mut known = lock(&self.runtime);
-        let changed = self.generation.get();
+        self.changes.follow(|| self.read_changes())
+    }
+
+    /// What was changed at run time, for those who may wait.
+    pub(crate) fn newest_runtime(&self) -> Arc<Runtime> {
+        self.changes.newest(|| self.read_changes())
+    }
+
+    /// What stands in the file, if there is one and it can be read.
+    fn read_changes(&self) -> Option<Runtime> {
         #[cfg(target_os = "linux")]
-        if let Some(disk) = self.disk.as_ref().filter(|_| known.1 != changed)
-            // A file that can't be read now is read at the next change; what was known stands.
-            && let Ok(runtime) = disk.folder.read_changes(&disk.rule)
-            && runtime != *known.0
-        {
-            known.0 = Arc::new(runtime);
-            // Others may have read just before this was changed, and who changed it may have died before it told them.
-            self.generation.add();
+        if let Some(disk) = &self.disk {
+            return disk.folder.read_changes(&disk.rule).ok();
         }
-        known.1 = changed;
-        known.clone()
+        None
     }
 
     #[inline]
     pub(crate) fn generation(&self) -> u64 {
-        self.generation.get()
+        self.changes.generation()
     }
 
     /// Changes something at run time; nothing is changed if `change` fails.
@@ -378,20 +346,19 @@ impl Tables {
         &self,
         change: impl FnOnce(&mut Runtime) -> Result<R, Error>,
     ) -> Result<R, Error> {
-        let mut known = lock(&self.runtime);
-        #[cfg(target_os = "linux")]
-        if let Some(disk) = &self.disk {
-            let (runtime, result) = disk.folder.change(&disk.rule, change)?;
-            // Read again at the next look, with whatever others have changed since.
-            known.0 = Arc::new(runtime);
-            self.generation.add();
-            return Ok(result);
-        }
-        let mut next = Runtime::clone(&known.0);
-        let result = change(&mut next)?;
-        known.0 = Arc::new(next);
-        self.generation.add();
-        Ok(result)
+        self.changes.one_at_a_time(|| {
+            #[cfg(target_os = "linux")]
+            if let Some(disk) = &self.disk {
+                // Until it is published no other process may change the text.
+                let (runtime, result, _alone) = disk.folder.change(&disk.rule, change)?;
+                self.changes.publish(runtime);
+                return Ok(result);
+            }
+            let mut next = Runtime::clone(&self.newest_runtime());
+            let result = change(&mut next)?;
+            self.changes.publish(next);
+            Ok(result)
+        })
     }
 }
 
@@ -462,10 +429,10 @@ pub(crate) enum Store {
 /// State that everybody in the process shares who names it, for as long as anybody does.
 #[derive(Debug, Default)]
 pub(crate) struct Named {
-    tables: Mutex<HashMap<String, Weak<Tables>>>,
+    tables: ForkLock<HashMap<String, Weak<Tables>>>,
 }
 
-static NAMED: LazyLock<Mutex<HashMap<String, Weak<Named>>>> = LazyLock::new(Mutex::default);
+static NAMED: ForkLock<Option<HashMap<String, Weak<Named>>>> = ForkLock::new(None);
 
 /// What is said of stores that there are not.
 const KINDS: &str = "write memory, memory:NAME or file:PATH";
@@ -510,7 +477,7 @@ impl Store {
             }
             Store::Named(named) => named,
         };
-        let mut all = lock(&named.tables);
+        let mut all = named.tables.lock();
         if let Some(tables) = all.get(rule).and_then(Weak::upgrade) {
             check_same(rule, &tables, wanted, clock)?;
             tables.provide(wanted)?;
@@ -524,7 +491,8 @@ impl Store {
 }
 
 fn named(name: &str) -> Arc<Named> {
-    let mut all = lock(&NAMED);
+    let mut all = NAMED.lock();
+    let all = all.get_or_insert_default();
     all.retain(|_, named| named.strong_count() > 0);
     if let Some(named) = all.get(name).and_then(Weak::upgrade) {
         return named;

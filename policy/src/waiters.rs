@@ -11,11 +11,12 @@
 use std::collections::{HashMap, VecDeque};
 use std::future::{Future, poll_fn};
 use std::pin::pin;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
-use std::task::{Poll, Waker};
-use std::time::Duration;
+use std::sync::Arc;
+use std::task::{Poll, Wake, Waker};
+use std::thread::Thread;
+use std::time::{Duration, Instant};
 
-use crate::lock::lock;
+use tidegate_core::{ForkGuard, ForkLock, fork_generation};
 
 /// Which line: the group of limits that share it, or [`WHOLE_KEY`], and a hash of the key's parts.
 pub(crate) type LineKey = (usize, u64);
@@ -23,29 +24,42 @@ pub(crate) type LineKey = (usize, u64);
 /// In place of a group: the line of a key.
 pub(crate) const WHOLE_KEY: usize = usize::MAX;
 
-type Lines = HashMap<LineKey, VecDeque<Arc<Place>>>;
+/// The lines in which somebody stands, all of them threads and tasks of one process.
+#[derive(Debug, Default)]
+struct Lines {
+    /// That process.
+    generation: u64,
+    of: HashMap<LineKey, VecDeque<Arc<Place>>>,
+}
 
-/// One who waits: for how much, and how to wake the task, if it is one.
+/// One who waits: for how much, and how to wake it.
 #[derive(Debug)]
 struct Place {
     cost: u64,
-    waker: Mutex<Option<Waker>>,
+    waker: ForkLock<Option<Waker>>,
 }
 
 impl Place {
     /// Puts a waker there, or none, and gives what was there. Neither dropping nor waking one may
     /// happen under the lock: both can run any code, that of the very task it is about too.
     fn swap(&self, waker: Option<Waker>) -> Option<Waker> {
-        let mut held = lock(&self.waker);
-        std::mem::replace(&mut *held, waker)
+        std::mem::replace(&mut *self.waker.lock(), waker)
+    }
+}
+
+/// Wakes a thread that waits.
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
     }
 }
 
 /// The lines of a rule.
 #[derive(Debug, Default)]
 pub(crate) struct Waiters {
-    lines: Mutex<Lines>,
-    moved: Condvar,
+    lines: ForkLock<Lines>,
 }
 
 /// A place in a line, left when dropped.
@@ -53,23 +67,33 @@ pub(crate) struct Ticket<'w> {
     waiters: &'w Waiters,
     line: LineKey,
     place: Arc<Place>,
+    /// The process in which it was taken.
+    generation: u64,
 }
 
 impl Waiters {
-    fn lines(&self) -> MutexGuard<'_, Lines> {
-        lock(&self.lines)
+    /// The lines of this process: those of the one that it was forked from are not here.
+    fn lines(&self) -> ForkGuard<'_, Lines> {
+        let (mut lines, generation) = (self.lines.lock(), fork_generation());
+        if lines.generation != generation {
+            // Not dropped: that would run code of tasks which this process does not have.
+            let here = Lines { generation, of: HashMap::new() };
+            std::mem::forget(std::mem::replace(&mut *lines, here));
+        }
+        lines
     }
 
     pub(crate) fn join(&self, line: LineKey, cost: u64) -> Ticket<'_> {
-        let place = Arc::new(Place { cost, waker: Mutex::new(None) });
-        self.lines().entry(line).or_default().push_back(place.clone());
-        Ticket { waiters: self, line, place }
+        let place = Arc::new(Place { cost, waker: ForkLock::new(None) });
+        let mut lines = self.lines();
+        lines.of.entry(line).or_default().push_back(place.clone());
+        Ticket { waiters: self, line, place, generation: lines.generation }
     }
 
     /// The first of these lines in which somebody stands.
     pub(crate) fn busy(&self, mut of: impl Iterator<Item = LineKey>) -> Option<LineKey> {
         let lines = self.lines();
-        of.find(|line| lines.contains_key(line))
+        of.find(|line| lines.of.contains_key(line))
     }
 }
 
@@ -78,26 +102,33 @@ impl Ticket<'_> {
         self.line
     }
 
-    fn is_first_in(&self, lines: &Lines) -> bool {
-        let first = lines.get(&self.line).and_then(VecDeque::front);
-        first.is_some_and(|first| Arc::ptr_eq(first, &self.place))
-    }
-
+    /// One that was taken before a fork has nobody before it.
     pub(crate) fn is_first(&self) -> bool {
-        self.is_first_in(&self.waiters.lines())
+        let lines = self.waiters.lines();
+        let first = lines.of.get(&self.line).and_then(VecDeque::front);
+        self.generation != lines.generation
+            || first.is_some_and(|first| Arc::ptr_eq(first, &self.place))
     }
 
     /// What the first of its line waits for.
     pub(crate) fn cost_of_first(&self) -> u64 {
         let lines = self.waiters.lines();
-        lines.get(&self.line).and_then(VecDeque::front).map_or(0, |first| first.cost)
+        lines.of.get(&self.line).and_then(VecDeque::front).map_or(0, |first| first.cost)
     }
 
     /// Blocks until it is first, or for `most`.
     pub(crate) fn wait_turn(&self, most: Duration) {
-        let lines = self.waiters.lines();
-        let waiting = |lines: &mut Lines| !self.is_first_in(lines);
-        drop(self.waiters.moved.wait_timeout_while(lines, most, waiting));
+        let end = Instant::now().checked_add(most);
+        // Before looking: who leaves after the look finds the waker.
+        let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+        drop(self.place.swap(Some(waker)));
+        while !self.is_first() {
+            let left = end.map_or(most, |end| end.saturating_duration_since(Instant::now()));
+            if left.is_zero() {
+                break;
+            }
+            std::thread::park_timeout(left);
+        }
     }
 
     /// Resolves when it is first, or with `sleep`.
@@ -117,11 +148,11 @@ impl Ticket<'_> {
     /// Leaves the line, and gives who is first in it then.
     fn leave(&self) -> Option<Arc<Place>> {
         let mut lines = self.waiters.lines();
-        let line = lines.get_mut(&self.line)?;
+        let line = lines.of.get_mut(&self.line)?;
         line.retain(|place| !Arc::ptr_eq(place, &self.place));
         let first = line.front().cloned();
         if first.is_none() {
-            lines.remove(&self.line);
+            lines.of.remove(&self.line);
         }
         first
     }
@@ -130,7 +161,6 @@ impl Ticket<'_> {
 impl Drop for Ticket<'_> {
     fn drop(&mut self) {
         let first = self.leave();
-        self.waiters.moved.notify_all();
         let waker = first.and_then(|first| first.swap(None));
         if let Some(waker) = waker {
             waker.wake();

@@ -97,3 +97,38 @@ fn decisions_say_what_they_said_whatever_becomes_of_their_rule() {
     assert!(headers.iter().any(|(_, value)| value.contains("\"old\";q=50")), "{headers:?}");
     assert_eq!((after.reason(), after.limit), (Some("cost"), Some(7)));
 }
+
+/// A rule that a reload takes away and another one brings back is the one that its holders have: with the
+/// new numbers and the counts that it had.
+#[test]
+fn a_held_rule_that_comes_back_goes_by_the_new_policy() {
+    let file = PolicyFile::new("a: { limits: { l: 10/h } }, b: { limits: 1/h }");
+    let limiter = Limiter::from_file(&file.0).unwrap();
+    let held = limiter.rule("a").unwrap();
+    assert_eq!(granted(&limiter, "a", 3), 3);
+    file.write("b: { limits: 1/h }");
+    limiter.reload().unwrap();
+    assert_eq!(limiter.rule("a").unwrap_err().code(), Code::Rule);
+    assert_eq!(held.hit("alice", 1).unwrap().limit, Some(10), "it goes on as it was");
+    file.write("a: { limits: { l: 20/h } }, b: { limits: 1/h }");
+    limiter.reload().unwrap();
+    let again = limiter.rule("a").unwrap();
+    assert!(held.is_same(&again));
+    let [mine, theirs] = [&held, &again].map(|rule| rule.peek("alice", 0).unwrap());
+    assert_eq!((mine.limit, mine.remaining), (Some(20), theirs.remaining));
+    assert_eq!(mine.remaining, Some(6));
+    limiter.close();
+    assert_eq!(held.allow("alice").unwrap_err().code(), Code::Closed);
+}
+
+/// A limiter that is closed closes the rules that it had, too.
+#[test]
+fn a_held_rule_that_is_gone_is_closed_with_its_limiter() {
+    let file = PolicyFile::new("a: { limits: 1/h }, b: { limits: 1/h }");
+    let limiter = Limiter::from_file(&file.0).unwrap();
+    let held = limiter.rule("a").unwrap();
+    file.write("b: { limits: 1/h }");
+    limiter.reload().unwrap();
+    limiter.close();
+    assert_eq!(held.allow("alice").unwrap_err().code(), Code::Closed);
+}

@@ -1,6 +1,6 @@
 //! What the kernel offers for this: processes, steps, kills, scarce resources. All `unsafe` is here.
 //!
-//! Everything that forks belongs into a process with one thread.
+//! Everything that forks belongs into a process with one thread, but for what shows that it need not.
 
 use std::ffi::CString;
 use std::fs::File;
@@ -33,7 +33,16 @@ pub const PANICKED: i32 = 101;
 /// # Panics
 /// If there can be no more processes.
 pub fn fork(work: impl FnOnce() -> i32) -> Pid {
-    // SAFETY: our callers have one thread, so the child may do all that the parent might.
+    fork_beside_threads(work)
+}
+
+/// As [`fork`], of a process with other threads: the child has none of them, and what they held stays taken.
+///
+/// # Panics
+/// If there can be no more processes.
+pub fn fork_beside_threads(work: impl FnOnce() -> i32) -> Pid {
+    // SAFETY: a child of one thread may do all that the parent might. One of more threads must not wait
+    // for what they held: that is what its caller shows. The allocator minds forks itself.
     match unsafe { libc::fork() } {
         0 => {
             let work = std::panic::AssertUnwindSafe(work);

@@ -7,6 +7,10 @@
 #[cfg(loom)]
 mod loom_bucket;
 #[cfg(loom)]
+mod loom_changes;
+#[cfg(loom)]
+mod loom_fork;
+#[cfg(loom)]
 mod loom_giving_way;
 #[cfg(loom)]
 mod loom_insert;

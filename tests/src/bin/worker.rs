@@ -20,6 +20,10 @@ fn main() {
             cold::change(folder.as_ref(), number(rounds), number(seed));
         }
         ["forks", folder] => forks::run(folder.as_ref()),
+        ["storm", folder, operation, forks] => {
+            forks::storm(folder.as_ref(), operation, number(forks));
+        }
+        ["kept_lock", folder] => forks::kept_lock(folder.as_ref()),
         ["harm", folder, harm] => harm::run(folder.as_ref(), harm),
         ["corrupt", folder, cases, seed] => {
             corrupt::run(folder.as_ref(), number(cases), number(seed));

@@ -1,0 +1,173 @@
+//! What was changed at run time, as far as this process knows.
+//!
+//! ```text
+//!               a change                             a hit that finds another generation
+//!   file        flock, write, rename ──────────────▶ read, if no other thread does
+//!   generation  add one ───────────────────────────▶ compared by every hit
+//!   known       publish {text, number} ◀──────────── publish {text, number}
+//! ```
+//!
+//! A hit loads `known` and waits for nothing: where another thread reads the file just now, the hit goes
+//! on with what is known. The number of a text is the generation up to which there is no newer one. It
+//! never goes back, so a reader that was slow can't put an old text in place of a new one.
+//! Modelled by `loom_changes`.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use arc_swap::ArcSwap;
+use tidegate_core::ForkLock;
+
+use crate::runtime::Runtime;
+
+/// A number that all who share the tables share.
+#[derive(Debug)]
+pub(crate) enum Number {
+    Own(AtomicU64),
+    #[cfg(target_os = "linux")]
+    Shared(tidegate_core::SharedWord),
+}
+
+impl Default for Number {
+    fn default() -> Number {
+        Number::Own(AtomicU64::new(0))
+    }
+}
+
+impl Number {
+    #[inline]
+    pub(crate) fn get(&self) -> u64 {
+        match self {
+            // ORDERING: Acquire, with the Release below: who sees the number then sees the change.
+            Number::Own(number) => number.load(Ordering::Acquire),
+            #[cfg(target_os = "linux")]
+            Number::Shared(word) => word.get(),
+        }
+    }
+
+    fn add(&self) {
+        match self {
+            // ORDERING: Release, see `get`.
+            Number::Own(number) => drop(number.fetch_add(1, Ordering::Release)),
+            #[cfg(target_os = "linux")]
+            Number::Shared(word) => word.add(),
+        }
+    }
+
+    pub(crate) fn raise(&self, to: u64) {
+        match self {
+            // ORDERING: Release, see `get`.
+            Number::Own(number) => drop(number.fetch_max(to, Ordering::Release)),
+            #[cfg(target_os = "linux")]
+            Number::Shared(word) => word.raise(to),
+        }
+    }
+}
+
+/// A text of changes, and the generation up to which there is no newer one.
+#[derive(Debug, Default)]
+struct Known {
+    runtime: Arc<Runtime>,
+    number: u64,
+}
+
+/// What is known of a rule's changes.
+#[derive(Debug, Default)]
+pub(crate) struct Changes {
+    known: ArcSwap<Known>,
+    /// Counts the changes; every hit compares it.
+    generation: Number,
+    /// Held by a thread that changes something, also while it waits for other processes. No hit takes it.
+    changing: ForkLock<()>,
+    /// Held by a thread that reads what other processes have changed. A hit only tries it.
+    reading: ForkLock<()>,
+}
+
+impl Changes {
+    /// Those of a file, whose generation other processes share. `read` gives its text.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn shared<E>(
+        generation: tidegate_core::SharedWord,
+        read: impl FnOnce() -> Result<Runtime, E>,
+    ) -> Result<Changes, E> {
+        let generation = Number::Shared(generation);
+        // A process that died between a change and its count left others without it: the next one to
+        // open the file tells them.
+        generation.add();
+        let number = generation.get();
+        let known = ArcSwap::from_pointee(Known { runtime: Arc::new(read()?), number });
+        Ok(Changes { known, generation, ..Changes::default() })
+    }
+
+    #[inline]
+    pub(crate) fn generation(&self) -> u64 {
+        self.generation.get()
+    }
+
+    /// One change of this process at a time.
+    pub(crate) fn one_at_a_time<R>(&self, change: impl FnOnce() -> R) -> R {
+        let _alone = self.changing.lock();
+        change()
+    }
+
+    /// Makes a text known that was just stored, before any other can be.
+    pub(crate) fn publish(&self, runtime: Runtime) {
+        // A thread that has read an older text read a lower generation before, since this is read after the
+        // text was stored.
+        self.put(Arc::new(runtime), self.generation.get() + 1);
+        self.generation.add();
+    }
+
+    /// Makes a text known, unless a newer one is. Whether none was.
+    fn put(&self, runtime: Arc<Runtime>, number: u64) -> bool {
+        self.raise(number, |_| runtime.clone())
+    }
+
+    fn raise(&self, number: u64, text: impl Fn(&Known) -> Arc<Runtime>) -> bool {
+        let newer = |known: &Arc<Known>| match known.number < number {
+            true => Arc::new(Known { runtime: text(known), number }),
+            false => known.clone(),
+        };
+        self.known.rcu(newer).number < number
+    }
+
+    /// The newest text that can be had without waiting, and its number. `read` gives the text of a file,
+    /// where there is one and it can be read.
+    pub(crate) fn follow(&self, read: impl FnOnce() -> Option<Runtime>) -> (Arc<Runtime>, u64) {
+        let now = self.generation.get();
+        if self.known.load().number < now
+            && let Some(_alone) = self.reading.try_lock()
+        {
+            self.read(read);
+        }
+        let known = self.known.load();
+        (known.runtime.clone(), known.number.min(now))
+    }
+
+    /// The newest text, for those who may wait until another thread has read it.
+    pub(crate) fn newest(&self, read: impl FnOnce() -> Option<Runtime>) -> Arc<Runtime> {
+        if self.known.load().number < self.generation.get() {
+            let _alone = self.reading.lock();
+            self.read(read);
+        }
+        self.known.load().runtime.clone()
+    }
+
+    fn read(&self, read: impl FnOnce() -> Option<Runtime>) {
+        // Before the file: what is changed later has a higher number.
+        let number = self.generation.get();
+        let Some(runtime) = read() else {
+            // A file that can't be read now is read at the next change; what is known stands.
+            self.raise(number, |known| known.runtime.clone());
+            return;
+        };
+        let known = self.known.load().runtime.clone();
+        let is_news = runtime != *known;
+        let runtime = if is_news { Arc::new(runtime) } else { known };
+        if self.put(runtime, number) && is_news {
+            // Others may have read just before this was changed, and the process that changed it may have
+            // died before it told them.
+            self.generation.add();
+        }
+    }
+}
