@@ -591,7 +591,7 @@ pub(crate) mod tests {
 
     /// A new file that only its owner may write.
     pub(crate) fn private_file(path: &Path) -> File {
-        std::fs::OpenOptions::new().write(true).create(true).mode(0o600).open(path).unwrap()
+        std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path).unwrap()
     }
 
     fn new_folder(name: &str) -> (PathBuf, Directory) {

@@ -2,7 +2,7 @@
 //! taken by sample once a rule is busy.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -68,7 +68,8 @@ pub struct NamedCount {
     pub count: u64,
 }
 
-/// What happened: a denial, or an alert.
+/// What happened: a denial, or an alert. Or that the rule's table is retired: then the reason is
+/// `retired`, and the key has no parts.
 ///
 /// ```
 /// let limiter = tidegate::Limiter::new("1/h").unwrap();
@@ -233,7 +234,8 @@ impl Heaviest {
 struct Happened {
     number: u64,
     name: Name,
-    reason: Reason,
+    /// None: the table is retired.
+    reason: Option<Reason>,
     alert: bool,
     at: Duration,
     face: Arc<Face>,
@@ -260,6 +262,8 @@ impl Default for Names {
 pub(crate) struct Meter {
     counters: Counters<COUNTS>,
     warm: AtomicU64,
+    /// Whether it was told that the table is retired.
+    told_retired: AtomicBool,
     names: Mutex<Names>,
 }
 
@@ -343,7 +347,7 @@ impl Meter {
             None => names.users.add(&name, weight.saturating_mul(cost)),
             Some(reason) => {
                 names.offenders.add(&name, weight);
-                names.push(snapshot, name, reason, false);
+                names.push(snapshot, name, Some(reason), false);
             }
         }
     }
@@ -395,7 +399,22 @@ impl Meter {
         self.counters.add(Count::Alerts as usize);
         let (mut names, name) = (lock(&self.names), Name::of(call));
         names.offenders.add(&name, 1);
-        names.push(snapshot, name, reason, true);
+        names.push(snapshot, name, Some(reason), true);
+    }
+
+    /// Whether the rule's table is retired. Tells of it in one event; never waits for a lock.
+    pub(crate) fn note_retired(&self, snapshot: &Snapshot) -> bool {
+        let retired = snapshot.tables.is_retired();
+        // ORDERING: Relaxed; whoever is first tells.
+        let told = |flag: &AtomicBool| flag.swap(true, Ordering::Relaxed);
+        if retired
+            && let Ok(mut names) = self.names.try_lock()
+            && !told(&self.told_retired)
+        {
+            let nobody = Name { bytes: [0; NAME_BYTES], ends: [0; MOST_PARTS], parts: 0 };
+            names.push(snapshot, nobody, None, false);
+        }
+        retired
     }
 
     /// Counts a call that classify had no class for, if it was one.
@@ -421,7 +440,7 @@ impl Meter {
 }
 
 impl Names {
-    fn push(&mut self, snapshot: &Snapshot, name: Name, reason: Reason, alert: bool) {
+    fn push(&mut self, snapshot: &Snapshot, name: Name, reason: Option<Reason>, alert: bool) {
         self.last += 1;
         if self.events.len() == EVENTS {
             self.events.pop_front();
@@ -438,7 +457,7 @@ impl Happened {
             number: self.number,
             rule: self.face.rule.clone(),
             key: self.name.texts(),
-            reason: self.reason.name(&self.face).to_string(),
+            reason: self.reason.map_or("retired", |reason| reason.name(&self.face)).to_string(),
             alert: self.alert,
             at: self.at,
         }
@@ -498,6 +517,9 @@ pub struct Metrics {
     pub keys: usize,
     /// Bytes of all its tables, fixed from the start.
     pub bytes: u64,
+    /// Whether another table took the place of this rule's in a file store, or it was removed: what is
+    /// counted here, others don't see.
+    pub retired: bool,
     /// Keys that were denied most.
     pub top_offenders: Vec<NamedCount>,
     /// Keys that spent most.
@@ -532,6 +554,7 @@ impl Metrics {
             "capacity": self.capacity,
             "keys": self.keys,
             "bytes": self.bytes,
+            "retired": self.retired,
             "top_offenders": counts(&self.top_offenders),
             "heaviest": counts(&self.heaviest),
         })
@@ -575,6 +598,7 @@ impl Rule {
         denied.retain(|(_, count)| *count > 0);
         let crowded = engine(tidegate_core::Count::Full);
         let overflows = tables.on_full == OnFull::Overflow;
+        let retired = meter.note_retired(&snapshot);
         let names = lock(&meter.names);
         Ok(Metrics {
             rule: snapshot.face.rule.clone(),
@@ -592,6 +616,7 @@ impl Rule {
             capacity: tables.capacity,
             keys: first.len(),
             bytes: tables.bytes(),
+            retired,
             top_offenders: names.offenders.shown(),
             heaviest: names.users.shown(),
         })
@@ -603,7 +628,13 @@ impl Rule {
     /// # Errors
     /// If the limiter is closed.
     pub fn events(&self, since: u64) -> Result<Vec<Event>, crate::Error> {
-        self.state.snapshot()?;
+        self.is_retired()?;
         Ok(self.state.meter.events(since))
+    }
+
+    /// Whether another table took the place of this rule's.
+    pub(crate) fn is_retired(&self) -> Result<bool, crate::Error> {
+        let snapshot = self.state.snapshot()?;
+        Ok(self.state.meter.note_retired(&snapshot))
     }
 }
