@@ -261,7 +261,15 @@ impl Directory {
         if let Some((user, group)) = self.heir {
             rustix::fs::fchown(file, Some(Uid::from_raw(user)), Some(Gid::from_raw(group)))?;
         } else if let Some(group) = self.group.filter(|group| *group != found.group) {
-            rustix::fs::fchown(file, None, Some(Gid::from_raw(group)))?;
+            match rustix::fs::fchown(file, None, Some(Gid::from_raw(group))) {
+                Ok(()) => {}
+                Err(Errno::PERM) => {
+                    return refused(format!(
+                        "this user may not give files to the folder's group {group}; put the user in that group"
+                    ));
+                }
+                Err(error) => return Err(error.into()),
+            }
         }
         if found.mode != mode {
             rustix::fs::fchmod(file, Mode::from_raw_mode(mode))?;

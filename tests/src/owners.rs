@@ -210,6 +210,15 @@ fn a_group(base: &Path) {
     as_user(COLLEAGUE, TEAM, || {
         assert_eq!(try_open(&store, shared()).unwrap().overrides().unwrap().len(), 1)
     });
+    // The owner may have left the group.
+    as_user(BOT, BOT, || {
+        expect_refusal(&store.with_extension("none"), shared(), "Permission denied")
+    });
+    std::fs::remove_file(store.join("default.table")).unwrap();
+    chown(store.parent().unwrap(), Some(BOT), Some(TEAM)).unwrap();
+    as_user(BOT, BOT, || {
+        expect_refusal(&store, shared(), "may not give files to the folder's group")
+    });
     // A group that others are in as well.
     std::fs::set_permissions(&store, PermissionsExt::from_mode(0o777)).unwrap();
     as_user(BOT, TEAM, || expect_refusal(&store, shared(), "others may write this folder"));
