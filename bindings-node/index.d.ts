@@ -159,11 +159,13 @@ export interface Metrics {
   readonly keys: number;
   /** Bytes of all its tables, fixed from the start. */
   readonly bytes: number;
+  /** Another table took the place of this rule's in a file store, or it was removed. */
+  readonly retired: boolean;
   readonly topOffenders: NamedCount[];
   readonly heaviest: NamedCount[];
 }
 
-/** A denial, or an alert. */
+/** A denial, or an alert; or that the rule's table is retired (reason `retired`, no key). */
 export interface Event {
   /** Grows by one with each event of a rule. */
   readonly number: number;
@@ -194,6 +196,7 @@ export interface Inspected {
   readonly spending: number;
   readonly overrides: number;
   readonly bytes: number;
+  readonly retired: boolean;
   readonly topOffenders: NamedCount[];
 }
 
@@ -301,6 +304,8 @@ export interface LimiterOptions {
   clock?: ManualClock | undefined;
   /** Make tables of a file store that don't fit the policy, or can't be read, anew; their counts are lost. */
   recreate?: boolean | undefined;
+  /** Share the folder of a file store with its group: mode 0770, files 0660. */
+  group?: boolean | undefined;
 }
 
 /** A policy as a file has it: `version`, `rules` and so on, in the file's spelling. */
@@ -310,6 +315,7 @@ export interface Policy {
   capacity?: number;
   on_full?: 'overflow' | 'deny' | 'allow';
   memory?: number | string;
+  group?: boolean;
   fallback?: string;
   headers?: { limit?: string; remaining?: string; reset?: string };
   rules: { [name: string]: { limits: Json; [option: string]: Json } };

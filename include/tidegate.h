@@ -476,9 +476,9 @@ typedef struct tg_options {
    */
   uint32_t recreate;
   /**
-   * 0.
+   * 1: the folder of a file store is shared with its group; 0: what the policy says, or not.
    */
-  uint32_t reserved;
+  uint32_t group;
 } tg_options;
 
 /**
@@ -833,7 +833,7 @@ tg_status tg_reload(const struct tg_limiter *limiter);
 /**
  * What happened so far, a JSON list with a map for each rule: rule, allowed, warned, denied (by
  * reason), shadowed, exempt, off, alerts, evictions, full, overflow, classify_defaults, capacity, keys,
- * bytes, top_offenders and heaviest (lists of key and count).
+ * bytes, retired, top_offenders and heaviest (lists of key and count).
  *
  * Writes the text to `out`; free it with `tg_string_free`.
  */

@@ -55,6 +55,7 @@ pub(crate) fn inspected(all: &[Inspected]) -> Value {
             "spending": it.spending,
             "overrides": it.overrides,
             "bytes": it.bytes,
+            "retired": it.retired,
             "topOffenders": counts(&it.top_offenders),
         })
     };

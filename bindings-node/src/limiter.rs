@@ -59,6 +59,8 @@ fn options(scope: Scope<'_>, map: Value, clock: Value) -> Result<Options> {
         on_full,
         clock,
         recreate: map["recreate"] == Json::Bool(true),
+        group: map["group"].as_bool(),
+        as_owner: false,
     })
 }
 

@@ -503,8 +503,14 @@ describe('the file store', () => {
     assert.deepEqual(table.topOffenders, [{ key: ['alice'], count: 1 }]);
     assert.throws(() => open('3/h window'), coded(TidegateError, 'store'));
     assert.throws(() => Limiter.inspect('/nowhere/at/all'), coded(TidegateError, 'store'));
+    assert.equal(three.metrics()[0].retired, false);
     const anew = new Limiter('3/h window', { store, capacity: 100, recreate: true });
     assert.equal(anew.hit('alice').remaining, 2);
+    assert.equal(three.metrics()[0].retired, true);
+    assert.equal(three.events().at(-1).reason, 'retired');
+    new Limiter('3/h', { store: `${store}-shared`, group: true }).close();
+    assert.equal(fs.statSync(`${store}-shared`.slice('file:'.length)).mode & 0o777, 0o770);
+    assert.throws(() => new Limiter('3/h', { group: 'yes' }), coded(TypeError, 'argument'));
   });
 });
 

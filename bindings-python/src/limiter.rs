@@ -26,7 +26,8 @@ use crate::value::{Store, Text};
 /// ``store`` is where state lives: ``memory``, ``memory:NAME``, ``file:PATH`` (or a path: a folder that all processes of
 /// the host share). ``capacity`` is how many keys a rule may hold, ``on_full`` (``overflow``, ``deny`` or
 /// ``allow``) what becomes of new keys then, ``clock`` a ManualClock. ``recreate=True`` makes tables of a file store that
-/// don't fit the policy, or can't be read, anew. Times are texts (``"60s"``), seconds, or timedeltas.
+/// don't fit the policy, or can't be read, anew. ``group=True`` shares the folder of a file store with its group. Times
+/// are texts (``"60s"``), seconds, or timedeltas.
 ///
 /// A limiter with one rule has its operations itself. It is a context manager that closes itself, and always true.
 #[pyclass(frozen, module = "tidegate")]
@@ -53,6 +54,7 @@ fn options(
     full: Option<Text>,
     clock: Option<&Bound<'_, ManualClock>>,
     recreate: bool,
+    group: Option<bool>,
 ) -> PyResult<Options> {
     Ok(Options {
         store: store.map(|store| store.0),
@@ -60,13 +62,15 @@ fn options(
         on_full: on_full(full)?,
         clock: clock.map(|clock| clock.get().clock.clock()).unwrap_or_default(),
         recreate,
+        group,
+        as_owner: false,
     })
 }
 
 operations! { Limiter {
     #[new]
-    #[pyo3(signature = (limits, *, store=None, capacity=None, on_full=None, clock=None, recreate=false, **rule_options),
-           text_signature = "(limits, *, store=\"memory\", capacity=65536, on_full=\"overflow\", clock=None, recreate=False, **rule_options)")]
+    #[pyo3(signature = (limits, *, store=None, capacity=None, on_full=None, clock=None, recreate=false, group=None, **rule_options),
+           text_signature = "(limits, *, store=\"memory\", capacity=65536, on_full=\"overflow\", clock=None, recreate=False, group=False, **rule_options)")]
     fn new(
         py: Python<'_>,
         limits: &Bound<'_, PyAny>,
@@ -75,9 +79,10 @@ operations! { Limiter {
         on_full: Option<Text>,
         clock: Option<&Bound<'_, ManualClock>>,
         recreate: bool,
+        group: Option<bool>,
         rule_options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Limiter> {
-        let options = options(store, capacity, on_full, clock, recreate)?;
+        let options = options(store, capacity, on_full, clock, recreate, group)?;
         let mut rule = rule_options
             .map_or(Ok(Value::Object(Default::default())), |options| to_json(options))?;
         rule["limits"] = to_json(limits)?;
@@ -87,7 +92,7 @@ operations! { Limiter {
 
     /// A limiter of a policy as a mapping, as a policy file has it. Keyword arguments win over the policy's own.
     #[classmethod]
-    #[pyo3(signature = (mapping, *, store=None, capacity=None, on_full=None, clock=None, recreate=false))]
+    #[pyo3(signature = (mapping, *, store=None, capacity=None, on_full=None, clock=None, recreate=false, group=None))]
     fn from_policy(
         _class: &Bound<'_, PyType>,
         py: Python<'_>,
@@ -97,8 +102,9 @@ operations! { Limiter {
         on_full: Option<Text>,
         clock: Option<&Bound<'_, ManualClock>>,
         recreate: bool,
+        group: Option<bool>,
     ) -> PyResult<Limiter> {
-        let options = options(store, capacity, on_full, clock, recreate)?;
+        let options = options(store, capacity, on_full, clock, recreate, group)?;
         let policy = to_json(mapping)?;
         let made =
             || policy::Limiter::from_config_with(Policy::from_value_in(&policy, UNIT)?, options);
@@ -107,7 +113,7 @@ operations! { Limiter {
 
     /// A limiter of a policy file, YAML or JSON, which ``reload`` reads again.
     #[classmethod]
-    #[pyo3(signature = (path, *, store=None, capacity=None, on_full=None, clock=None, recreate=false))]
+    #[pyo3(signature = (path, *, store=None, capacity=None, on_full=None, clock=None, recreate=false, group=None))]
     fn from_file(
         _class: &Bound<'_, PyType>,
         py: Python<'_>,
@@ -117,8 +123,9 @@ operations! { Limiter {
         on_full: Option<Text>,
         clock: Option<&Bound<'_, ManualClock>>,
         recreate: bool,
+        group: Option<bool>,
     ) -> PyResult<Limiter> {
-        let options = options(store, capacity, on_full, clock, recreate)?;
+        let options = options(store, capacity, on_full, clock, recreate, group)?;
         let made = || policy::Limiter::from_file_with(path, options);
         py.detach(|| guard(made)).map(|inner| Limiter { inner })
     }

@@ -72,6 +72,7 @@ pub(crate) fn metrics<'py>(py: Python<'py>, it: &Metrics) -> Made<'py> {
         ("bytes", it.bytes),
     ];
     numbers.into_iter().try_for_each(|(name, number)| fields.set_item(name, number))?;
+    fields.set_item("retired", it.retired)?;
     made(py, "_metrics", (fields,))
 }
 
@@ -104,6 +105,7 @@ pub(crate) fn inspected<'py>(py: Python<'py>, it: &policy::Inspected) -> Made<'p
         it.overrides,
         it.bytes,
         top,
+        it.retired,
     );
     made(py, "Inspected", fields)
 }

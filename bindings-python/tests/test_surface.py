@@ -348,7 +348,13 @@ def test_stores(tmp_path):
     assert (seen.rule, seen.keys, seen.capacity) == ("default", 1, 100) and seen.limits[0]["name"] == "1/min"
     with pytest.raises(tidegate.StoreError, match="capacity|recreate|fit"):
         Limiter("1/min", store=folder, capacity=999)
+    old = Limiter("1/min", store=folder)
+    assert not old.metrics()[0].retired
     assert Limiter("1/min", store=folder, capacity=999, recreate=True).allow("a")
+    assert old.metrics()[0].retired
+    assert [event.reason for event in old.events()] == ["retired"]
+    Limiter("1/min", store=tmp_path / "shared", group=True)
+    assert (tmp_path / "shared").stat().st_mode & 0o777 == 0o770
     with pytest.raises(tidegate.TidegateError):
         Limiter("1/min", store="nowhere:x")
 

@@ -5,23 +5,35 @@
 //!         56  clock kind │ time namespace │ made at │ shape bytes │ checksum of all that, and of the shape
 //!        512  clock: offset (ms) 40 │ boot 16 │ check 8            moved on once after each boot, by swap
 //!        520  seen: 2^30 ns 34 │ check 30                          the latest time, about once a second
+//!        528  boot id, 128 bits                                    the boot for which the clock word holds
 //!        576  generation                                           counts changes that all must look at
 //!        584  keep                                                 how long notes on denials may matter, in ns
+//!        592  retired                                              1 once another table took its place
 //!        640  eviction: 8 words for each of 4 tables               see `eviction`
 //!       1024  shape: text that says what the tables are
 //!  header      tables, from a page on
 //! ```
 //!
-//! A file is **published whole**: built without a name, filled and checked, and only then linked to its
-//! name, which fails if somebody else was quicker. So nobody ever maps a half-made one, and a process
-//! that is killed while it makes one leaves nothing. Nothing in it is trusted before it is mapped:
-//! kind, owner, mode, length, header. What does not fit is refused, never made anew.
+//! A file is **published whole**: built without a name, filled, synced to the disk, and only then linked
+//! to its name, which fails if another process was quicker (see `directory`). So nobody ever maps a
+//! half-made one, a process that is killed while it makes one leaves nothing, and a loss of power leaves
+//! no named file without its header. Before a file is mapped all of it is checked: kind, owner, mode,
+//! length, header. What does not fit is refused, never made anew. The file's blocks are allocated before
+//! it is mapped, so that a full disk is an error then and not a signal later.
 //!
 //! **Time** is the host's time since boot plus the offset, so that all processes agree and it goes on
 //! after a restart. After a reboot the first to open moves the offset on: to where the wall clock says,
 //! but never back behind what was seen last. A wall clock by which more than ten years have passed since
 //! then is not believed (the file was made while it said 1970, say): time goes on from what was seen
 //! last. The wall clock is not believed at later boots either, so time stands still while such a host is off.
+//!
+//! The clock word is swapped first and the boot id written after it. Whoever finds an id that is not this
+//! boot's moves the clock on again: another process may be between the two steps, or may have died
+//! there. To move it on twice never brings time back, and adds a second at most. A process that can't
+//! read the boot id (without /proc) moves the clock on only if time would be behind what was seen.
+//!
+//! **Retired.** Whoever puts another table in this one's place sets the word of the old one, after it has
+//! lost its name. Users of the old table learn it from the word, or from the lost name.
 //!
 //! **Users.** Each user holds a shared `flock` on the file for as long as it has it mapped; the kernel
 //! drops it with the process. A user that gets an exclusive one while it opens the file is alone.
@@ -30,12 +42,13 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileExt, MetadataExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
-use rustix::fs::{AtFlags, CWD, FallocateFlags, FlockOperation, Mode, OFlags};
+use rustix::fs::{FallocateFlags, FlockOperation};
 
 use crate::clock::{Clock, host_lead, kernel_now, system_now};
+use crate::directory::Directory;
 use crate::engine::{Engine, Options, OutOfMemory};
 use crate::eviction::{self, Eviction};
 use crate::hash::{Hasher, random_seed};
@@ -78,8 +91,11 @@ mod at {
     pub(super) const CHECKSUM: usize = 11;
     pub(super) const CLOCK: usize = 64;
     pub(super) const SEEN: usize = 65;
+    /// Two words, the lower half first.
+    pub(super) const BOOT: usize = 66;
     pub(super) const GENERATION: usize = 72;
     pub(super) const KEEP: usize = 73;
+    pub(super) const RETIRED: usize = 74;
     pub(super) const EVICTION: usize = 80;
 }
 
@@ -117,7 +133,7 @@ impl From<rustix::io::Errno> for FileError {
     }
 }
 
-fn refused<T>(reason: impl Into<String>) -> Result<T, FileError> {
+pub(crate) fn refused<T>(reason: impl Into<String>) -> Result<T, FileError> {
     Err(FileError::Refused(reason.into()))
 }
 
@@ -222,17 +238,18 @@ struct ClockWord(u64);
 impl ClockWord {
     const MILLI: u64 = 1_000_000;
 
-    fn new(offset_nanos: u64, boot: u64) -> ClockWord {
+    fn new(offset_nanos: u64, boot: u128) -> ClockWord {
         // A wall clock that is off by more than that many years must not bring time back.
         let offset = offset_nanos.div_ceil(ClockWord::MILLI).min((1 << 40) - 1);
-        let value = offset << 16 | boot & 0xffff;
+        let value = offset << 16 | (boot & 0xffff) as u64;
         ClockWord(value << 8 | check_of(value, 8))
     }
     fn is_sound(self) -> bool {
         self.0 & 0xff == check_of(self.0 >> 8, 8)
     }
-    fn boot(self) -> u64 {
-        self.0 >> 8 & 0xffff
+    /// Whether it may have been stored in this boot.
+    fn may_be_of(self, boot: u128) -> bool {
+        u128::from(self.0 >> 8 & 0xffff) == boot & 0xffff
     }
     #[inline]
     fn offset_nanos(self) -> u64 {
@@ -252,18 +269,24 @@ impl Seen {
         Seen(value << Seen::CHECK_BITS | check_of(value, Seen::CHECK_BITS))
     }
     /// A moment that no reading was after, in nanoseconds; 0 if the word is damaged.
-    fn latest(self) -> u64 {
-        let value = self.0 >> Seen::CHECK_BITS;
-        let sound = self.0 & ((1 << Seen::CHECK_BITS) - 1) == check_of(value, Seen::CHECK_BITS);
-        if sound { value << Seen::SHIFT | ((1 << Seen::SHIFT) - 1) } else { 0 }
+    fn latest(&self) -> u64 {
+        if self.is_sound() { self.earliest() | ((1 << Seen::SHIFT) - 1) } else { 0 }
+    }
+    /// A moment that some reading was after, in nanoseconds; 0 if the word is damaged.
+    fn earliest(&self) -> u64 {
+        if self.is_sound() { self.0 >> Seen::CHECK_BITS << Seen::SHIFT } else { 0 }
+    }
+    fn is_sound(&self) -> bool {
+        let check = check_of(self.0 >> Seen::CHECK_BITS, Seen::CHECK_BITS);
+        self.0 & ((1 << Seen::CHECK_BITS) - 1) == check
     }
 }
 
 /// What the host says about time and files: injected by tests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Host {
-    /// Tells boots apart.
-    pub boot: u64,
+    /// The kernel's id of this boot; 0 if it can't be read.
+    pub boot: u128,
     /// The time namespace, whose clocks may have offsets of their own.
     pub namespace: u64,
     /// The wall clock, in nanoseconds since 1970.
@@ -277,16 +300,17 @@ pub struct Host {
 impl Host {
     /// As it is.
     pub fn here() -> Host {
-        let boot = std::fs::read("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+        let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+        let boot = u128::from_str_radix(&boot.trim().replace('-', ""), 16).unwrap_or(0);
         let namespace = std::fs::metadata("/proc/self/ns/time").map_or(0, |meta| meta.ino());
         let wall = Clock::System.wall().as_nanos() as u64;
-        let boot = rapidhash::v3::rapidhash_v3(&boot);
         Host { boot, namespace, wall, now: system_now() + host_lead(), filesystem: None }
     }
 }
 
 impl TableFile {
-    /// Opens a file that is there; `None` if there is none.
+    /// Opens a file that is there; `None` if there is none. Its folder is not checked: see
+    /// [`TableFile::open_in`].
     ///
     /// # Errors
     /// If it is not a sound table file that this process alone (and its like) may write.
@@ -299,19 +323,24 @@ impl TableFile {
     /// # Errors
     /// As [`TableFile::open`].
     pub fn open_on(path: &Path, host: &Host) -> Result<Option<TableFile>, FileError> {
-        let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
-        let file = match rustix::fs::open(path, flags, Mode::empty()) {
-            Ok(file) => File::from(file),
-            Err(rustix::io::Errno::NOENT) => return Ok(None),
-            Err(rustix::io::Errno::LOOP) => {
-                return refused("it is a symbolic link; name the file itself");
-            }
-            Err(error) => return Err(error.into()),
-        };
-        check_kind(&file)?;
+        let (directory, name) = place_of(path)?;
+        TableFile::open_in(&directory, name, host)
+    }
+
+    /// Opens a file that is there, in a folder that was checked; `None` if there is none.
+    ///
+    /// # Errors
+    /// As [`TableFile::open`]; and if the disk has no room for it.
+    pub fn open_in(
+        directory: &Directory,
+        name: &str,
+        host: &Host,
+    ) -> Result<Option<TableFile>, FileError> {
+        let Some(file) = directory.open_file(name)? else { return Ok(None) };
         check_filesystem(&file, host)?;
         let header = Header::read(&file)?;
         header.check(host)?;
+        fill(&file, header.words[at::FILE])?;
         share(&file)?;
         let mapping = Arc::new(Mapping::new(file, header.words[at::FILE] as usize)?);
         let manual = header.is_manual();
@@ -323,7 +352,7 @@ impl TableFile {
     }
 
     /// Makes a file for tables of `words` words, described by `shape`, and publishes it; `None` if
-    /// somebody else was quicker.
+    /// another process was quicker. Its folder is not checked: see [`TableFile::create_in`].
     ///
     /// # Errors
     /// If there is no room, or no right to make it. Then nothing is left behind.
@@ -347,22 +376,60 @@ impl TableFile {
         manual: bool,
         host: &Host,
     ) -> Result<Option<TableFile>, FileError> {
-        let unnamed = Unnamed::new(path)?;
-        check_filesystem(&unnamed.file, host)?;
+        let (directory, name) = place_of(path)?;
+        TableFile::create_in(&directory, name, shape, words, manual, host)
+    }
+
+    /// As [`TableFile::create`], in a folder that was checked.
+    ///
+    /// # Errors
+    /// As [`TableFile::create`].
+    pub fn create_in(
+        directory: &Directory,
+        name: &str,
+        shape: &str,
+        words: usize,
+        manual: bool,
+        host: &Host,
+    ) -> Result<Option<TableFile>, FileError> {
+        check_filesystem(directory.as_fd(), host)?;
+        let made = directory.temporary(name)?;
         let header = Header::new(shape, words, manual, host);
         let bytes = header.words[at::FILE];
         // Room is taken now: a full disk must not end a hit by a signal later.
-        rustix::fs::fallocate(&unnamed.file, FallocateFlags::empty(), 0, bytes)?;
-        unnamed.file.write_all_at(&header.bytes(), 0)?;
-        share(&unnamed.file)?;
-        let mapping = Arc::new(Mapping::new(unnamed.file.try_clone()?, bytes as usize)?);
+        allocate(&made.file, bytes)?;
+        made.file.write_all_at(&header.bytes(), 0)?;
+        let mapping = Arc::new(Mapping::new(made.file.try_clone()?, bytes as usize)?);
         let table = TableFile { mapping, shape: shape.to_string(), manual };
-        Ok(unnamed.publish(path)?.then_some(table))
+        if !made.publish(name)? {
+            return Ok(None);
+        }
+        // In place of a maker's lock, as other users have it.
+        share(table.mapping.file())?;
+        Ok(Some(table))
+    }
+
+    /// Tells all users of this file that another has its place. Call it when this one has lost its name.
+    pub fn retire(&self) {
+        SharedWord(MappedWord::new(&self.mapping, at::RETIRED)).raise(1);
+        // Every hit compares it: so users look up from their work.
+        self.generation().add();
+    }
+
+    /// Whether another file has its place, or it was removed: what is counted here, others don't see.
+    pub fn is_retired(&self) -> bool {
+        let told = SharedWord(MappedWord::new(&self.mapping, at::RETIRED)).get() != 0;
+        told || self.mapping.file().metadata().is_ok_and(|meta| meta.nlink() == 0)
     }
 
     /// What the tables are, as their maker described them.
     pub fn shape(&self) -> &str {
         &self.shape
+    }
+
+    /// Bytes of the file.
+    pub fn bytes(&self) -> u64 {
+        self.mapping.words().len() as u64 * 8
     }
 
     /// Whether it was made under a clock that is moved by hand.
@@ -433,20 +500,43 @@ impl TableFile {
             if !word.is_sound() {
                 return refused("its clock is damaged; remove the file to start afresh");
             }
-            if word.boot() == host.boot & 0xffff {
-                return Ok(());
-            }
             // ORDERING: Relaxed; the header does not change, and `seen` stands for itself.
             let made_at = words[at::MADE_AT].load(Ordering::Relaxed);
-            let seen = Seen(words[at::SEEN].load(Ordering::Relaxed)).latest();
+            let seen = Seen(words[at::SEEN].load(Ordering::Relaxed));
+            if self.is_of_boot(word, &seen, host) {
+                return Ok(());
+            }
             // Of a damaged note of what was seen, the last boot's offset is what is sure.
-            let floor = seen.max(word.offset_nanos());
+            let floor = seen.latest().max(word.offset_nanos());
             let due = host.wall.saturating_sub(made_at).max(floor);
             let due = if due - floor > MOST_MOVED { floor } else { due };
-            let next = ClockWord::new(due.saturating_sub(host.now), host.boot);
+            let offset = due.saturating_sub(host.now);
+            // Others may already count by an offset of this boot, and their time must not go back.
+            let least = if word.may_be_of(host.boot) { word.offset_nanos() } else { 0 };
+            let next = ClockWord::new(offset.max(least), host.boot);
             let swap = (Ordering::AcqRel, Ordering::Relaxed);
-            let _ = words[at::CLOCK].compare_exchange(word.0, next.0, swap.0, swap.1);
+            if words[at::CLOCK].compare_exchange(word.0, next.0, swap.0, swap.1).is_ok() {
+                let halves = [host.boot as u64, (host.boot >> 64) as u64];
+                for (word, half) in words[at::BOOT..].iter().zip(halves) {
+                    // ORDERING: Release, with the Acquire in `is_of_boot`: who reads this boot's id
+                    // goes by a clock that was moved on.
+                    word.store(half, Ordering::Release);
+                }
+                return Ok(());
+            }
         }
+    }
+
+    /// Whether the clock word was stored in this boot.
+    fn is_of_boot(&self, word: ClockWord, seen: &Seen, host: &Host) -> bool {
+        if host.boot == 0 {
+            // Then time alone can tell: it starts anew with each boot. Others may have noted a moment
+            // that is a little after `host.now`.
+            return host.now + word.offset_nanos() + (2 << Seen::SHIFT) >= seen.earliest();
+        }
+        // ORDERING: Acquire, with the Release in `move_clock_on`.
+        let half = |at: usize| u128::from(self.mapping.words()[at].load(Ordering::Acquire));
+        word.may_be_of(host.boot) && half(at::BOOT) | half(at::BOOT + 1) << 64 == host.boot
     }
 }
 
@@ -491,58 +581,39 @@ impl Tables {
     }
 }
 
-/// A file that has no name yet; gone if it never gets one.
-struct Unnamed {
-    file: File,
-    /// Where the filesystem can't do without a name.
-    name: Option<PathBuf>,
+/// The folder and the name of a file.
+fn place_of(path: &Path) -> Result<(Directory, &str), FileError> {
+    let name = path.file_name().and_then(|name| name.to_str());
+    let name = name.ok_or(FileError::Refused("its name is no text; name another".to_string()))?;
+    let folder = path.parent().unwrap_or(Path::new(""));
+    Ok((Directory::unchecked(folder)?, name))
 }
 
-impl Unnamed {
-    fn new(path: &Path) -> Result<Unnamed, FileError> {
-        let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let mode = Mode::RUSR | Mode::WUSR;
-        let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
-        match rustix::fs::open(folder, flags, mode) {
-            Ok(file) => return Ok(Unnamed { file: file.into(), name: None }),
-            Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::ISDIR) => {}
-            Err(error) => return Err(error.into()),
+/// Takes room on the disk for all of a new file.
+fn allocate(file: &File, bytes: u64) -> Result<(), FileError> {
+    match rustix::fs::fallocate(file, FallocateFlags::empty(), 0, bytes) {
+        Ok(()) => Ok(()),
+        Err(rustix::io::Errno::OPNOTSUPP) => {
+            let page = [0; PAGE];
+            let mut pages = (0..bytes).step_by(PAGE);
+            Ok(pages.try_for_each(|at| file.write_all_at(&page, at))?)
         }
-        Unnamed::named(path, mode)
-    }
-
-    /// Under a name that nobody else has. (A process's number would not do: in containers many have
-    /// the same, and one that was killed may have left its file.)
-    fn named(path: &Path, mode: Mode) -> Result<Unnamed, FileError> {
-        let name = path.with_extension(format!("{:016x}.tmp", random_seed()));
-        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::CLOEXEC;
-        let file = rustix::fs::open(&name, flags, mode)?.into();
-        Ok(Unnamed { file, name: Some(name) })
-    }
-
-    /// Gives the file its name. False if another has it.
-    fn publish(&self, path: &Path) -> Result<bool, FileError> {
-        let linked = match &self.name {
-            Some(name) => rustix::fs::linkat(CWD, name, CWD, path, AtFlags::empty()),
-            None => {
-                use std::os::fd::AsRawFd;
-                let own = format!("/proc/self/fd/{}", self.file.as_raw_fd());
-                rustix::fs::linkat(CWD, own, CWD, path, AtFlags::SYMLINK_FOLLOW)
-            }
-        };
-        match linked {
-            Ok(()) => Ok(true),
-            Err(rustix::io::Errno::EXIST) => Ok(false),
-            Err(error) => Err(error.into()),
-        }
+        Err(error) => Err(error.into()),
     }
 }
 
-impl Drop for Unnamed {
-    fn drop(&mut self) {
-        if let Some(name) = &self.name {
-            let _ = std::fs::remove_file(name);
-        }
+/// Takes room on the disk for what a file lacks: a copy of a table may have holes.
+fn fill(file: &File, bytes: u64) -> Result<(), FileError> {
+    if file.metadata()?.blocks() * 512 >= bytes {
+        return Ok(());
+    }
+    match rustix::fs::fallocate(file, FallocateFlags::empty(), 0, bytes) {
+        // Where room can't be taken beforehand, zeros can't be written either: others may be counting.
+        Ok(()) | Err(rustix::io::Errno::OPNOTSUPP) => Ok(()),
+        Err(rustix::io::Errno::NOSPC) => refused(format!(
+            "No space left on its disk for the {bytes} bytes that it needs; make room there"
+        )),
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -571,6 +642,8 @@ impl Header {
         words[at::SHAPE] = shape.len() as u64;
         words[at::CLOCK] = ClockWord::new(0, host.boot).0;
         words[at::SEEN] = Seen::of(host.now).0;
+        words[at::BOOT] = host.boot as u64;
+        words[at::BOOT + 1] = (host.boot >> 64) as u64;
         let mut header = Header { words, shape: shape.to_string() };
         header.words[at::CHECKSUM] = header.checksum();
         header
@@ -597,11 +670,17 @@ impl Header {
     fn read(file: &File) -> Result<Header, FileError> {
         let length = file.metadata()?.len();
         let mut bytes = [0; SHAPE_AT];
+        if length == 0 {
+            return unreadable("it holds no table: it is empty, as a loss of power may leave it");
+        }
         if length < SHAPE_AT as u64 {
             let found = format!("it has {length} bytes, which is no table of Tidegate's");
             return refused(format!("{found}; remove it, or name another place"));
         }
         file.read_exact_at(&mut bytes, 0)?;
+        if bytes == [0; SHAPE_AT] {
+            return unreadable("it holds no table: all zeros, as a loss of power may leave it");
+        }
         let mut words = [0; SHAPE_AT / 8];
         for (word, bytes) in words.iter_mut().zip(bytes.as_chunks::<8>().0) {
             *word = u64::from_ne_bytes(*bytes);
@@ -674,35 +753,33 @@ fn share(file: &File) -> Result<(), FileError> {
     refused("another process has been opening it for long, and has it alone; end that process")
 }
 
-/// A regular file that nobody else may write.
-fn check_kind(file: &File) -> Result<(), FileError> {
-    let meta = file.metadata()?;
-    if !meta.is_file() {
-        return refused("it is not a regular file; name another place");
-    }
-    if meta.mode() & 0o022 != 0 {
-        return refused(format!(
-            "others may write it (mode {:o}); make it 600, or remove it if you don't trust it",
-            meta.mode() & 0o777
-        ));
-    }
-    let me = rustix::process::geteuid().as_raw();
-    if meta.uid() != me && me != 0 {
-        return refused(format!("it belongs to user {}, not to {me}", meta.uid()));
-    }
-    Ok(())
-}
-
-/// Filesystems of other hosts, by the kernel's numbers: what is mapped there is not shared.
-const REMOTE: [(u64, &str); 8] = [
+/// Filesystems of other hosts, by the kernel's numbers: what is mapped there is not shared, or not
+/// at once. FUSE is among them, since the kernel does not say what is behind it.
+const REMOTE: [(u64, &str); 24] = [
     (0x6969, "NFS"),
     (0xff53_4d42, "CIFS"),
     (0xfe53_4d42, "SMB"),
     (0x517b, "SMB"),
     (0x0102_1997, "9p"),
+    (0x6573_5546, "FUSE (sshfs, gluster, virtiofs or the like)"),
+    (0x0bd0_0bd0, "Lustre"),
+    (0x4750_4653, "GPFS"),
+    (0x786f_4256, "vboxsf"),
+    (0xbacb_acbc, "vmhgfs"),
+    (0x7c7c_6673, "prl_fs"),
     (0x00c3_6400, "Ceph"),
     (0x5346_414f, "AFS"),
+    (0x6b41_4653, "AFS"),
+    (0x7375_7245, "Coda"),
     (0x7461_636f, "OCFS2"),
+    (0x0116_1970, "GFS2"),
+    (0x2003_0528, "OrangeFS"),
+    (0x1983_0326, "BeeGFS"),
+    (0xaad7_aaea, "PanFS"),
+    (0x6163_6673, "ACFS"),
+    (0x0131_11a8, "IBRIX"),
+    (0xbeef_dead, "SNFS"),
+    (0x564c, "NCP"),
 ];
 
 fn check_filesystem(file: impl AsFd, host: &Host) -> Result<(), FileError> {
@@ -744,19 +821,108 @@ mod tests {
         assert_eq!(clock.glance(own + (2 << Seen::SHIFT)), None);
     }
 
+    use crate::directory::steps::{self, Step};
+
+    fn temporary_place(name: &str) -> std::path::PathBuf {
+        std::env::temp_dir().join(format!("tidegate-{name}-{}", std::process::id()))
+    }
+
+    /// A loss of power keeps what was synced, and the name if the folder was.
     #[test]
-    fn where_files_need_a_name_they_have_one_each_and_it_goes() {
-        let name = format!("tidegate-named-{}", std::process::id());
-        let folder = std::env::temp_dir().join(name);
-        std::fs::create_dir_all(&folder).unwrap();
-        let (path, mode) = (folder.join("a.table"), Mode::RUSR | Mode::WUSR);
-        let names = || std::fs::read_dir(&folder).unwrap().count();
-        let (a, b) = (Unnamed::named(&path, mode).unwrap(), Unnamed::named(&path, mode).unwrap());
-        assert_eq!(names(), 2);
-        assert!(a.publish(&path).unwrap() && !b.publish(&path).unwrap(), "the first has the name");
-        drop((a, b));
-        assert_eq!(names(), 1);
-        std::fs::remove_dir_all(&folder).unwrap();
+    fn a_table_is_whole_on_the_disk_before_it_has_its_name() {
+        let path = temporary_place("synced");
+        let (made, steps) = steps::of(|| TableFile::create(&path, "shape", 64, false).unwrap());
+        assert!(made.is_some());
+        drop(made);
+        let Step::Synced(synced) = &steps[0] else { panic!("{:?}", steps[0]) };
+        let Step::Named(named) = &steps[1] else { panic!("{:?}", steps[1]) };
+        assert!(synced == named, "nothing is written between the sync and the name");
+        assert_eq!(steps[2..], [Step::FolderSynced]);
+        // The file is cut back to what was synced.
+        std::fs::write(&path, synced).unwrap();
+        let file = TableFile::open(&path).unwrap().unwrap();
+        assert_eq!(file.shape(), "shape");
+        std::fs::remove_file(&path).unwrap();
+        assert!(file.is_retired(), "it has no name any more");
+    }
+
+    #[test]
+    fn a_file_without_a_header_says_so_and_is_not_taken_for_anothers() {
+        let path = temporary_place("zeroed");
+        for bytes in [0, SHAPE_AT, 3 * PAGE] {
+            let _ = std::fs::remove_file(&path);
+            let file = crate::directory::tests::private_file(&path);
+            file.set_len(bytes as u64).unwrap();
+            let error = TableFile::open(&path).unwrap_err();
+            assert!(matches!(error, FileError::Unreadable(_)), "{error}");
+            assert!(error.to_string().contains("recreate"), "{error}");
+        }
+        std::fs::remove_file(&path).unwrap();
+    }
+
+    #[test]
+    fn a_retired_table_tells_all_its_users() {
+        let path = temporary_place("retired");
+        let one = TableFile::create(&path, "", 64, false).unwrap().unwrap();
+        let other = TableFile::open(&path).unwrap().unwrap();
+        let before = other.generation().get();
+        assert!(!one.is_retired() && !other.is_retired());
+        one.retire();
+        assert!(other.is_retired());
+        assert!(other.generation().get() > before, "a hit compares it");
+        std::fs::remove_file(&path).unwrap();
+    }
+
+    /// Two boots whose ids are alike in the bits that the clock word has.
+    #[test]
+    fn boots_are_told_apart_by_the_whole_id() {
+        let path = temporary_place("boots");
+        let here = Host::here();
+        drop(TableFile::create_on(&path, "", 64, false, &here).unwrap());
+        let hour = 3_600_000_000_000;
+        for (bit, since) in [(16, 1), (63, 2), (64, 3), (127, 4)] {
+            let boot = here.boot ^ 1 << bit;
+            let host = Host { boot, wall: here.wall + since * hour, ..here };
+            let file = TableFile::open_on(&path, &host).unwrap().unwrap();
+            let now = file.clock().now();
+            assert!(now >= here.now + since * hour, "bit {bit}: the clock moved on");
+            drop(TableFile::open_on(&path, &Host { wall: host.wall + hour, ..host }).unwrap());
+            assert!(file.clock().now() < now + hour, "bit {bit}: once for each boot");
+        }
+        std::fs::remove_file(&path).unwrap();
+    }
+
+    #[test]
+    fn without_a_boot_id_time_goes_on_all_the_same() {
+        let path = temporary_place("no-boot-id");
+        let here = Host::here();
+        let late = Host { boot: 0, now: here.now + 3_600_000_000_000, ..here };
+        drop(TableFile::create_on(&path, "", 64, false, &late).unwrap());
+        let offset = || {
+            let file = TableFile::open_on(&path, &Host { boot: 0, ..here }).unwrap().unwrap();
+            let Clock::Shared(clock) = file.clock() else {
+                panic!("a file has a clock of its own")
+            };
+            clock.ahead() - host_lead()
+        };
+        let first = offset();
+        assert!(here.now + first >= late.now, "after a reboot it is not behind what was seen");
+        assert_eq!(offset(), first, "and it moves on once");
+        std::fs::remove_file(&path).unwrap();
+    }
+
+    #[test]
+    fn filesystems_of_other_hosts_are_known_by_their_numbers() {
+        for kind in [0x6969, 0x6573_5546, 0x0bd0_0bd0, 0x4750_4653, 0x786f_4256, 0x0102_1997] {
+            let host = Host { filesystem: Some(kind), ..Host::here() };
+            let error = TableFile::create_on(&temporary_place("remote"), "", 64, false, &host);
+            let message = error.unwrap_err().to_string();
+            assert!(message.contains("local disk"), "{kind:x}: {message}");
+        }
+        // ext4, xfs, btrfs, tmpfs, overlayfs, zfs
+        for kind in [0xef53, 0x5846_5342, 0x9123_683e, 0x0102_1994, 0x794c_7630, 0x2fc1_2fc1] {
+            assert!(REMOTE.iter().all(|(number, _)| *number != kind), "{kind:x}");
+        }
     }
 
     #[test]

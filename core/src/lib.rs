@@ -30,6 +30,8 @@ mod bucket;
 mod clock;
 mod counter;
 mod counters;
+#[cfg(all(target_os = "linux", not(all(test, loom))))]
+mod directory;
 mod engine;
 mod eviction;
 #[cfg(all(target_os = "linux", not(all(test, loom))))]
@@ -61,6 +63,8 @@ mod tests;
 pub use board::{Board, NAME_WORDS, Name};
 pub use clock::{Clock, ManualClock, Time};
 pub use counters::{Count, Counters};
+#[cfg(all(target_os = "linux", not(all(test, loom))))]
+pub use directory::{Access, Directory};
 pub use engine::{
     Answer, Engine, OnFull, Options, OutOfMemory, Outcome, Part, Together, hit_together,
     peek_together, reserve_together,

@@ -41,8 +41,8 @@ pub struct tg_options {
     pub clock: *const tg_manual_clock,
     /// 1: tables of a file store that don't fit the policy, or can't be read, are made anew, and their counts lost.
     pub recreate: u32,
-    /// 0.
-    pub reserved: u32,
+    /// 1: the folder of a file store is shared with its group; 0: what the policy says, or not.
+    pub group: u32,
 }
 
 impl tg_options {
@@ -54,8 +54,8 @@ impl tg_options {
             let message = format!("options.version is {}: use TG_OPTIONS_INIT", self.version);
             return Err(wrong(message));
         }
-        if self.recreate > 1 || self.reserved != 0 {
-            return Err(wrong("options.recreate is 0 or 1, and options.reserved is 0".to_string()));
+        if self.recreate > 1 || self.group > 1 {
+            return Err(wrong("options.recreate and options.group are 0 or 1".to_string()));
         }
         let on_full = match self.on_full {
             TG_ON_FULL_DEFAULT => None,
@@ -80,6 +80,8 @@ impl tg_options {
             on_full,
             clock: clock.map(|clock| clock.clock.clock()).unwrap_or_default(),
             recreate: self.recreate == 1,
+            group: (self.group == 1).then_some(true),
+            as_owner: false,
         })
     }
 }
@@ -237,7 +239,7 @@ fn told(
 
 /// What happened so far, a JSON list with a map for each rule: rule, allowed, warned, denied (by
 /// reason), shadowed, exempt, off, alerts, evictions, full, overflow, classify_defaults, capacity, keys,
-/// bytes, top_offenders and heaviest (lists of key and count).
+/// bytes, retired, top_offenders and heaviest (lists of key and count).
 ///
 /// Writes the text to `out`; free it with `tg_string_free`.
 #[unsafe(no_mangle)]

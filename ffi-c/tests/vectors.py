@@ -30,7 +30,7 @@ class Key(c.Structure):
 
 class Options(c.Structure):
     _fields_ = [("version", c.c_uint32), ("on_full", c.c_uint32), ("store", c.c_char_p), ("capacity", c.c_uint64),
-                ("clock", c.c_void_p), ("recreate", c.c_uint32), ("reserved", c.c_uint32)]
+                ("clock", c.c_void_p), ("recreate", c.c_uint32), ("group", c.c_uint32)]
 
 
 class LimitLeft(c.Structure):

@@ -47,7 +47,7 @@ impl Severity {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     /// `rule_disabled`, `high_burst`, `exempt_all`, `no_budget`, `large_window`, `full_allows`,
-    /// `outage_allows`, `store_exposed`, `shadow`, `slow_eviction` or `change_ignored`.
+    /// `outage_allows`, `store_exposed`, `shadow`, `slow_eviction`, `change_ignored` or `retired`.
     pub id: &'static str,
     /// How much it matters.
     pub severity: Severity,
@@ -182,10 +182,9 @@ impl Limiter {
             findings.add("outage_allows", Severity::Info, "on_outage".to_string(), message);
         }
         #[cfg(target_os = "linux")]
-        if let Some(folder) =
-            self.folder().filter(|folder| crate::folder::Folder::is_exposed(folder))
-        {
-            let message = format!("others may read {}; make it 700", folder.display());
+        if let Some(folder) = self.folder().filter(|folder| folder.is_exposed()) {
+            let mode = if policy.group { 770 } else { 700 };
+            let message = format!("others may read {}; make it {mode}", folder.path().display());
             findings.add("store_exposed", Severity::Warn, "store".to_string(), message);
         }
         for (name, rule) in &policy.rules {
@@ -195,6 +194,12 @@ impl Limiter {
                 let message = format!("a stored change is not applied: {}", ignored.message);
                 let path = format!("rules.{name}.{}", ignored.path);
                 findings.add("change_ignored", Severity::Warn, path, message);
+            }
+            if self.rule(name)?.is_retired()? {
+                let message = "another table took the place of this rule's, or it was removed: what is counted \
+                     here, others don't see; make the limiter anew";
+                let path = format!("rules.{name}");
+                findings.add("retired", Severity::Warn, path, message.to_string());
             }
             let bytes = self.rule(name)?.bytes_per_key()?;
             if bytes > LARGE_ROW {

@@ -336,6 +336,8 @@ pub struct Policy {
     pub on_full: OnFull,
     /// Bytes that all tables together may take.
     pub memory: u64,
+    /// Whether the folder of a file store is shared with its group.
+    pub group: bool,
     /// The rule for unknown rule names.
     pub fallback: Option<String>,
     /// Names of the legacy headers.
@@ -357,6 +359,7 @@ impl Default for Policy {
             capacity: DEFAULT_CAPACITY,
             on_full: OnFull::default(),
             memory: DEFAULT_MEMORY,
+            group: false,
             fallback: None,
             headers: HeaderNames::default(),
             on_outage: OnOutage::default(),

@@ -27,6 +27,7 @@ pub(crate) mod fields {
         "capacity",
         "on_full",
         "memory",
+        "group",
         "fallback",
         "headers",
         "on_outage",
@@ -551,6 +552,9 @@ impl Reader {
         }
         if let Some(memory) = get("memory").and_then(|v| self.bytes("memory", v)) {
             policy.memory = memory;
+        }
+        if let Some(group) = get("group").and_then(|v| self.truth("group", v)) {
+            policy.group = group;
         }
         policy.fallback = get("fallback").and_then(|v| self.text("fallback", v));
         if let Some(headers) = get("headers") {

@@ -1,23 +1,29 @@
 //! The file store: a folder with a table file for each rule, which all processes of a host share.
 //!
 //! ```text
-//! limits/                 mode 0700
-//!   messages.table        what keys have spent (see `tidegate-core`, file.rs); mode 0600
+//! limits/                 mode 0700; with `group: true` 0770
+//!   messages.table        what keys have spent (see `tidegate-core`, file.rs); mode 0600, or 0660
 //!   messages.changes      overrides, exemptions, the run-time default: JSON, replaced whole
-//!   messages.lock         held by flock while somebody replaces it; the kernel drops it with the process
+//!   messages.lock         held by flock while a process replaces it; the kernel drops it with the process
+//!   messages.….tmp        what a process builds; if that process was killed, the next to open removes it
 //! ```
+//!
+//! The folder is opened once and checked, and its files are opened from that descriptor. Each of them is
+//! checked in the same way: a regular file, not a link, of the right owner, that nobody else may write
+//! (see `tidegate-core`, directory.rs).
 //!
 //! A table's *shape* (the names, algorithms and scopes of its limits, the room of its windows, its
 //! capacity) is written into its header. A policy whose numbers differ is adopted; one whose shape differs
 //! is refused, with the rule and the remedy.
 
-use std::io;
-use std::os::fd::OwnedFd;
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use rustix::fs::{FlockOperation, Mode, OFlags};
+use rustix::fs::FlockOperation;
 use serde_json::{Value, json};
-use tidegate_core::{FILE_HASH, FileError, TableFile};
+use tidegate_core::{Access, Directory, FILE_HASH, FileError, Host, TableFile};
 
 use crate::error::{Code, Error};
 use crate::limit::{algorithm_name, parse_algorithm};
@@ -27,7 +33,9 @@ use crate::runtime::Runtime;
 /// A folder of tables.
 #[derive(Clone, Debug)]
 pub(crate) struct Folder {
+    /// Where it was found, for messages.
     path: PathBuf,
+    directory: Arc<Directory>,
     /// Whether tables that don't fit are made anew.
     recreate: bool,
 }
@@ -41,7 +49,7 @@ pub(crate) struct Shape {
 
 /// Held while a rule's files are replaced.
 #[derive(Debug)]
-pub(crate) struct Alone(OwnedFd);
+pub(crate) struct Alone(File);
 
 impl Drop for Alone {
     fn drop(&mut self) {
@@ -56,33 +64,17 @@ fn store_error(path: &Path, reason: impl std::fmt::Display) -> Error {
 
 impl Folder {
     /// Opens the folder, and makes it if it is not there.
-    pub(crate) fn open(path: &Path, recreate: bool) -> Result<Folder, Error> {
-        match rustix::fs::mkdir(path, Mode::RWXU) {
-            Ok(()) | Err(rustix::io::Errno::EXIST) => {}
-            Err(error) => return Err(store_error(path, io::Error::from(error))),
-        }
-        let meta = std::fs::symlink_metadata(path).map_err(|error| store_error(path, error))?;
-        if !meta.is_dir() {
-            return Err(store_error(path, "this is not a folder; name another place"));
-        }
-        use std::os::unix::fs::MetadataExt;
-        if meta.mode() & 0o022 != 0 {
-            let reason = format!(
-                "others may write this folder (mode {:o}); make it 700",
-                meta.mode() & 0o777
-            );
-            return Err(store_error(path, reason));
-        }
-        Ok(Folder { path: path.to_path_buf(), recreate })
+    pub(crate) fn open(path: &Path, access: Access, recreate: bool) -> Result<Folder, Error> {
+        let directory = Directory::make(path, access).map_err(|error| store_error(path, error))?;
+        directory.sweep();
+        Ok(Folder { path: path.to_path_buf(), directory: Arc::new(directory), recreate })
     }
 
-    /// A folder that is only looked at.
+    /// A folder that is only looked at, by its owner, its group or root.
     pub(crate) fn open_known(path: &Path) -> Result<Folder, Error> {
-        match std::fs::metadata(path) {
-            Ok(meta) if meta.is_dir() => Ok(Folder { path: path.to_path_buf(), recreate: false }),
-            Ok(_) => Err(store_error(path, "this is not a folder")),
-            Err(error) => Err(store_error(path, error)),
-        }
+        let access = Access { group: true, as_owner: true };
+        let directory = Directory::open(path, access).map_err(|error| store_error(path, error))?;
+        Ok(Folder { path: path.to_path_buf(), directory: Arc::new(directory), recreate: false })
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -90,18 +82,20 @@ impl Folder {
     }
 
     /// Whether others may read what is in it.
-    pub(crate) fn is_exposed(path: &Path) -> bool {
-        use std::os::unix::fs::MetadataExt;
-        let open = |path: &Path| std::fs::metadata(path).is_ok_and(|meta| meta.mode() & 0o044 != 0);
-        let inside = || {
-            let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
-            entries.map(|entry| entry.path()).any(|file| open(&file))
-        };
-        open(path) && inside()
+    pub(crate) fn is_exposed(&self) -> bool {
+        self.directory.is_exposed()
     }
 
-    fn file(&self, rule: &str, ending: &str) -> PathBuf {
-        self.path.join(format!("{}.{ending}", encoded(rule)))
+    /// The names of its tables' files.
+    pub(crate) fn table_names(&self) -> Result<Vec<String>, Error> {
+        let names = self.directory.names().map_err(|error| store_error(&self.path, error))?;
+        Ok(names.into_iter().filter(|name| name.ends_with(".table")).collect())
+    }
+
+    /// A table by the name of its file; `None` if it is gone.
+    pub(crate) fn known_table(&self, name: &str) -> Result<Option<TableFile>, Error> {
+        let found = TableFile::open_in(&self.directory, name, &Host::here());
+        found.map_err(|error| store_error(&self.path.join(name), error))
     }
 
     /// The table file of a rule, which is made if it is not there, and its shape.
@@ -113,14 +107,21 @@ impl Folder {
         manual: bool,
         words: impl Fn(&Shape) -> Option<usize>,
     ) -> Result<(TableFile, Shape), Error> {
-        let path = self.file(rule, "table");
+        let (name, host) = (file_name(rule, "table"), Host::here());
+        let path = self.path.join(&name);
         let error = |error: FileError| store_error(&path, error);
         // Held while a table is made anew: another who does must not take away the new one.
         let mut alone = None;
         loop {
-            let fit = match TableFile::open(&path) {
-                Ok(Some(file)) => fits(rule, &file, wanted, capacity_stated, manual)
-                    .map(|shape| Some((file, shape))),
+            let mut old = None;
+            let fit = match TableFile::open_in(&self.directory, &name, &host) {
+                Ok(Some(file)) => match fits(rule, &file, wanted, capacity_stated, manual) {
+                    Ok(shape) => Ok(Some((file, shape))),
+                    Err(reason) => {
+                        old = Some(file);
+                        Err(reason)
+                    }
+                },
                 Ok(None) => Ok(None),
                 Err(FileError::Unreadable(reason)) => Err(reason),
                 Err(refused) => return Err(error(refused)),
@@ -129,18 +130,24 @@ impl Folder {
                 Ok(Some(found)) => return Ok(found),
                 Ok(None) => {}
                 Err(_) if self.recreate && alone.is_none() => {
-                    alone = Some(self.lock(rule).map_err(|e| store_error(&path, e))?);
+                    alone = Some(self.lock(rule)?);
                     continue;
                 }
                 Err(_) if self.recreate => {
-                    std::fs::remove_file(&path).map_err(|e| store_error(&path, e))?;
+                    self.directory.remove(&name).map_err(error)?;
+                    // Its users must not go on as if others saw what they count. (Those of a table
+                    // that this build can't read learn it from the lost name.)
+                    if let Some(old) = old {
+                        old.retire();
+                    }
                 }
                 Err(reason) => return Err(store_error(&path, reason)),
             }
             let words =
                 words(wanted).ok_or_else(|| store_error(&path, "the table is too large"))?;
             let text = wanted.to_value(rule).to_string();
-            if let Some(file) = TableFile::create(&path, &text, words, manual).map_err(error)? {
+            let made = TableFile::create_in(&self.directory, &name, &text, words, manual, &host);
+            if let Some(file) = made.map_err(error)? {
                 return Ok((file, wanted.clone()));
             }
         }
@@ -148,12 +155,12 @@ impl Folder {
 
     /// What was changed at run time, as it stands on the disk.
     pub(crate) fn read_changes(&self, rule: &str) -> Result<Runtime, Error> {
-        let path = self.file(rule, "changes");
-        let text = match std::fs::read_to_string(&path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Runtime::default()),
-            Err(error) => return Err(store_error(&path, error)),
-        };
+        let name = file_name(rule, "changes");
+        let path = self.path.join(&name);
+        let file = self.directory.open_file(&name).map_err(|error| store_error(&path, error))?;
+        let Some(mut file) = file else { return Ok(Runtime::default()) };
+        let mut text = String::new();
+        file.read_to_string(&mut text).map_err(|error| store_error(&path, error))?;
         let value: Value = serde_json::from_str(&text).map_err(|error| {
             store_error(&path, format!("{error}; mend the file, or remove it to have no changes"))
         })?;
@@ -161,10 +168,11 @@ impl Folder {
     }
 
     /// Waits until no other process changes what is known of a rule. Dropped, or with the process, it is over.
-    fn lock(&self, rule: &str) -> io::Result<Alone> {
-        let flags = OFlags::CREATE | OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-        let lock = rustix::fs::open(self.file(rule, "lock"), flags, Mode::RUSR | Mode::WUSR)?;
-        rustix::fs::flock(&lock, FlockOperation::LockExclusive)?;
+    fn lock(&self, rule: &str) -> Result<Alone, Error> {
+        let name = file_name(rule, "lock");
+        let error = |error: FileError| store_error(&self.path.join(&name), error);
+        let lock = self.directory.open_or_make(&name).map_err(error)?;
+        rustix::fs::flock(&lock, FlockOperation::LockExclusive).map_err(|e| error(e.into()))?;
         Ok(Alone(lock))
     }
 
@@ -175,34 +183,18 @@ impl Folder {
         rule: &str,
         change: impl FnOnce(&mut Runtime) -> Result<R, Error>,
     ) -> Result<(Runtime, R, Alone), Error> {
-        let path = self.file(rule, "changes");
-        let failed = |error: io::Error| store_error(&path, error);
-        let alone = self.lock(rule).map_err(failed)?;
+        let alone = self.lock(rule)?;
         let mut runtime = self.read_changes(rule)?;
         let result = change(&mut runtime)?;
-        replace(&path, runtime.to_value().to_string().as_bytes()).map_err(failed)?;
+        let (name, text) = (file_name(rule, "changes"), runtime.to_value().to_string());
+        let replaced = self.directory.replace(&name, text.as_bytes());
+        replaced.map_err(|error| store_error(&self.path.join(&name), error))?;
         Ok((runtime, result, alone))
     }
 }
 
-/// Puts a new file in place of the old one, so that readers see one or the other.
-fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    use std::io::Write;
-    use std::os::unix::fs::OpenOptionsExt;
-    // Under the lock nobody else writes it; what a killed process left is overwritten.
-    let temporary = path.with_extension("changes.tmp");
-    let written = std::fs::OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(&temporary)
-        .and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()))
-        .and_then(|()| std::fs::rename(&temporary, path));
-    if written.is_err() {
-        let _ = std::fs::remove_file(&temporary);
-    }
-    written
+fn file_name(rule: &str, ending: &str) -> String {
+    format!("{}.{ending}", encoded(rule))
 }
 
 /// A rule's name as a file's: what is not plain is written as `%` and two digits.

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use serde_json::Value;
-use tidegate_core::{FILE_FORMAT, TableFile};
+use tidegate_core::FILE_FORMAT;
 
 use crate::error::{Code, Error};
 use crate::folder::{Folder, Shape};
@@ -31,6 +31,8 @@ pub struct Inspected {
     pub overrides: usize,
     /// Bytes of the file.
     pub bytes: u64,
+    /// Whether another table took this one's place while it was looked at.
+    pub retired: bool,
     /// Keys that were denied most; estimates once a rule is busy.
     pub top_offenders: Vec<NamedCount>,
 }
@@ -55,28 +57,23 @@ impl Limiter {
     /// ```
     ///
     /// # Errors
-    /// If the folder can't be read, or a table in it is not sound.
+    /// If the folder can't be read or is another user's (root may look at any), or a table in it is not
+    /// sound.
     pub fn inspect(path: impl AsRef<Path>) -> Result<Vec<Inspected>, Error> {
-        let path = path.as_ref();
-        let error =
-            |e: &dyn std::fmt::Display| Error::new(Code::Store, format!("{}: {e}", path.display()));
-        let folder = Folder::open_known(path)?;
+        let folder = Folder::open_known(path.as_ref())?;
         let mut found = Vec::new();
-        for entry in std::fs::read_dir(path).map_err(|e| error(&e))? {
-            let file = entry.map_err(|e| error(&e))?.path();
-            if file.extension().is_some_and(|ending| ending == "table") {
-                found.push(inspect(&folder, &file)?);
-            }
+        for name in folder.table_names()? {
+            found.push(inspect(&folder, &name)?);
         }
         found.sort_by(|a, b| a.rule.cmp(&b.rule));
         Ok(found)
     }
 }
 
-fn inspect(folder: &Folder, path: &Path) -> Result<Inspected, Error> {
+fn inspect(folder: &Folder, name: &str) -> Result<Inspected, Error> {
+    let path = folder.path().join(name);
     let error = |reason: &str| Error::new(Code::Store, format!("{}: {reason}", path.display()));
-    let file = TableFile::open(path).map_err(|e| error(&e.to_string()))?;
-    let file = file.ok_or_else(|| error("it is gone"))?;
+    let file = folder.known_table(name)?.ok_or_else(|| error("it is gone"))?;
     let damaged = || error("its description is damaged; remove it to start afresh");
     let text: Value = serde_json::from_str(file.shape()).map_err(|_| damaged())?;
     let rule = text["rule"].as_str().ok_or_else(damaged)?.to_string();
@@ -94,7 +91,8 @@ fn inspect(folder: &Folder, path: &Path) -> Result<Inspected, Error> {
         keys: held.keys,
         penalised: held.penalised,
         spending: held.spending,
-        bytes: std::fs::metadata(path).map_or(0, |meta| meta.len()),
+        bytes: file.bytes(),
+        retired: file.is_retired(),
         top_offenders: held.names.into_iter().filter_map(offender).collect(),
     })
 }

@@ -18,7 +18,7 @@ use crate::rule::{Recorded, Rule, RuleState, closed};
 use crate::runtime::Target;
 use crate::snapshot::Snapshot;
 use crate::stats::Stats;
-use crate::tables::Store;
+use crate::tables::{Opening, Store};
 use crate::{Budget, Call, Decision, Permit, Reservation};
 
 /// The rule of a limiter that is made from limits alone.
@@ -91,6 +91,12 @@ pub struct Options {
     /// Whether tables of a file store that don't fit the policy, or can't be read, are made anew, and
     /// their counts lost.
     pub recreate: bool,
+    /// Whether the folder of a file store is shared with its group: the folder is made with mode 0770,
+    /// files with 0660.
+    pub group: Option<bool>,
+    /// Whether root may open a file store that is another user's. Then no link is followed, and every
+    /// file stays that user's. For other users it means nothing.
+    pub as_owner: bool,
 }
 
 /// What the handles of a limiter share.
@@ -229,9 +235,13 @@ impl Limiter {
 
     fn make(policy: Policy, options: Options, source: Option<PathBuf>) -> Result<Limiter, Error> {
         let policy = with_options(policy, &options);
-        let base = source.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
-        let store = Store::open(&policy.store, base, options.recreate)?;
         let built = build::check(&policy, &options.clock)?;
+        // Only now: a policy that can't be had must not leave a folder behind.
+        let stated = source.as_deref().filter(|_| options.store.is_none());
+        let base = stated.and_then(Path::parent).unwrap_or(Path::new(""));
+        let (recreate, as_owner) = (options.recreate, options.as_owner);
+        let opening = Opening { recreate, group: policy.group, as_owner };
+        let store = Store::open(&policy.store, base, &opening)?;
         let mut rules = HashMap::new();
         for rule in &built {
             let tables = store.tables(&rule.name, &rule.wanted, &rule.base, &options.clock)?;
@@ -325,7 +335,8 @@ impl Limiter {
         let shared = &self.shared;
         let mut gone = shared.changing.lock();
         let policy = with_options(policy, &shared.options);
-        if policy.store != shared.policy.load().store {
+        let known = shared.policy.load();
+        if (&policy.store, policy.group) != (&known.store, known.group) {
             let message = "store: another store needs another limiter; nothing was reloaded";
             return Err(Error::new(Code::Store, message));
         }
@@ -411,9 +422,9 @@ impl Limiter {
 
     /// The folder of a file store.
     #[cfg(target_os = "linux")]
-    pub(crate) fn folder(&self) -> Option<&Path> {
+    pub(crate) fn folder(&self) -> Option<&crate::folder::Folder> {
         match &self.shared.store {
-            Store::Folder(folder) => Some(folder.path()),
+            Store::Folder(folder) => Some(folder),
             _ => None,
         }
     }
@@ -492,6 +503,9 @@ impl Shared {
 fn with_options(mut policy: Policy, options: &Options) -> Policy {
     if let Some(store) = &options.store {
         policy.store.clone_from(store);
+    }
+    if let Some(group) = options.group {
+        policy.group = group;
     }
     if let Some(capacity) = options.capacity {
         policy.capacity = capacity;

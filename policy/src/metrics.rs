@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
@@ -68,7 +68,8 @@ pub struct NamedCount {
     pub count: u64,
 }
 
-/// What happened: a denial, or an alert.
+/// What happened: a denial, or an alert. Or that the rule's table is retired: then the reason is
+/// `retired`, and the key has no parts.
 ///
 /// ```
 /// let limiter = tidegate::Limiter::new("1/h").unwrap();
@@ -233,7 +234,8 @@ impl Heaviest {
 struct Happened {
     number: u64,
     name: Name,
-    reason: Reason,
+    /// None: the table is retired.
+    reason: Option<Reason>,
     alert: bool,
     at: Duration,
     face: Arc<Face>,
@@ -260,6 +262,8 @@ impl Default for Names {
 pub(crate) struct Meter {
     counters: Counters<COUNTS>,
     warm: AtomicU64,
+    /// Whether it was told that the table is retired.
+    told_retired: AtomicBool,
     /// A hit only tries to lock it.
     names: ForkLock<Names>,
     /// Alerts of hits that found `names` locked: the next one to lock it keeps them.
@@ -381,7 +385,7 @@ impl Meter {
             None => names.users.add(&name, weight.saturating_mul(cost)),
             Some(reason) => {
                 names.offenders.add(&name, weight);
-                names.push(Happened::new(snapshot, name, reason, false));
+                names.push(Happened::new(snapshot, name, Some(reason), false));
             }
         }
     }
@@ -433,12 +437,27 @@ impl Meter {
     #[cold]
     fn count_alert(&self, snapshot: &Snapshot, call: &Call<'_>, reason: Reason) {
         self.counters.add(Count::Alerts as usize);
-        let happened = Happened::new(snapshot, Name::of(call), reason, true);
+        let happened = Happened::new(snapshot, Name::of(call), Some(reason), true);
         // Every alert is kept, and no hit waits for a thread that holds the names.
         match self.names.try_lock() {
             Some(mut names) => names.keep_alert(happened),
             None => self.put_late(&happened),
         }
+    }
+
+    /// Whether the rule's table is retired. Tells of it in one event; never waits for a lock.
+    pub(crate) fn note_retired(&self, snapshot: &Snapshot) -> bool {
+        let retired = snapshot.tables.is_retired();
+        // ORDERING: Relaxed; whoever is first tells.
+        let told = |flag: &AtomicBool| flag.swap(true, Ordering::Relaxed);
+        if retired
+            && let Some(mut names) = self.names.try_lock()
+            && !told(&self.told_retired)
+        {
+            let nobody = Name { bytes: [0; NAME_BYTES], ends: [0; MOST_PARTS], parts: 0 };
+            names.push(Happened::new(snapshot, nobody, None, false));
+        }
+        retired
     }
 
     /// Counts a call that classify had no class for, if it was one.
@@ -480,7 +499,7 @@ impl Names {
 
 impl Happened {
     /// Its number is given when it is kept.
-    fn new(snapshot: &Snapshot, name: Name, reason: Reason, alert: bool) -> Happened {
+    fn new(snapshot: &Snapshot, name: Name, reason: Option<Reason>, alert: bool) -> Happened {
         let (at, face) = (snapshot.tables.clock().wall(), snapshot.face.clone());
         Happened { number: 0, name, reason, alert, at, face }
     }
@@ -490,7 +509,7 @@ impl Happened {
             number: self.number,
             rule: self.face.rule.clone(),
             key: self.name.texts(),
-            reason: self.reason.name(&self.face).to_string(),
+            reason: self.reason.map_or("retired", |reason| reason.name(&self.face)).to_string(),
             alert: self.alert,
             at: self.at,
         }
@@ -550,6 +569,9 @@ pub struct Metrics {
     pub keys: usize,
     /// Bytes of all its tables, fixed from the start.
     pub bytes: u64,
+    /// Whether another table took the place of this rule's in a file store, or it was removed: what is
+    /// counted here, others don't see.
+    pub retired: bool,
     /// Keys that were denied most.
     pub top_offenders: Vec<NamedCount>,
     /// Keys that spent most.
@@ -584,6 +606,7 @@ impl Metrics {
             "capacity": self.capacity,
             "keys": self.keys,
             "bytes": self.bytes,
+            "retired": self.retired,
             "top_offenders": counts(&self.top_offenders),
             "heaviest": counts(&self.heaviest),
         })
@@ -627,6 +650,7 @@ impl Rule {
         denied.retain(|(_, count)| *count > 0);
         let crowded = engine(tidegate_core::Count::Full);
         let overflows = tables.on_full == OnFull::Overflow;
+        let retired = meter.note_retired(&snapshot);
         let names = meter.names();
         Ok(Metrics {
             rule: snapshot.face.rule.clone(),
@@ -644,6 +668,7 @@ impl Rule {
             capacity: tables.capacity,
             keys: first.len(),
             bytes: tables.bytes(),
+            retired,
             top_offenders: names.offenders.shown(),
             heaviest: names.users.shown(),
         })
@@ -655,7 +680,13 @@ impl Rule {
     /// # Errors
     /// If the limiter is closed.
     pub fn events(&self, since: u64) -> Result<Vec<Event>, crate::Error> {
-        self.state.snapshot()?;
+        self.is_retired()?;
         Ok(self.state.meter.events(since))
+    }
+
+    /// Whether another table took the place of this rule's.
+    pub(crate) fn is_retired(&self) -> Result<bool, crate::Error> {
+        let snapshot = self.state.snapshot()?;
+        Ok(self.state.meter.note_retired(&snapshot))
     }
 }

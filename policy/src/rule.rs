@@ -169,6 +169,7 @@ impl RuleState {
         // Who loses to a reload or to another change goes by its own, which knows all that was
         // changed before this call. The winner's may not: it may have been read before that.
         self.live.compare_and_swap(old, next.clone());
+        self.meter.note_retired(&next);
         Ok(Guard::from_inner(next))
     }
 }

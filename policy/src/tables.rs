@@ -218,6 +218,14 @@ impl Tables {
         self.disk.as_ref()?.board.as_ref()
     }
 
+    /// Whether another table has taken this one's place, so that others don't see what is counted here.
+    pub(crate) fn is_retired(&self) -> bool {
+        #[cfg(target_os = "linux")]
+        return self.disk.as_ref().is_some_and(|disk| disk.file.is_retired());
+        #[cfg(not(target_os = "linux"))]
+        false
+    }
+
     /// Writes counts to the disk, where there is one.
     #[cfg(target_os = "linux")]
     pub(crate) fn sync(&self) -> Result<(), Error> {
@@ -434,12 +442,24 @@ pub(crate) struct Named {
 
 static NAMED: ForkLock<Option<HashMap<String, Weak<Named>>>> = ForkLock::new(None);
 
+/// How a store is opened.
+#[derive(Clone, Copy, Debug, Default)]
+#[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "only files have owners"))]
+pub(crate) struct Opening {
+    /// Whether tables that don't fit are made anew.
+    pub(crate) recreate: bool,
+    /// Whether the folder's group shares it.
+    pub(crate) group: bool,
+    /// Whether root may open another user's folder.
+    pub(crate) as_owner: bool,
+}
+
 /// What is said of stores that there are not.
 const KINDS: &str = "write memory, memory:NAME or file:PATH";
 
 impl Store {
     /// The store of that name. A relative path is one from `base`.
-    pub(crate) fn open(name: &str, base: &Path, recreate: bool) -> Result<Store, Error> {
+    pub(crate) fn open(name: &str, base: &Path, opening: &Opening) -> Result<Store, Error> {
         let error = |message: String| Err(Error::new(Code::Store, message));
         match name.split_once(':') {
             None if name == "memory" => Ok(Store::Private),
@@ -449,7 +469,11 @@ impl Store {
             }
             Some(("file", "")) => error("store \"file:\" has no path; write file:PATH".to_string()),
             #[cfg(target_os = "linux")]
-            Some(("file", path)) => Folder::open(&base.join(path), recreate).map(Store::Folder),
+            Some(("file", path)) => {
+                let access =
+                    tidegate_core::Access { group: opening.group, as_owner: opening.as_owner };
+                Folder::open(&base.join(path), access, opening.recreate).map(Store::Folder)
+            }
             #[cfg(not(target_os = "linux"))]
             Some(("file", _)) => error("store file: it needs Linux; write memory".to_string()),
             Some((kind @ ("redis" | "rediss"), _)) => {

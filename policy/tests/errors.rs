@@ -500,7 +500,7 @@ fn stores(book: &mut Book) {
         "memory:",
         "file:",
         "file:/dev/null",
-        "file:/no/such/folder",
+        "file:/dev/null/limits",
         "redis://user:secret@host",
         "postgres://user:secret@host",
     ] {

@@ -9,8 +9,8 @@ use tidegate::{Code, Error, Limiter, Options};
 
 use crate::place::{names, open_with};
 use crate::system::{
-    Ended, become_nobody, fork, leave_mounts, limit_descriptors, limit_file_size, make_read_only,
-    mount_memory, wait_within,
+    Ended, become_nobody, fork, is_root, leave_mounts, limit_descriptors, limit_file_size,
+    make_read_only, mount_memory, wait_within,
 };
 
 fn rules(capacity: usize) -> Value {
@@ -50,6 +50,8 @@ pub fn run(folder: &Path, harm: &str) {
         "size" => too_large(folder),
         "rights" => no_rights(folder),
         "descriptors" => no_descriptors(folder),
+        "holes" => holes(folder),
+        "no-proc" => no_proc(folder),
         _ => panic!("no such harm: {harm}"),
     }
 }
@@ -112,10 +114,10 @@ fn no_rights(folder: &Path) {
     let other = folder.with_extension("other");
     std::fs::create_dir(&other).unwrap();
     in_child(|| {
-        if std::fs::metadata("/proc/self").is_ok_and(|me| is_root(&me)) {
+        if is_root() {
             become_nobody();
             expect_refusal(folder, 100, &["Permission denied"]);
-            expect_refusal(&other, 100, &["Permission denied"]);
+            expect_refusal(&other, 100, &["this folder belongs to user 0, not to 65534"]);
         } else {
             println!("skipped: only root can give rights up");
         }
@@ -124,9 +126,50 @@ fn no_rights(folder: &Path) {
     assert!(names(&other).is_empty(), "nothing is left: {:?}", names(&other));
 }
 
-fn is_root(me: &std::fs::Metadata) -> bool {
-    use std::os::unix::fs::MetadataExt;
-    me.uid() == 0
+/// A copy of a table that has holes where its zeros were, on a disk without room for them.
+fn holes(folder: &Path) {
+    if !small_disk(folder) {
+        return;
+    }
+    let store = folder.join("limits");
+    drop(try_open(&store, 1_000).expect("a table"));
+    let table = store.join("default.table");
+    let bytes = std::fs::read(&table).unwrap();
+    let header = bytes.iter().rposition(|byte| *byte != 0).unwrap() + 1;
+    let make_holes = || {
+        let file = std::fs::File::options().write(true).open(&table).unwrap();
+        file.set_len(header as u64).unwrap();
+        file.set_len(bytes.len() as u64).unwrap();
+    };
+    make_holes();
+    let _ = std::fs::write(folder.join("filler"), vec![0; 1 << 20]);
+    in_child(|| {
+        expect_refusal(&store, 1_000, &["No space left"]);
+    });
+    std::fs::remove_file(folder.join("filler")).unwrap();
+    make_holes();
+    let limiter = try_open(&store, 1_000).expect("there is room again");
+    let _ = std::fs::write(folder.join("filler"), vec![0; 1 << 20]);
+    // Without room for its rows, the first hit would end by a signal.
+    assert!((0..500).all(|key| limiter.allow(format!("key-{key}").as_str()).unwrap()));
+}
+
+/// A process that has no /proc: files without a name can't be linked, and the boot has no id.
+fn no_proc(folder: &Path) {
+    std::fs::create_dir_all(folder).unwrap();
+    let hidden = leave_mounts().and_then(|()| mount_memory(Path::new("/proc"), "size=4k"));
+    if let Err(error) = hidden {
+        println!("skipped: /proc can't be hidden here ({error})");
+        return;
+    }
+    let store = folder.join("limits");
+    let limiter = try_open(&store, 100).expect("a table");
+    limiter.add_exempt(tidegate::Match::new([("role", "admin")])).unwrap();
+    assert_eq!((0..20).filter(|_| limiter.allow("alice").unwrap()).count(), 10);
+    assert_eq!(names(&store), ["default.changes", "default.lock", "default.table"]);
+    drop(limiter);
+    let again = try_open(&store, 100).expect("a table");
+    assert!(!again.allow("alice").unwrap(), "the counts go on");
 }
 
 fn no_descriptors(folder: &Path) {

@@ -91,6 +91,15 @@ pub fn run(program: &str, arguments: &[&str], within: Duration) -> String {
     printed
 }
 
+/// Prints what a worker said. What it skipped is said aloud, past the capture of tests' output.
+pub fn tell(printed: &str) {
+    use std::io::Write;
+    println!("{}", printed.trim());
+    for line in printed.lines().filter(|line| line.starts_with("skipped:")) {
+        let _ = writeln!(std::io::stderr(), "{line}");
+    }
+}
+
 /// The names of what lies in a folder, in order.
 pub fn names(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();

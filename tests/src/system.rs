@@ -138,6 +138,32 @@ pub fn become_nobody() {
     assert!(done == 0, "setuid: {}", io::Error::last_os_error());
 }
 
+/// Becomes another user, who is in one group only.
+///
+/// # Panics
+/// If that can't be done.
+pub fn become_user(user: u32, group: u32) {
+    // SAFETY: no groups are read.
+    let left = unsafe { libc::setgroups(0, std::ptr::null()) };
+    // SAFETY: only a number is passed.
+    let joined = unsafe { libc::setgid(group) };
+    // SAFETY: only a number is passed.
+    let became = unsafe { libc::setuid(user) };
+    assert!((left, joined, became) == (0, 0, 0), "setuid: {}", io::Error::last_os_error());
+}
+
+/// Whether this process has root's rights.
+pub fn is_root() -> bool {
+    // SAFETY: it only reads a number.
+    unsafe { libc::geteuid() == 0 }
+}
+
+/// What new files are not to allow.
+pub fn set_umask(mode: u32) {
+    // SAFETY: only a number is passed.
+    unsafe { libc::umask(mode) };
+}
+
 /// No more descriptors than this.
 pub fn limit_descriptors(most: u64) {
     limit(libc::RLIMIT_NOFILE, most);

@@ -3,13 +3,13 @@
 
 use std::time::Duration;
 
-use tidegate_tests::place::{Place, run};
+use tidegate_tests::place::{Place, run, tell};
 
 fn suffer(harm: &str) {
     let place = Place::new(env!("CARGO_TARGET_TMPDIR"));
     let folder = place.store();
     let arguments = ["harm", folder.to_str().unwrap(), harm];
-    println!("{}", run(env!("CARGO_BIN_EXE_worker"), &arguments, Duration::from_secs(60)).trim());
+    tell(&run(env!("CARGO_BIN_EXE_worker"), &arguments, Duration::from_secs(60)));
 }
 
 #[test]
@@ -30,6 +30,16 @@ fn a_file_that_may_not_grow_is_an_error_and_leaves_nothing() {
 #[test]
 fn missing_rights_are_an_error_and_leave_nothing() {
     suffer("rights");
+}
+
+#[test]
+fn a_table_with_holes_on_a_full_disk_is_an_error_and_no_signal() {
+    suffer("holes");
+}
+
+#[test]
+fn a_table_is_made_where_there_is_no_proc() {
+    suffer("no-proc");
 }
 
 #[test]

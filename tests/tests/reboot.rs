@@ -24,7 +24,11 @@ fn all_limits() -> Vec<Limit> {
 /// The host after so many reboots, with a wall clock that is off by so much.
 fn host(boots: u64, off: i64) -> Host {
     let here = Host::here();
-    Host { boot: here.boot.wrapping_add(boots), wall: here.wall.saturating_add_signed(off), ..here }
+    Host {
+        boot: here.boot.wrapping_add(u128::from(boots)),
+        wall: here.wall.saturating_add_signed(off),
+        ..here
+    }
 }
 
 fn engine(file: &TableFile, limit: Limit) -> Engine {
@@ -145,7 +149,7 @@ fn i9_a_clock_that_is_not_believed_never_goes_back_either() {
     let mut before = 0;
     for (boots, years) in [0, 9, 18, 27, 60, 0, 31, 0].into_iter().enumerate() {
         let wall = here.wall + years * YEAR;
-        let host = Host { boot: here.boot.wrapping_add(boots as u64), wall, ..here };
+        let host = Host { boot: here.boot.wrapping_add(boots as u128), wall, ..here };
         let now = open(&path, &host).clock().now();
         assert!(now >= before, "boot {boots}: back by {} ns", before - now);
         let most = here.now + 31 * YEAR + 600_000_000_000;

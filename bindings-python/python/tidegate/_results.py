@@ -71,10 +71,11 @@ class Metrics(NamedTuple):
     bytes: int
     top_offenders: list[KeyCount]
     heaviest: list[KeyCount]
+    retired: bool
 
 
 class Event(NamedTuple):
-    """A denial or alert. ``at`` is Unix time."""
+    """A denial or alert, or a retired table (reason ``retired``, no key). ``at`` is Unix time."""
 
     number: int
     rule: str
@@ -106,6 +107,7 @@ class Inspected(NamedTuple):
     overrides: int
     bytes: int
     top_offenders: list[KeyCount]
+    retired: bool
 
 
 def _metrics(fields: dict[str, Any]) -> Metrics:

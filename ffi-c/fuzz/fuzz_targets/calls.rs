@@ -298,13 +298,13 @@ impl World {
             capacity: 4,
             clock: self.clock.unwrap_or(null_mut()),
             recreate: 0,
-            reserved: 0,
+            group: 0,
         };
         match input.byte() {
             0xff => options.version = input.byte().into(),
             0xfe => options.on_full = input.byte().into(),
             0xfd => options.recreate = input.byte().into(),
-            0xfc => options.reserved = input.byte().into(),
+            0xfc => options.group = input.byte().into(),
             0xfb => options.capacity = u64::MAX - input.number(),
             on_full => options.on_full = u32::from(on_full) % 4,
         }

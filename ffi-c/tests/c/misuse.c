@@ -44,9 +44,9 @@ static void making(void) {
   options.recreate = 2;
   KEEPS(out, tg_limiter_new("1/s", &options, &out), TG_STATUS_ARGUMENT);
   options.recreate = 0;
-  options.reserved = 1;
+  options.group = 2;
   KEEPS(out, tg_limiter_new("1/s", &options, &out), TG_STATUS_ARGUMENT);
-  options.reserved = 0;
+  options.group = 0;
   options.store = "nonsense:";
   KEEPS(out, tg_limiter_new("1/s", &options, &out), TG_STATUS_STORE);
   options.store = "\xff";

@@ -86,7 +86,7 @@ fn open(folder: &Path, kind: u8, clock: &ManualClock) -> Result<Limiter, Error> 
         capacity: (kind & kind::ANY_CAPACITY == 0).then_some(CAPACITY),
         on_full: Some(OnFull::Deny),
         clock: if kind & kind::HOST_CLOCK == 0 { clock.clock() } else { Default::default() },
-        recreate: false,
+        ..Options::default()
     };
     Limiter::from_config_with(policy, options)
 }

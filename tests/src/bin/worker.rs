@@ -2,7 +2,9 @@
 
 #[cfg(target_os = "linux")]
 fn main() {
-    use tidegate_tests::{cold, corrupt, endure, forks, hammer, harm, share, steps, versions};
+    use tidegate_tests::{
+        cold, corrupt, endure, forks, hammer, harm, owners, share, steps, versions,
+    };
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments[..] {
@@ -24,6 +26,7 @@ fn main() {
             forks::storm(folder.as_ref(), operation, number(forks));
         }
         ["kept_lock", folder] => forks::kept_lock(folder.as_ref()),
+        ["owners", folder, case] => owners::run(folder.as_ref(), case),
         ["harm", folder, harm] => harm::run(folder.as_ref(), harm),
         ["corrupt", folder, cases, seed] => {
             corrupt::run(folder.as_ref(), number(cases), number(seed));
