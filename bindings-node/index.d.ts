@@ -293,7 +293,7 @@ export interface RuleOptions {
 export interface LimiterOptions {
   /** `memory`, `memory:NAME` (one for everybody in the process who names it), or `file:PATH` (one for the host). */
   store?: string | undefined;
-  /** Keys that a rule may hold live; 65,536 unless set. */
+  /** Keys that a rule may hold live. Unless set, what fits into its share of `memory`: 1,024 to 65,536. */
   capacity?: number | undefined;
   /** What a new key gets when the table is full. */
   onFull?: 'overflow' | 'deny' | 'allow' | undefined;
@@ -301,6 +301,8 @@ export interface LimiterOptions {
   clock?: ManualClock | undefined;
   /** Make tables of a file store that don't fit the policy, or can't be read, anew; their counts are lost. */
   recreate?: boolean | undefined;
+  /** What all tables together may take: bytes, or a text such as `'64MB'`. 256 MB unless set. */
+  memory?: number | string | undefined;
 }
 
 /** A policy as a file has it: `version`, `rules` and so on, in the file's spelling. */

@@ -387,6 +387,7 @@ struct options {
   uint32_t on_full = TG_ON_FULL_DEFAULT;
   const manual_clock *clock = nullptr;
   bool recreate = false;
+  uint64_t memory = 0;
 };
 
 /// A policy at work.
@@ -467,6 +468,7 @@ class limiter {
     raw.on_full = options.on_full;
     raw.clock = options.clock ? options.clock->get() : nullptr;
     raw.recreate = options.recreate ? 1 : 0;
+    raw.memory = options.memory;
     return raw;
   }
   tg_status take(tg_status status, tg_limiter *made) noexcept {

@@ -21,9 +21,9 @@ class Limiter {
     if (typeof limits !== 'string' && (limits === null || typeof limits !== 'object')) {
       throw typeError('limits are a text such as "20/min", an array of them, or a map by names');
     }
-    const { store, clock, recreate, ...rule } = checkOptions(options);
+    const { store, clock, recreate, memory, ...rule } = checkOptions(options);
     if (Object.hasOwn(rule, 'limits')) throw typeError('limits are the first argument, not an option');
-    this.#handle = native.fromRule(ruleJson({ ...rule, limits }), limiterJson({ store, recreate }), handleOf(clock));
+    this.#handle = native.fromRule(ruleJson({ ...rule, limits }), limiterJson({ store, recreate, memory }), handleOf(clock));
   }
 
   static fromPolicy(policy, options = {}) {

@@ -59,6 +59,10 @@ fn options(scope: Scope<'_>, map: Value, clock: Value) -> Result<Options> {
         on_full,
         clock,
         recreate: map["recreate"] == Json::Bool(true),
+        memory: match &map["memory"] {
+            Json::String(text) => Some(policy::parse_bytes(text)?),
+            other => other.as_u64(),
+        },
     })
 }
 

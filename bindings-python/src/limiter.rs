@@ -13,7 +13,7 @@ use crate::clock::ManualClock;
 use crate::errors::raised;
 use crate::operations::prelude::*;
 use crate::rule::Rule;
-use crate::value::{Store, Text};
+use crate::value::{Bytes, Store, Text};
 
 /// A policy at work: rules, and where their state lives. Safe to use from any thread.
 ///
@@ -24,9 +24,10 @@ use crate::value::{Store, Text};
 /// True
 ///
 /// ``store`` is where state lives: ``memory``, ``memory:NAME``, ``file:PATH`` (or a path: a folder that all processes of
-/// the host share). ``capacity`` is how many keys a rule may hold, ``on_full`` (``overflow``, ``deny`` or
-/// ``allow``) what becomes of new keys then, ``clock`` a ManualClock. ``recreate=True`` makes tables of a file store that
-/// don't fit the policy, or can't be read, anew. Times are texts (``"60s"``), seconds, or timedeltas.
+/// the host share). ``capacity`` is how many keys a rule may hold; unless stated, what fits into ``memory`` (bytes, or a
+/// text such as ``"64MB"``; 256 MB unless stated), at most 65,536. ``on_full`` (``overflow``, ``deny`` or ``allow``) is
+/// what becomes of new keys then, ``clock`` a ManualClock. ``recreate=True`` makes tables of a file store that don't fit
+/// the policy, or can't be read, anew. Times are texts (``"60s"``), seconds, or timedeltas.
 ///
 /// A limiter with one rule has its operations itself. It is a context manager that closes itself, and always true.
 #[pyclass(frozen, module = "tidegate")]
@@ -53,6 +54,7 @@ fn options(
     full: Option<Text>,
     clock: Option<&Bound<'_, ManualClock>>,
     recreate: bool,
+    memory: Option<Bytes>,
 ) -> PyResult<Options> {
     Ok(Options {
         store: store.map(|store| store.0),
@@ -60,13 +62,14 @@ fn options(
         on_full: on_full(full)?,
         clock: clock.map(|clock| clock.get().clock.clock()).unwrap_or_default(),
         recreate,
+        memory: memory.map(|memory| memory.0),
     })
 }
 
 operations! { Limiter {
     #[new]
-    #[pyo3(signature = (limits, *, store=None, capacity=None, on_full=None, clock=None, recreate=false, **rule_options),
-           text_signature = "(limits, *, store=\"memory\", capacity=65536, on_full=\"overflow\", clock=None, recreate=False, **rule_options)")]
+    #[pyo3(signature = (limits, *, store=None, capacity=None, on_full=None, clock=None, recreate=false, memory=None, **rule_options),
+           text_signature = "(limits, *, store=\"memory\", capacity=None, on_full=\"overflow\", clock=None, recreate=False, memory=None, **rule_options)")]
     fn new(
         py: Python<'_>,
         limits: &Bound<'_, PyAny>,
@@ -75,9 +78,10 @@ operations! { Limiter {
         on_full: Option<Text>,
         clock: Option<&Bound<'_, ManualClock>>,
         recreate: bool,
+        memory: Option<Bytes>,
         rule_options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Limiter> {
-        let options = options(store, capacity, on_full, clock, recreate)?;
+        let options = options(store, capacity, on_full, clock, recreate, memory)?;
         let mut rule = rule_options
             .map_or(Ok(Value::Object(Default::default())), |options| to_json(options))?;
         rule["limits"] = to_json(limits)?;
@@ -87,7 +91,7 @@ operations! { Limiter {
 
     /// A limiter of a policy as a mapping, as a policy file has it. Keyword arguments win over the policy's own.
     #[classmethod]
-    #[pyo3(signature = (mapping, *, store=None, capacity=None, on_full=None, clock=None, recreate=false))]
+    #[pyo3(signature = (mapping, *, store=None, capacity=None, on_full=None, clock=None, recreate=false, memory=None))]
     fn from_policy(
         _class: &Bound<'_, PyType>,
         py: Python<'_>,
@@ -97,8 +101,9 @@ operations! { Limiter {
         on_full: Option<Text>,
         clock: Option<&Bound<'_, ManualClock>>,
         recreate: bool,
+        memory: Option<Bytes>,
     ) -> PyResult<Limiter> {
-        let options = options(store, capacity, on_full, clock, recreate)?;
+        let options = options(store, capacity, on_full, clock, recreate, memory)?;
         let policy = to_json(mapping)?;
         let made =
             || policy::Limiter::from_config_with(Policy::from_value_in(&policy, UNIT)?, options);
@@ -107,7 +112,7 @@ operations! { Limiter {
 
     /// A limiter of a policy file, YAML or JSON, which ``reload`` reads again.
     #[classmethod]
-    #[pyo3(signature = (path, *, store=None, capacity=None, on_full=None, clock=None, recreate=false))]
+    #[pyo3(signature = (path, *, store=None, capacity=None, on_full=None, clock=None, recreate=false, memory=None))]
     fn from_file(
         _class: &Bound<'_, PyType>,
         py: Python<'_>,
@@ -117,8 +122,9 @@ operations! { Limiter {
         on_full: Option<Text>,
         clock: Option<&Bound<'_, ManualClock>>,
         recreate: bool,
+        memory: Option<Bytes>,
     ) -> PyResult<Limiter> {
-        let options = options(store, capacity, on_full, clock, recreate)?;
+        let options = options(store, capacity, on_full, clock, recreate, memory)?;
         let made = || policy::Limiter::from_file_with(path, options);
         py.detach(|| guard(made)).map(|inner| Limiter { inner })
     }

@@ -15,7 +15,7 @@ use crate::status::Failure;
 use crate::status::tg_status::{self, *};
 
 /// The `version` of tg_options.
-pub const TG_OPTIONS_VERSION: u32 = 1;
+pub const TG_OPTIONS_VERSION: u32 = 2;
 
 /// What the policy says, or TG_ON_FULL_OVERFLOW.
 pub const TG_ON_FULL_DEFAULT: u32 = 0;
@@ -30,13 +30,14 @@ pub const TG_ON_FULL_ALLOW: u32 = 3;
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct tg_options {
-    /// TG_OPTIONS_VERSION.
+    /// TG_OPTIONS_VERSION. In version 1 `memory` is not there, and is not read.
     pub version: u32,
     /// One of TG_ON_FULL_….
     pub on_full: u32,
     /// Where state lives: "memory", "memory:NAME", "file:PATH"; NULL: what the policy says, or memory.
     pub store: *const c_char,
-    /// Keys that a rule may hold live; 0: what the policy says, or 65536.
+    /// Keys that a rule may hold live; 0: what the policy says. Where that says nothing either, each
+    /// rule takes what fits into its share of `memory`: at most 65536, at least 1024.
     pub capacity: u64,
     /// Where time comes from; NULL: from the system.
     pub clock: *const tg_manual_clock,
@@ -44,6 +45,8 @@ pub struct tg_options {
     pub recreate: u32,
     /// 0.
     pub reserved: u32,
+    /// Bytes that all tables together may take; 0: what the policy says, or 256 MB.
+    pub memory: u64,
 }
 
 impl tg_options {
@@ -51,7 +54,7 @@ impl tg_options {
     /// What it points to is there.
     unsafe fn read(&self) -> Result<Options, Failure> {
         let wrong = |message| Failure::new(TG_STATUS_ARGUMENT, message);
-        if self.version != TG_OPTIONS_VERSION {
+        if !(1..=TG_OPTIONS_VERSION).contains(&self.version) {
             let message = format!("options.version is {}: use TG_OPTIONS_INIT", self.version);
             return Err(wrong(message));
         }
@@ -81,6 +84,7 @@ impl tg_options {
             on_full,
             clock: clock.map(|clock| clock.clock.clock()).unwrap_or_default(),
             recreate: self.recreate == 1,
+            memory: (self.version >= 2 && self.memory > 0).then(|| self.memory),
         })
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tidegate_core::{Algorithm, OnFull};
 
-use crate::config::{Mode, OnOutage, Policy, RuleConfig};
+use crate::config::{DEFAULT_CAPACITY, Mode, OnOutage, Policy, RuleConfig};
 use crate::limit::Limit;
 use crate::matching::Matcher;
 use crate::{Error, Limiter};
@@ -47,7 +47,7 @@ impl Severity {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     /// `rule_disabled`, `high_burst`, `exempt_all`, `no_budget`, `large_window`, `full_allows`,
-    /// `outage_allows`, `store_exposed`, `shadow` or `slow_eviction`.
+    /// `outage_allows`, `store_exposed`, `shadow`, `slow_eviction` or `capacity_adapted`.
     pub id: &'static str,
     /// How much it matters.
     pub severity: Severity,
@@ -99,6 +99,18 @@ struct Findings(Vec<Finding>);
 impl Findings {
     fn add(&mut self, id: &'static str, severity: Severity, path: String, message: String) {
         self.0.push(Finding { id, severity, path, message });
+    }
+
+    /// A capacity that nobody stated.
+    fn of_capacity(&mut self, name: &str, capacity: usize) {
+        if capacity >= DEFAULT_CAPACITY {
+            return;
+        }
+        let message = format!(
+            "no `capacity` is stated, so this rule holds {capacity} keys and not {DEFAULT_CAPACITY}: its share of \
+             `memory`, or what its table was made for; state a `capacity`, or a larger `memory`"
+        );
+        self.add("capacity_adapted", Severity::Info, format!("rules.{name}.capacity"), message);
     }
 
     /// Idle keys that are kept for the sake of numbers that only some calls are judged by.
@@ -190,6 +202,9 @@ impl Limiter {
         }
         for (name, rule) in &policy.rules {
             findings.of_rule(&policy, name, rule);
+            if rule.capacity.or(policy.capacity).is_none() {
+                findings.of_capacity(name, self.rule(name)?.capacity()?);
+            }
             findings.of_eviction(name, self.rule(name)?.horizons()?);
             let bytes = self.rule(name)?.bytes_per_key()?;
             if bytes > LARGE_ROW {

@@ -7,12 +7,21 @@ use tidegate_core::OnFull;
 
 use crate::limit::{Limit, LimitPatches};
 
-/// Keys that a rule may hold live unless stated.
+/// Keys that a rule may hold live where no capacity is stated and its share of `memory` has room.
 ///
 /// ```
-/// assert_eq!(tidegate::Policy::default().capacity, tidegate::DEFAULT_CAPACITY);
+/// let limiter = tidegate::Limiter::new("20/min").unwrap();
+/// assert_eq!(limiter.metrics().unwrap()[0].capacity, tidegate::DEFAULT_CAPACITY);
 /// ```
 pub const DEFAULT_CAPACITY: usize = 65_536;
+/// Fewer keys than this are held only where that is stated.
+///
+/// ```
+/// let options = tidegate::Options { memory: Some(50 << 10), ..Default::default() };
+/// assert_eq!(tidegate::Limiter::with("20/min", options).unwrap_err().code(), tidegate::Code::Memory);
+/// # assert_eq!(tidegate::LEAST_CAPACITY, 1_024);
+/// ```
+pub const LEAST_CAPACITY: usize = 1_024;
 /// Bytes that the tables of a policy may take unless stated.
 ///
 /// ```
@@ -323,15 +332,16 @@ pub enum OnOutage {
 /// ```
 /// use tidegate::{Limiter, Policy, RuleConfig};
 /// let mut policy = Policy::new([("messages", RuleConfig::new("20/min").unwrap())]);
-/// policy.capacity = 1_000;
+/// policy.capacity = Some(1_000);
 /// assert_eq!(Limiter::from_config(policy).unwrap().rules(), ["messages"]);
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Policy {
     /// Where state lives: `memory`, or `memory:NAME` for one that all limiters of the process share.
     pub store: String,
-    /// Keys that a rule may hold live, unless it says otherwise.
-    pub capacity: usize,
+    /// Keys that a rule may hold live, unless it says otherwise. Without it each rule takes what fits
+    /// into its share of `memory`, at most [`DEFAULT_CAPACITY`].
+    pub capacity: Option<usize>,
     /// What happens beyond that.
     pub on_full: OnFull,
     /// Bytes that all tables together may take.
@@ -354,7 +364,7 @@ impl Default for Policy {
     fn default() -> Policy {
         Policy {
             store: "memory".to_string(),
-            capacity: DEFAULT_CAPACITY,
+            capacity: None,
             on_full: OnFull::default(),
             memory: DEFAULT_MEMORY,
             fallback: None,

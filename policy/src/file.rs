@@ -544,7 +544,7 @@ impl Reader {
             policy.store = store;
         }
         if let Some(capacity) = get("capacity").and_then(|v| self.whole("capacity", v)) {
-            policy.capacity = capacity as usize;
+            policy.capacity = Some(capacity as usize);
         }
         if let Some(on_full) = get("on_full").and_then(|v| self.choice("on_full", v, &ON_FULL)) {
             policy.on_full = on_full;
@@ -582,16 +582,10 @@ impl Reader {
 
     /// A number of bytes: plain, or with `KB`, `MB` or `GB`.
     fn bytes(&mut self, path: &str, value: &Value) -> Option<u64> {
-        if let Value::String(text) = value {
-            let units = [("KB", 1u64 << 10), ("MB", 1 << 20), ("GB", 1 << 30)];
-            for (unit, size) in units {
-                if let Some(count) = text.strip_suffix(unit) {
-                    let count = self.whole(path, &Value::String(count.trim().to_string()))?;
-                    return Some(count.saturating_mul(size));
-                }
-            }
+        match value {
+            Value::String(text) => bytes(text).map_err(|message| self.wrong(path, message)).ok(),
+            other => self.whole(path, other),
         }
-        self.whole(path, value)
     }
 
     fn headers(&mut self, value: &Value, names: &mut HeaderNames) {
@@ -906,6 +900,28 @@ impl Reader {
         }
         Some(Classify { from: from?, to: to?, map: pairs, default: default? })
     }
+}
+
+/// Reads a number of bytes: a whole number, alone or with `KB`, `MB` or `GB`.
+///
+/// ```
+/// assert_eq!(tidegate::parse_bytes("64MB").unwrap(), 64 << 20);
+/// assert_eq!(tidegate::parse_bytes("4096").unwrap(), 4096);
+/// ```
+///
+/// # Errors
+/// If it is none, with the reason.
+pub fn parse_bytes(text: &str) -> Result<u64, Error> {
+    bytes(text).map_err(|message| crate::limit::one("", message))
+}
+
+fn bytes(text: &str) -> Result<u64, String> {
+    let units = [("KB", 1u64 << 10), ("MB", 1 << 20), ("GB", 1 << 30)];
+    let unit = units.into_iter().find_map(|(unit, size)| Some((text.strip_suffix(unit)?, size)));
+    let (count, size) = unit.unwrap_or((text, 1));
+    let count: Option<u64> = count.trim().parse().ok();
+    let wrong = || format!("{text:?} is no number of bytes; write 64MB, say");
+    count.map(|count| count.saturating_mul(size)).ok_or_else(wrong)
 }
 
 /// What is said of a number that is not an hour.

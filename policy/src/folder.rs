@@ -93,6 +93,13 @@ impl Folder {
         self.path.join(format!("{}.{ending}", encoded(rule)))
     }
 
+    /// The capacity of a rule's table, if there is one that a rule of this plan can use.
+    pub(crate) fn capacity(&self, rule: &str, plan: &Plan) -> Option<usize> {
+        let file = TableFile::open(&self.file(rule, "table")).ok()??;
+        let shape = Shape::from_value(&serde_json::from_str(file.shape()).ok()?)?;
+        plan.keeps_state_of(&shape.plan).then_some(shape.capacity)
+    }
+
     /// The table file of a rule, which is made if it is not there, and its shape.
     pub(crate) fn table(
         &self,

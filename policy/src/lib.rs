@@ -61,12 +61,12 @@ pub use audit::{Finding, Severity};
 pub use budget::Budget;
 pub use call::{Call, Key, MOST_PARTS};
 pub use config::{
-    AlertAt, Backoff, BudgetConfig, Classify, DEFAULT_CAPACITY, DEFAULT_MEMORY, HeaderNames, Match,
-    Mode, Notify, OnOutage, Policy, RuleConfig, When,
+    AlertAt, Backoff, BudgetConfig, Classify, DEFAULT_CAPACITY, DEFAULT_MEMORY, HeaderNames,
+    LEAST_CAPACITY, Match, Mode, Notify, OnOutage, Policy, RuleConfig, When,
 };
 pub use decision::Decision;
 pub use error::{Code, Error, Problem};
-pub use file::{limit_patches, limit_patches_in};
+pub use file::{limit_patches, limit_patches_in, parse_bytes};
 pub use headers::{Facts, IETF_DRAFT, LimitLeft, Style};
 pub use held::{Permit, Reservation};
 #[cfg(target_os = "linux")]

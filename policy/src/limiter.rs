@@ -83,7 +83,8 @@ impl ManualClock {
 pub struct Options {
     /// Where state lives.
     pub store: Option<String>,
-    /// Keys that a rule may hold live.
+    /// Keys that a rule may hold live. Where neither this nor the policy states it, each rule takes
+    /// what fits into its share of `memory`.
     pub capacity: Option<usize>,
     /// What happens beyond that.
     pub on_full: Option<OnFull>,
@@ -92,6 +93,8 @@ pub struct Options {
     /// Whether tables of a file store that don't fit the policy, or can't be read, are made anew, and
     /// their counts lost.
     pub recreate: bool,
+    /// Bytes that all tables together may take.
+    pub memory: Option<u64>,
 }
 
 /// What the handles of a limiter share.
@@ -229,7 +232,9 @@ impl Limiter {
         let policy = with_options(policy, &options);
         let base = source.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
         let store = Store::open(&policy.store, base, options.recreate)?;
-        let built = build::check(&policy, &options.clock)?;
+        let built = build::check_beside(&policy, &options.clock, |rule| {
+            store.capacity(&rule.name, &rule.wanted.plan)
+        })?;
         let mut rules = HashMap::new();
         for rule in &built {
             let tables = store.tables(&rule.name, &rule.wanted, &rule.base, &options.clock)?;
@@ -327,9 +332,15 @@ impl Limiter {
             let message = "store: another store needs another limiter; nothing was reloaded";
             return Err(Error::new(Code::Store, message));
         }
-        let built = build::check(&policy, &shared.options.clock)?;
-        shared.open()?;
         let old = shared.rules.load();
+        let known = |rule: &Built| {
+            let (name, plan) = (&rule.name, &rule.wanted.plan);
+            let tables = old.get(name).map(|state| state.last().tables.clone());
+            let kept = tables.filter(|tables| plan.keeps_state_of(&tables.plan));
+            kept.map(|kept| kept.capacity).or_else(|| shared.store.capacity(name, plan))
+        };
+        let built = build::check_beside(&policy, &shared.options.clock, known)?;
+        shared.open()?;
         let next: Result<Vec<_>, Error> =
             built.iter().map(|rule| shared.renewed(rule, &old)).collect();
         let mut rules = HashMap::new();
@@ -455,7 +466,7 @@ impl Shared {
         let known = last.as_ref().map(|last| last.tables.clone());
         let kept = known.clone().filter(|tables| {
             rule.wanted.plan.keeps_state_of(&tables.plan)
-                && rule.wanted.capacity == tables.capacity
+                && rule.wanted.can_have(tables.capacity)
                 && rule.wanted.on_full == tables.on_full
         });
         let tables = match kept {
@@ -487,8 +498,11 @@ fn with_options(mut policy: Policy, options: &Options) -> Policy {
         policy.store.clone_from(store);
     }
     if let Some(capacity) = options.capacity {
-        policy.capacity = capacity;
+        policy.capacity = Some(capacity);
         policy.rules.iter_mut().for_each(|(_, rule)| rule.capacity = None);
+    }
+    if let Some(memory) = options.memory {
+        policy.memory = memory;
     }
     if let Some(on_full) = options.on_full {
         policy.on_full = on_full;

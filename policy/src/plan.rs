@@ -84,13 +84,14 @@ impl Plan {
 
     /// Whether state kept by `other` can be used by this one. (Roomier logs can't be grown.)
     pub(crate) fn keeps_state_of(&self, other: &Plan) -> bool {
-        let fits = |(mine, theirs): (&u64, &u64)| mine <= theirs;
+        // Only logs need room: a bucket's `max` is a number like any other.
+        let fits = |index| self.room(index) <= other.room(index);
         self.names == other.names
             && self.algorithms == other.algorithms
             && self.groups == other.groups
             && self.parts == other.parts
             && self.penalty_scope == other.penalty_scope
-            && self.ceilings.iter().zip(&other.ceilings).all(fits)
+            && (0..self.names.len()).all(fits)
     }
 
     /// How much limit `index` has room for; nothing for those that need none.

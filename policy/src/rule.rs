@@ -703,6 +703,11 @@ impl Rule {
         Ok(self.snapshot()?.tables.engines.iter().map(|engine| engine.len()).sum())
     }
 
+    /// Keys that it may hold live.
+    pub(crate) fn capacity(&self) -> Result<usize, Error> {
+        Ok(self.snapshot()?.tables.capacity)
+    }
+
     /// Bytes that one key takes at the stated capacity.
     pub(crate) fn bytes_per_key(&self) -> Result<u64, Error> {
         let snapshot = self.snapshot()?;

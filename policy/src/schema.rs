@@ -112,7 +112,8 @@ struct File {
     /// Where state lives: `memory`; `memory:NAME`, one for all who name it in the process; `file:PATH`, a
     /// folder for all processes of the host; `redis://…`, a server for a fleet.
     store: Option<String>,
-    /// Keys that a rule may hold live at once, unless it says otherwise. 65536 unless set.
+    /// Keys that a rule may hold live at once, unless it says otherwise. Unless set, each rule takes what
+    /// fits into its share of `memory`: 1024 to 65536.
     capacity: Option<Whole>,
     /// What happens to a new key when all places are taken: it shares a bucket with others (`overflow`,
     /// the default), is denied, or is allowed.

@@ -34,7 +34,7 @@ pub(crate) fn is_unspent(notes: &[u64; 1], day: u64) -> bool {
 pub(crate) struct Wanted {
     pub(crate) plan: Plan,
     pub(crate) capacity: usize,
-    /// Whether the capacity was stated, or may be that of a file.
+    /// Whether the capacity was stated, or may be that of tables that are there.
     pub(crate) capacity_stated: bool,
     pub(crate) on_full: OnFull,
     pub(crate) penalties: bool,
@@ -395,6 +395,18 @@ impl Tables {
     }
 }
 
+impl Wanted {
+    /// Whether tables of this capacity will do.
+    pub(crate) fn can_have(&self, capacity: usize) -> bool {
+        !self.capacity_stated || self.capacity == capacity
+    }
+
+    /// The same, with room for so many keys.
+    pub(crate) fn holding(&self, capacity: usize) -> Wanted {
+        Wanted { capacity, ..self.clone() }
+    }
+}
+
 #[cfg(target_os = "linux")]
 impl Wanted {
     /// The same, in a file of this shape: with room for all that a rule may come to ask for.
@@ -494,6 +506,20 @@ impl Store {
         }
     }
 
+    /// The capacity of a rule's tables, if there are some that a rule of this plan can use.
+    pub(crate) fn capacity(&self, rule: &str, plan: &Plan) -> Option<usize> {
+        match self {
+            Store::Private => None,
+            Store::Named(named) => {
+                let tables = lock(&named.tables).get(rule).and_then(Weak::upgrade);
+                let fit = tables.filter(|tables| plan.keeps_state_of(&tables.plan));
+                fit.map(|tables| tables.capacity)
+            }
+            #[cfg(target_os = "linux")]
+            Store::Folder(folder) => folder.capacity(rule, plan),
+        }
+    }
+
     /// The state of a rule: what is there, if its shape is the same, or new.
     pub(crate) fn tables(
         &self,
@@ -546,7 +572,7 @@ fn check_same(rule: &str, tables: &Tables, wanted: &Wanted, clock: &Clock) -> Re
         (Clock::Manual(a), Clock::Manual(b)) if Arc::ptr_eq(a, b) => {}
         _ => return other("another clock"),
     }
-    if tables.capacity != wanted.capacity || tables.on_full != wanted.on_full {
+    if !wanted.can_have(tables.capacity) || tables.on_full != wanted.on_full {
         return other("another capacity or on_full");
     }
     if !wanted.plan.keeps_state_of(&tables.plan) {

@@ -314,9 +314,10 @@ class Limiter(_Operations):
     True
 
     ``store`` is where state lives: ``memory``, ``memory:NAME``, ``file:PATH`` (or a path: a folder that all processes of
-    the host share). ``capacity`` is how many keys a rule may hold, ``on_full`` (``overflow``, ``deny`` or ``allow``) what
-    becomes of new keys then, ``clock`` a ManualClock. ``recreate=True`` makes tables of a file store that don't fit the
-    policy, or can't be read, anew. Times are texts (``"60s"``), seconds, or timedeltas.
+    the host share). ``capacity`` is how many keys a rule may hold; unless stated, what fits into ``memory`` (bytes, or a
+    text such as ``"64MB"``; 256 MB unless stated), at most 65,536. ``on_full`` (``overflow``, ``deny`` or ``allow``) is
+    what becomes of new keys then, ``clock`` a ManualClock. ``recreate=True`` makes tables of a file store that don't fit
+    the policy, or can't be read, anew. Times are texts (``"60s"``), seconds, or timedeltas.
 
     A limiter with one rule has its operations itself. It is a context manager that closes itself, and always true.
     """
@@ -326,10 +327,11 @@ class Limiter(_Operations):
         limits: Limits,
         *,
         store: str | PathLike[str] = "memory",
-        capacity: int = 65536,
+        capacity: int | None = None,
         on_full: Literal["overflow", "deny", "allow"] = "overflow",
         clock: ManualClock | None = None,
         recreate: bool = False,
+        memory: int | str | None = None,
         **rule_options: Any,
     ) -> Self: ...
     @classmethod
@@ -342,6 +344,7 @@ class Limiter(_Operations):
         on_full: Literal["overflow", "deny", "allow"] | None = None,
         clock: ManualClock | None = None,
         recreate: bool = False,
+        memory: int | str | None = None,
     ) -> Limiter:
         """A limiter of a policy as a mapping, as a policy file has it. Keyword arguments win over the policy's own."""
 
@@ -355,6 +358,7 @@ class Limiter(_Operations):
         on_full: Literal["overflow", "deny", "allow"] | None = None,
         clock: ManualClock | None = None,
         recreate: bool = False,
+        memory: int | str | None = None,
     ) -> Limiter:
         """A limiter of a policy file, YAML or JSON, which ``reload`` reads again."""
 

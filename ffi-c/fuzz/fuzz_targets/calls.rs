@@ -299,6 +299,7 @@ impl World {
             clock: self.clock.unwrap_or(null_mut()),
             recreate: 0,
             reserved: 0,
+            memory: 0,
         };
         match input.byte() {
             0xff => options.version = input.byte().into(),
