@@ -8,11 +8,15 @@
  * Times are milliseconds throughout.
  */
 
+/** A key of one part, or a part of one. */
+export type KeyPart = string | Uint8Array | number | bigint;
+
 /**
  * Who is limited: text, bytes, a whole number, or a list of parts. Compared as bytes; `'x'`, its bytes and
- * `['x']` are one key, and a number is its decimal digits. A string with half of a surrogate pair is refused.
+ * `['x']` are one key, and a number is its decimal digits. A number is a safe integer, a bigint has 64 bits. A
+ * string with half of a surrogate pair is refused.
  */
-export type Key = string | Uint8Array | number | readonly string[];
+export type Key = KeyPart | readonly KeyPart[];
 
 /** What a rule may look at beside the key: `role`, `tier`, `ip`. Those that no rule names are ignored. */
 export interface Attributes {

@@ -133,6 +133,22 @@ describe('operations', () => {
     assert.equal(limiter.allow('g', { role: 'admin' }), true);
     assert.throws(() => limiter.allow('g', { cost: 2 }), coded(TypeError, 'argument'));
     assert.throws(() => limiter.hit('g', { role: {} }), coded(TypeError, 'argument'));
+    const signal = new AbortController().signal;
+    for (const [call, takers] of [
+      [() => limiter.allow('g', { cost: 2 }), /never an attribute.*hit, check/],
+      [() => limiter.hit('g', { timeoutMs: 3 }), /acquire/],
+      [() => limiter.hit('g', { timeout: 3 }), /timeoutMs/],
+      [() => limiter.hit('g', { signal }), /acquire/],
+      [() => limiter.check('g', { forMs: 3 }), /block/],
+      [() => limiter.stats('g', { by: 'me' }), /setOverride/],
+      [() => limiter.isLimited('g', { reason: 'spam' }), /block/],
+      [() => limiter.reserve('g', 1, { estimate: 2 }), /reserve/],
+      [() => limiter.spend('g', 1, { amount: 2 }), /spend/],
+    ]) {
+      assert.throws(call, coded(TypeError, 'argument'));
+      assert.throws(call, takers);
+    }
+    assert.equal(limiter.allow('h', { cost: undefined, timeoutMs: null }), true);
     for (const wrong of [null, '2', [], true, 2n]) {
       assert.throws(() => limiter.hit('g', wrong), coded(TypeError, 'argument'), `${wrong}`);
     }

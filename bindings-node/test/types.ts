@@ -64,6 +64,8 @@ rule.addExempt({ role: ['admin'] });
 rule.setExempts([...rule.exempts()]);
 console.log(rule.overrides(), rule.removeExempt({ role: 'admin' }), rule.isLimited('a'));
 rule.reset('alice');
+rule.reset(42n);
+rule.allow(['telegram', 42, 7n, new Uint8Array(1)]);
 rule.resetAll();
 const counts: number = rule.prune() + rule.size + limiter.size + rule.metrics().allowed + limiter.metrics().length;
 const last = [...rule.events(), ...limiter.events(3)].map((event) => event.atMs);

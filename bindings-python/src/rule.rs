@@ -4,8 +4,9 @@ use crate::operations::prelude::*;
 
 /// A rule of a limiter: limits that are taken together, all or nothing. It keeps its limiter alive.
 ///
-/// Keys are a ``str``, ``bytes``, an ``int``, or a tuple or list of parts. Further keyword arguments are attributes of
-/// the call (``role="admin"``), which the rule may look at.
+/// Keys are a ``str``, ``bytes``, an ``int``, an ``ipaddress``, or a tuple or list of parts. Further keyword arguments are
+/// attributes of the call (``role="admin"``), which the rule may look at. Names that an operation takes (``cost``,
+/// ``max``, ``timeout``, ``for_``) are never attributes: elsewhere they are a ``TypeError``.
 #[pyclass(frozen, module = "tidegate")]
 pub(crate) struct Rule {
     pub(crate) inner: policy::Rule,

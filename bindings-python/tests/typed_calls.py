@@ -3,6 +3,7 @@
 import datetime
 import pathlib
 from collections.abc import Coroutine
+from ipaddress import IPv4Address
 from typing import Any
 
 from typing_extensions import assert_type

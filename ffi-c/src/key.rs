@@ -37,6 +37,9 @@ pub struct tg_attribute {
 
 /// Who is limited, and what else is known about the call. Start from TG_KEY_INIT or TG_KEY_PARTS_INIT.
 ///
+/// A key is compared as bytes. A whole number is its decimal digits (`snprintf` with "%llu"), and an
+/// address its text (`inet_ntop`): so they are the same keys as in other languages.
+///
 /// Everything it points to is the caller's, and is read during the call only.
 #[repr(C)]
 #[derive(Clone, Copy)]

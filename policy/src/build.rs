@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tidegate_core::{Algorithm, Clock, Spent};
+use crate::call::not_an_attribute;
 
 use crate::config::{DEFAULT_CAPACITY, LEAST_CAPACITY, Match, Policy, RuleConfig};
 use crate::decision::{Dates, Face};
@@ -265,6 +266,12 @@ fn check_options(config: &RuleConfig) -> Vec<Problem> {
         if budget.daily > Spent::MOST {
             let message = format!("{} is above {}, the largest budget", budget.daily, Spent::MOST);
             problems.push(Problem::new("budget.daily", message));
+        if let Some(message) = not_an_attribute(&classify.from) {
+            problems.push(Problem::new("classify.from", message));
+        }
+        if let Some(message) = not_an_attribute(&classify.to).filter(|_| place.is_none()) {
+            problems.push(Problem::new("classify.to", message));
+        }
         }
     }
     if let Some(classify) = &config.classify {

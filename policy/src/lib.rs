@@ -59,7 +59,7 @@ mod waiters;
 
 pub use audit::{Finding, Severity};
 pub use budget::Budget;
-pub use call::{Call, Key, MOST_PARTS};
+pub use call::{Call, Key, MOST_PARTS, Part, RESERVED, not_an_attribute};
 pub use config::{
     AlertAt, Backoff, BudgetConfig, Classify, DEFAULT_CAPACITY, DEFAULT_MEMORY, HeaderNames,
     LEAST_CAPACITY, Match, Mode, Notify, OnOutage, Policy, RuleConfig, When,

@@ -74,7 +74,7 @@ class Metrics(NamedTuple):
 
 
 class Event(NamedTuple):
-    """A denial or alert. ``at`` is Unix time."""
+    """A denial or alert. ``number`` grows by one with each event of the limiter; ``at`` is Unix time."""
 
     number: int
     rule: str
