@@ -183,6 +183,15 @@ export interface Event {
 export interface Finding {
   readonly id: string;
   readonly severity: 'info' | 'warn';
+/** The last events, and where to go on. */
+export interface Events {
+  readonly events: Event[];
+  /** What to ask for the events after these with: one text for all rules of the limiter. */
+  readonly next: string;
+  /** How many gave way to later ones before they were read; of one rule among several, at most so many. */
+  readonly missed: number;
+}
+
   readonly path: string;
   readonly message: string;
 }
@@ -397,8 +406,8 @@ export declare class Rule {
   readonly name: string;
   /** What happened so far. */
   metrics(): Metrics;
-  /** The last denials and alerts after event number `since`. */
-  events(since?: number): Event[];
+  /** The rule's last denials and alerts; with `since`, the `next` of earlier ones, those after them. */
+  events(since?: string | null): Events;
 }
 export interface Rule extends Operations {}
 
@@ -432,8 +441,8 @@ export declare class Limiter {
   audit(): Finding[];
   /** What happened so far, by rule. */
   metrics(): Metrics[];
-  /** The last denials and alerts of all rules: those after event number `since` of each. */
-  events(since?: number): Event[];
+  /** The last denials and alerts of all rules; with `since`, the `next` of earlier ones, those after them. */
+  events(since?: string | null): Events;
 }
 export interface Limiter extends Operations {}
 

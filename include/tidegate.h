@@ -837,19 +837,20 @@ tg_status tg_metrics(const struct tg_limiter *limiter,
                      char **out);
 
 /**
- * The last denials and alerts, a JSON list: number, rule, key, reason, alert, at_ms (since 1970). Of
- * each rule only those with a number above `since`; 0 for all that are kept.
+ * The last denials and alerts of all rules, a JSON map: events (a list with number, rule, key, reason,
+ * alert, at_ms since 1970), next (a text) and missed (how many gave way to later ones unread).
  *
  * Writes the text to `out`; free it with `tg_string_free`.
  */
 tg_status tg_events(const struct tg_limiter *limiter,
-                    uint64_t since,
+                    const char *since,
                     char **out);
 
 /**
  * Findings on the policy, a JSON list: id, severity ("info" or "warn"), path, message.
  *
- * Writes the text to `out`; free it with `tg_string_free`.
+ * `since` is what `next` was, for those after that; NULL for all that are kept. Writes the text to
+ * `out`; free it with `tg_string_free`.
  */
 tg_status tg_audit(const struct tg_limiter *limiter, char **out);
 

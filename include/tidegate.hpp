@@ -458,9 +458,10 @@ class limiter {
     detail::check(tg_metrics(get(), &text));
     return detail::owned(text);
   }
-  std::string events(uint64_t since = 0) const {
+  /// Without `since`, all that are kept; else those after what `next` was.
+  std::string events(const std::string &since = {}) const {
     char *text = nullptr;
-    detail::check(tg_events(get(), since, &text));
+    detail::check(tg_events(get(), since.empty() ? nullptr : since.c_str(), &text));
     return detail::owned(text);
   }
   std::string audit() const {

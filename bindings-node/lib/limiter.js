@@ -89,7 +89,7 @@ class Limiter {
     return JSON.parse(native.allMetrics(this.#handle));
   }
 
-  events(since = 0) {
+  events(since) {
     return JSON.parse(native.allEvents(this.#handle, since));
   }
 

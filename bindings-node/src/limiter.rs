@@ -134,8 +134,8 @@ pub(crate) fn functions(add: Add<'_>, scope: Scope<'_>, surface: &Rc<Surface>) -
             call.scope.text(&all.to_string()).map(Some)
         };
         c"allEvents": |call: Cold<'_>, [handle, since]: [Value; 2]| {
-            let since = count(call.scope, since, "since")?.unwrap_or(0);
-            let events = limiter(&call, handle)?.events(since)?;
+            let since = optional_text(call.scope, since, "since")?;
+            let events = limiter(&call, handle)?.events(since.as_deref())?;
             call.scope.text(&json::events(&events).to_string()).map(Some)
         };
         c"inspect": |call: Cold<'_>, [path]: [Value; 1]| {

@@ -263,8 +263,8 @@ pub(crate) fn functions(add: Add<'_>, scope: Scope<'_>, surface: &Rc<Surface>) -
             call.scope.text(&json::metrics(&metrics).to_string()).map(Some)
         };
         c"events": |call: Cold<'_>, [handle, since]: [Value; 2]| {
-            let since = count(call.scope, since, "since")?.unwrap_or(0);
-            let events = rule(&call, handle)?.rule.events(since)?;
+            let since = optional_text(call.scope, since, "since")?;
+            let events = rule(&call, handle)?.rule.events(since.as_deref())?;
             call.scope.text(&json::events(&events).to_string()).map(Some)
         };
         c"setOverride": |call: Cold<'_>, [handle, key, matches, limits]: [Value; 4]| {

@@ -437,13 +437,22 @@ describe('limiters', () => {
     assert.deepEqual([metrics.allowed, metrics.denied, metrics.keys], [1, { '1/h': 2 }, 1]);
     assert.deepEqual(metrics.topOffenders, [{ key: ['alice'], count: 2 }]);
     assert(metrics.bytes > 0 && metrics.classifyDefaults === 0);
-    const events = limiter.events();
-    assert.deepEqual(events, limiter.rule('default').events());
+    const { events, next, missed } = limiter.events();
+    assert.deepEqual({ events, next, missed }, limiter.rule('default').events());
+    assert.equal(missed, 0);
     assert.deepEqual(
       events.map(({ rule, key, reason, alert, atMs }) => ({ rule, key, reason, alert, atMs })),
       Array(2).fill({ rule: 'default', key: ['alice'], reason: '1/h', alert: false, atMs: 1_700_000_000_000 }),
     );
-    assert.equal(limiter.events(events[0].number).length, 1);
+    assert.deepEqual(limiter.events(next).events, []);
+    limiter.hit('alice');
+    assert.deepEqual(
+      limiter.events(next).events.map(({ number }) => number),
+      [3],
+    );
+    assert.equal(limiter.rule('default').events(null).events.length, 3);
+    assert.throws(() => limiter.events('yesterday'), { name: 'RangeError' });
+    assert.throws(() => limiter.events(1), { name: 'TypeError' });
     assert(limiter.audit().some(({ id, severity }) => id === 'full_allows' && severity === 'warn'));
   });
 

@@ -169,10 +169,11 @@ operations! { Limiter {
             .collect()
     }
 
-    /// The last denials and alerts; of each rule those with a number above ``since``.
-    #[pyo3(signature = (since=Count(0)), text_signature = "($self, since=0)")]
-    fn events<'py>(&self, py: Python<'py>, since: Count) -> PyResult<Vec<Bound<'py, PyAny>>> {
-        results::events(py, &guard(|| self.inner.events(since.0))?)
+    /// The last denials and alerts of all rules; with ``since``, the ``next`` of earlier ones, those after them.
+    #[pyo3(signature = (since=None))]
+    fn events<'py>(&self, py: Python<'py>, since: Option<Text>) -> PyResult<Bound<'py, PyAny>> {
+        let since = since.as_ref().map(|since| since.0.as_str());
+        results::events(py, &guard(|| self.inner.events(since))?)
     }
 
     /// Writes a file store's tables to its disk now. Nothing must call this: the system does it by and by.

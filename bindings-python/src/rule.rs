@@ -24,10 +24,11 @@ operations! { Rule {
         results::metrics(py, &guard(|| self.inner.metrics())?)
     }
 
-    /// The last denials and alerts with a number above ``since``.
-    #[pyo3(signature = (since=Count(0)), text_signature = "($self, since=0)")]
-    fn events<'py>(&self, py: Python<'py>, since: Count) -> PyResult<Vec<Bound<'py, PyAny>>> {
-        results::events(py, &guard(|| self.inner.events(since.0))?)
+    /// The rule's last denials and alerts; with ``since``, the ``next`` of earlier ones, those after them.
+    #[pyo3(signature = (since=None))]
+    fn events<'py>(&self, py: Python<'py>, since: Option<Text>) -> PyResult<Bound<'py, PyAny>> {
+        let since = since.as_ref().map(|since| since.0.as_str());
+        results::events(py, &guard(|| self.inner.events(since))?)
     }
 
     fn __repr__(&self) -> String {

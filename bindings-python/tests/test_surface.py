@@ -389,8 +389,17 @@ def test_metrics_events_and_audit(clock):
     limiter.allow("alice"), limiter.hit("alice"), limiter.hit("alice", 5)
     metrics, events = limiter.metrics()[0], limiter.events()
     assert metrics.denied == {"1/min": 1, "cost": 1} and metrics.top_offenders[0].key == ("alice",)
-    assert [event.reason for event in events] == ["1/min", "cost"] and events[0].at == 1_700_000_000.0
-    assert limiter["default"].events(since=events[0].number) == events[1:]
+    assert [event.reason for event in events.events] == ["1/min", "cost"] and events.missed == 0
+    assert events.events[0].at == 1_700_000_000.0
+    assert limiter["default"].events() == events
+    assert limiter.events(events.next).events == limiter["default"].events(since=events.next).events == []
+    limiter.hit("alice")
+    assert [event.number for event in limiter.events(since=events.next).events] == [3]
+    for wrong in ("yesterday", ""):
+        with pytest.raises(tidegate.RangeError):
+            limiter.events(wrong)
+    with pytest.raises(TypeError):
+        limiter.events(1)
     assert [finding.id for finding in limiter.audit()] == ["no_budget", "full_allows"]
     assert limiter.audit()[1].severity == "warn"
 

@@ -253,17 +253,27 @@ pub extern "C" fn tg_metrics(
     told(limiter, out, |limiter| Ok(limiter.metrics()?.iter().map(Metrics::to_value).collect()))
 }
 
-/// The last denials and alerts, a JSON list: number, rule, key, reason, alert, at_ms (since 1970). Of
-/// each rule only those with a number above `since`; 0 for all that are kept.
+/// The last denials and alerts of all rules, a JSON map: events (a list with number, rule, key, reason,
+/// alert, at_ms since 1970), next (a text) and missed (how many gave way to later ones unread).
 ///
-/// Writes the text to `out`; free it with `tg_string_free`.
+/// `since` is what `next` was, for those after that; NULL for all that are kept. Writes the text to
+/// `out`; free it with `tg_string_free`.
 #[unsafe(no_mangle)]
-pub extern "C" fn tg_events(
+pub unsafe extern "C" fn tg_events(
     limiter: Option<&tg_limiter>,
-    since: u64,
+    since: *const c_char,
     out: Option<&mut MaybeUninit<*mut c_char>>,
 ) -> tg_status {
-    told(limiter, out, |limiter| Ok(limiter.events(since)?.iter().map(Event::to_value).collect()))
+    guard(|| {
+        let (limiter, out) = (given(limiter, "limiter")?, given(out, "out")?);
+        let since = match since.is_null() {
+            true => None,
+            // SAFETY: the caller's word.
+            false => Some(unsafe { text(since, "since") }?),
+        };
+        out.write(owned_text(limiter.limiter.events(since)?.to_value().to_string())?);
+        Ok(())
+    })
 }
 
 /// Findings on the policy, a JSON list: id, severity ("info" or "warn"), path, message.

@@ -74,7 +74,7 @@ pub use inspect::Inspected;
 pub use ip::{V6_PREFIX, ip_key};
 pub use limit::{IntoLimits, Limit, LimitPatch, LimitPatches, parse_period};
 pub use limiter::{Limiter, ManualClock, Options};
-pub use metrics::{Event, Metrics, NamedCount};
+pub use metrics::{Event, Events, Metrics, NamedCount};
 pub use rule::{Recorded, Rule};
 pub use runtime::Target;
 #[cfg(feature = "schema")]

@@ -14,7 +14,7 @@ use crate::config::{Match, Policy, RuleConfig};
 use crate::error::{Code, Error};
 use crate::limit::{IntoLimits, LimitPatches};
 use crate::lock::lock;
-use crate::metrics::{Event, Metrics};
+use crate::metrics::{Events, Metrics, Sequence};
 use crate::rule::{Recorded, Rule, RuleState, closed};
 use crate::runtime::Target;
 use crate::snapshot::Snapshot;
@@ -108,6 +108,8 @@ pub(crate) struct Shared {
     source: Option<PathBuf>,
     /// One change of the rules at a time.
     changing: Mutex<()>,
+    /// Numbers the events of all rules.
+    sequence: Arc<Sequence>,
 }
 
 /// A policy at work. Cheap to clone, and safe to use from any thread.
@@ -235,12 +237,13 @@ impl Limiter {
         let built = build::check_beside(&policy, &options.clock, |rule| {
             store.capacity(&rule.name, &rule.wanted.plan)
         })?;
-        let mut rules = HashMap::new();
+        let (mut rules, sequence) = (HashMap::new(), Arc::<Sequence>::default());
         for rule in &built {
             let tables = store.tables(&rule.name, &rule.wanted, &rule.base, &options.clock)?;
             let face = Arc::new(rule.face.with_clock(tables.clock()));
             let snapshot = Snapshot::new(rule.config.clone(), face, tables)?;
-            rules.insert(rule.name.clone(), Arc::new(RuleState::new(snapshot)));
+            let state = RuleState::new(snapshot, sequence.clone());
+            rules.insert(rule.name.clone(), Arc::new(state));
         }
         let shared = Arc::new(Shared {
             policy: ArcSwap::from_pointee(policy),
@@ -249,6 +252,7 @@ impl Limiter {
             options,
             source,
             changing: Mutex::new(()),
+            sequence,
         });
         let main = shared.main();
         let main = main.map(|state| Rule { state, _limiter: shared.clone() });
@@ -350,7 +354,7 @@ impl Limiter {
                     state.replace(snapshot);
                     state.clone()
                 }
-                None => Arc::new(RuleState::new(snapshot)),
+                None => Arc::new(RuleState::new(snapshot, shared.sequence.clone())),
             };
             rules.insert(rule.name.clone(), state);
         }
@@ -393,24 +397,31 @@ impl Limiter {
         self.rules().iter().map(|name| self.rule(name)?.metrics()).collect()
     }
 
-    /// The last denials and alerts of all rules: those after event number `since` of each.
+    /// The last denials and alerts of all rules, 256 of each; with `since`, what `next` was, those after
+    /// that. One text says how far a reader is with all rules.
     ///
     /// ```
     /// let limiter = tidegate::Limiter::new("1/h").unwrap();
     /// (0..2).for_each(|_| drop(limiter.allow("alice").unwrap()));
-    /// let events = limiter.events(0).unwrap();
-    /// assert_eq!((events[0].key[0].as_str(), events[0].reason.as_str()), ("alice", "1/h"));
+    /// let seen = limiter.events(None).unwrap();
+    /// assert_eq!((seen.events[0].key[0].as_str(), seen.events[0].reason.as_str()), ("alice", "1/h"));
+    /// assert!(limiter.events(Some(&seen.next)).unwrap().events.is_empty());
     /// ```
     ///
     /// # Errors
-    /// If the limiter is closed.
-    pub fn events(&self, since: u64) -> Result<Vec<Event>, Error> {
-        let mut all = Vec::new();
-        for name in self.rules() {
-            all.extend(self.rule(&name)?.events(since)?);
+    /// If `since` is not what `next` was, or the limiter is closed.
+    pub fn events(&self, since: Option<&str>) -> Result<Events, Error> {
+        self.shared.open()?;
+        let sequence = &self.shared.sequence;
+        // First, so that an event which comes meanwhile is the next reader's, whatever its rule.
+        let (last, since) = (sequence.last(), sequence.known(since)?);
+        let mut events = Vec::new();
+        for state in self.shared.rules.load().values() {
+            events.extend(state.meter.events(since, last).0);
         }
-        all.sort_by_key(|event| event.at);
-        Ok(all)
+        events.sort_by_key(|event| event.number);
+        let missed = last.saturating_sub(since) - events.len() as u64;
+        Ok(Events { events, next: sequence.cursor(last), missed })
     }
 
     /// The folder of a file store.

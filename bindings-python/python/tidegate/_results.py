@@ -84,6 +84,14 @@ class Event(NamedTuple):
     at: float
 
 
+class Events(NamedTuple):
+    """The last events, and ``next``, to go on with. ``missed`` gave way to later ones before they were read."""
+
+    events: list[Event]
+    next: str
+    missed: int
+
+
 class Finding(NamedTuple):
     """Something about a policy that may not be meant. ``severity`` is ``info`` or ``warn``."""
 

@@ -7,7 +7,7 @@ from typing import Any, Literal, final, type_check_only
 
 from typing_extensions import Self
 
-from ._results import Budget, Event, Finding, Inspected, Metrics, Recorded, Stats
+from ._results import Budget, Events, Finding, Inspected, Metrics, Recorded, Stats
 from ._types import Key, Limits, Match, Time
 
 __all__ = [
@@ -382,8 +382,8 @@ class Limiter(_Operations):
     def metrics(self) -> list[Metrics]:
         """What happened so far, by rule."""
 
-    def events(self, since: int = 0) -> list[Event]:
-        """The last denials and alerts; of each rule those with a number above ``since``."""
+    def events(self, since: str | None = None) -> Events:
+        """The last denials and alerts of all rules; with ``since``, the ``next`` of earlier ones, those after them."""
 
     def sync(self) -> None:
         """Writes a file store's tables to its disk now. Nothing must call this: the system does it by and by."""
@@ -412,5 +412,5 @@ class Rule(_Operations):
     def metrics(self) -> Metrics:
         """What happened so far."""
 
-    def events(self, since: int = 0) -> list[Event]:
-        """The last denials and alerts with a number above ``since``."""
+    def events(self, since: str | None = None) -> Events:
+        """The rule's last denials and alerts; with ``since``, the ``next`` of earlier ones, those after them."""

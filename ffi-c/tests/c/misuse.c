@@ -212,8 +212,9 @@ static void nulls(void) {
 
   KEEPS(text, tg_metrics(NULL, &text), TG_STATUS_NULL);
   FAILS(tg_metrics(limiter, NULL), TG_STATUS_NULL);
-  KEEPS(text, tg_events(NULL, 0, &text), TG_STATUS_NULL);
-  FAILS(tg_events(limiter, 0, NULL), TG_STATUS_NULL);
+  KEEPS(text, tg_events(NULL, NULL, &text), TG_STATUS_NULL);
+  FAILS(tg_events(limiter, NULL, NULL), TG_STATUS_NULL);
+  KEEPS(text, tg_events(limiter, "yesterday", &text), TG_STATUS_RANGE);
   KEEPS(text, tg_audit(NULL, &text), TG_STATUS_NULL);
   FAILS(tg_audit(limiter, NULL), TG_STATUS_NULL);
 }
@@ -337,7 +338,7 @@ static void closed(void) {
   FAILS(tg_set_exempts(a, "[]"), TG_STATUS_CLOSED);
   KEEPS(text, tg_exempts(a, &text), TG_STATUS_CLOSED);
   KEEPS(text, tg_metrics(limiter, &text), TG_STATUS_CLOSED);
-  KEEPS(text, tg_events(limiter, 0, &text), TG_STATUS_CLOSED);
+  KEEPS(text, tg_events(limiter, NULL, &text), TG_STATUS_CLOSED);
   KEEPS(text, tg_audit(limiter, &text), TG_STATUS_CLOSED);
   tg_reservation_free(reservation);
   tg_permit_free(permit);
