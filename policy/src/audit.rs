@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tidegate_core::{Algorithm, OnFull};
 
-use crate::config::{DEFAULT_CAPACITY, Mode, OnOutage, Policy, RuleConfig};
+use crate::config::{DEFAULT_CAPACITY, Mode, Policy, RuleConfig};
 use crate::limit::Limit;
 use crate::matching::Matcher;
 use crate::{Error, Limiter};
@@ -47,7 +47,7 @@ impl Severity {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     /// `rule_disabled`, `high_burst`, `exempt_all`, `no_budget`, `large_window`, `full_allows`,
-    /// `outage_allows`, `store_exposed`, `shadow`, `slow_eviction` or `capacity_adapted`.
+    /// `store_exposed`, `shadow`, `slow_eviction` or `capacity_adapted`.
     pub id: &'static str,
     /// How much it matters.
     pub severity: Severity,
@@ -189,10 +189,6 @@ impl Limiter {
     pub fn audit(&self) -> Result<Vec<Finding>, Error> {
         let policy = self.policy();
         let mut findings = Findings(Vec::new());
-        if policy.on_outage == OnOutage::Allow {
-            let message = "nothing is limited while the store can't be reached".to_string();
-            findings.add("outage_allows", Severity::Info, "on_outage".to_string(), message);
-        }
         #[cfg(target_os = "linux")]
         if let Some(folder) =
             self.folder().filter(|folder| crate::folder::Folder::is_exposed(folder))

@@ -1,7 +1,6 @@
 //! Checks a whole policy, and tells of everything that is wrong with it at once.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use tidegate_core::{Algorithm, Clock, Spent};
 use crate::call::not_an_attribute;
@@ -106,15 +105,6 @@ fn check_policy(policy: &Policy) -> Vec<Problem> {
     }
     if policy.capacity == Some(0) {
         problems.push(Problem::new("capacity", NO_ROOM));
-    }
-    if policy.deadline < Duration::from_millis(1) {
-        problems.push(Problem::new("deadline", "a store needs some time to answer: 1ms or more"));
-    }
-    if !(policy.share > 0.0 && policy.share <= 1.0) {
-        problems.push(Problem::new(
-            "share",
-            format!("{} is not above 0 and at most 1; 0.5 is half of each limit", policy.share),
-        ));
     }
     problems
 }

@@ -311,22 +311,6 @@ impl Default for HeaderNames {
     }
 }
 
-/// What answers when a fleet's store can't be reached.
-///
-/// ```
-/// assert_eq!(tidegate::Policy::default().on_outage, tidegate::OnOutage::Local);
-/// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum OnOutage {
-    /// The host's own table.
-    #[default]
-    Local,
-    /// Everything is allowed.
-    Allow,
-    /// Everything is denied.
-    Deny,
-}
-
 /// A set of rules, where their state lives, and how many keys it may hold.
 ///
 /// ```
@@ -337,7 +321,8 @@ pub enum OnOutage {
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Policy {
-    /// Where state lives: `memory`, or `memory:NAME` for one that all limiters of the process share.
+    /// Where state lives: `memory`; `memory:NAME`, which all limiters of the process share; or
+    /// `file:PATH`, which all processes of the host share.
     pub store: String,
     /// Keys that a rule may hold live, unless it says otherwise. Without it each rule takes what fits
     /// into its share of `memory`, at most [`DEFAULT_CAPACITY`].
@@ -350,12 +335,6 @@ pub struct Policy {
     pub fallback: Option<String>,
     /// Names of the legacy headers.
     pub headers: HeaderNames,
-    /// What answers when a fleet's store can't be reached.
-    pub on_outage: OnOutage,
-    /// How long a fleet's store may take.
-    pub deadline: Duration,
-    /// What part of the limits a host takes for itself in an outage.
-    pub share: f64,
     /// By name, in the order stated.
     pub rules: Vec<(String, RuleConfig)>,
 }
@@ -369,9 +348,6 @@ impl Default for Policy {
             memory: DEFAULT_MEMORY,
             fallback: None,
             headers: HeaderNames::default(),
-            on_outage: OnOutage::default(),
-            deadline: Duration::from_millis(25),
-            share: 1.0,
             rules: Vec::new(),
         }
     }

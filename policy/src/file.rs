@@ -8,8 +8,8 @@ use serde_json::{Map, Value, json};
 use tidegate_core::OnFull;
 
 use crate::config::{
-    AlertAt, Backoff, BudgetConfig, Classify, HeaderNames, Match, Mode, Notify, OnOutage, Policy,
-    RuleConfig, When,
+    AlertAt, Backoff, BudgetConfig, Classify, HeaderNames, Match, Mode, Notify, Policy, RuleConfig,
+    When,
 };
 use crate::error::{Code, Error, Problem};
 use crate::limit::{
@@ -21,19 +21,11 @@ use crate::parse::{MOST_TEXT, parse, too_long};
 
 /// Fields of each map that a policy file has; what is not here is a mistake.
 pub(crate) mod fields {
-    pub(crate) const POLICY: &[&str] = &[
-        "version",
-        "store",
-        "capacity",
-        "on_full",
-        "memory",
-        "fallback",
-        "headers",
-        "on_outage",
-        "deadline",
-        "share",
-        "rules",
-    ];
+    pub(crate) const POLICY: &[&str] =
+        &["version", "store", "capacity", "on_full", "memory", "fallback", "headers", "rules"];
+    /// Of a policy whose state lives in Redis; the first also of its rules.
+    pub(crate) const REDIS: &[&str] =
+        &["on_outage", "deadline", "share", "lease", "local", "secret", "prefix", "deny_cache"];
     pub(crate) const RULE: &[&str] = &[
         "key",
         "limits",
@@ -72,8 +64,9 @@ pub(crate) const MODES: [(&str, Mode); 3] =
     [("enforce", Mode::Enforce), ("shadow", Mode::Shadow), ("off", Mode::Off)];
 pub(crate) const ON_FULL: [(&str, OnFull); 3] =
     [("overflow", OnFull::Overflow), ("deny", OnFull::Deny), ("allow", OnFull::Allow)];
-pub(crate) const ON_OUTAGE: [(&str, OnOutage); 3] =
-    [("local", OnOutage::Local), ("allow", OnOutage::Allow), ("deny", OnOutage::Deny)];
+
+/// What is said of all that needs one.
+pub(crate) const NO_REDIS: &str = "this build has no Redis store";
 
 impl Policy {
     /// Reads a policy file, YAML or JSON.
@@ -378,7 +371,18 @@ impl Reader {
             return self.expected(path, "a map", value);
         };
         for field in map.keys().filter(|field| !known.contains(&field.as_str())) {
-            self.wrong(&at(path, field), unknown("field", field, known));
+            let of_redis = match known {
+                fields::POLICY => fields::REDIS,
+                fields::RULE => &fields::REDIS[..1],
+                _ => &[],
+            };
+            let message = match of_redis.contains(&field.as_str()) {
+                true => {
+                    format!("{NO_REDIS}, and `{field}` means nothing without one; leave it out")
+                }
+                false => unknown("field", field, known),
+            };
+            self.wrong(&at(path, field), message);
         }
         Some(map)
     }
@@ -555,16 +559,6 @@ impl Reader {
         policy.fallback = get("fallback").and_then(|v| self.text("fallback", v));
         if let Some(headers) = get("headers") {
             self.headers(headers, &mut policy.headers);
-        }
-        if let Some(outage) = get("on_outage").and_then(|v| self.choice("on_outage", v, &ON_OUTAGE))
-        {
-            policy.on_outage = outage;
-        }
-        if let Some(deadline) = get("deadline").and_then(|v| self.period("deadline", v)) {
-            policy.deadline = deadline;
-        }
-        if let Some(share) = get("share").and_then(|v| self.fraction("share", v)) {
-            policy.share = share;
         }
         match get("rules") {
             Some(Value::Object(rules)) => {

@@ -62,7 +62,7 @@ pub use budget::Budget;
 pub use call::{Call, Key, MOST_PARTS, Part, RESERVED, not_an_attribute};
 pub use config::{
     AlertAt, Backoff, BudgetConfig, Classify, DEFAULT_CAPACITY, DEFAULT_MEMORY, HeaderNames,
-    LEAST_CAPACITY, Match, Mode, Notify, OnOutage, Policy, RuleConfig, When,
+    LEAST_CAPACITY, Match, Mode, Notify, Policy, RuleConfig, When,
 };
 pub use decision::Decision;
 pub use error::{Code, Error, Problem};

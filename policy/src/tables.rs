@@ -497,8 +497,8 @@ impl Store {
             Some(("file", path)) => Folder::open(&base.join(path), recreate).map(Store::Folder),
             #[cfg(not(target_os = "linux"))]
             Some(("file", _)) => error("store file: it needs Linux; write memory".to_string()),
-            Some((kind @ ("redis" | "rediss"), _)) => {
-                error(format!("store {kind}: this build has no such store; {KINDS}"))
+            Some((kind @ ("redis" | "rediss" | "redis+cluster" | "redis+sentinel"), _)) => {
+                error(format!("store {kind}: {}; {KINDS}", crate::file::NO_REDIS))
             }
             // Not the rest of it: there may be a password.
             Some((kind, _)) => error(format!("{kind:?} is not a kind of store; {KINDS}")),
