@@ -18,7 +18,11 @@ export type KeyPart = string | Uint8Array | number | bigint;
  */
 export type Key = KeyPart | readonly KeyPart[];
 
-/** What a rule may look at beside the key: `role`, `tier`, `ip`. Those that no rule names are ignored. */
+/**
+ * What a rule may look at beside the key: `role`, `tier`, `ip`. Those that no rule names are ignored. Names that
+ * an operation takes (`cost`, `max`, `timeoutMs`, `signal`, `estimate`, `amount`, `forMs`, `by`, `reason`) are never
+ * attributes: with an operation that does not take them they are a TypeError.
+ */
 export interface Attributes {
   readonly [name: string]: string | number | boolean | null | undefined;
 }
@@ -169,7 +173,7 @@ export interface Metrics {
 
 /** A denial, or an alert. */
 export interface Event {
-  /** Grows by one with each event of a rule. */
+  /** Grows by one with each event of the limiter. */
   readonly number: number;
   readonly rule: string;
   readonly key: string[];
@@ -179,10 +183,6 @@ export interface Event {
   readonly atMs: number;
 }
 
-/** Something about a policy that may not be meant. */
-export interface Finding {
-  readonly id: string;
-  readonly severity: 'info' | 'warn';
 /** The last events, and where to go on. */
 export interface Events {
   readonly events: Event[];
@@ -192,6 +192,10 @@ export interface Events {
   readonly missed: number;
 }
 
+/** Something about a policy that may not be meant. */
+export interface Finding {
+  readonly id: string;
+  readonly severity: 'info' | 'warn';
   readonly path: string;
   readonly message: string;
 }

@@ -45,7 +45,7 @@
 #include <stdint.h>
 
 /* A tg_options with nothing set. */
-#define TG_OPTIONS_INIT { TG_OPTIONS_VERSION, TG_ON_FULL_DEFAULT, NULL, 0, NULL, 0, 0 }
+#define TG_OPTIONS_INIT { TG_OPTIONS_VERSION, TG_ON_FULL_DEFAULT, NULL, 0, NULL, 0, 0, 0 }
 
 /* The tg_bytes of a text literal. */
 #define TG_BYTES(literal) { (const uint8_t *)(literal), sizeof(literal) - 1 }
@@ -107,7 +107,7 @@
 /**
  * The `version` of tg_options.
  */
-#define TG_OPTIONS_VERSION 1
+#define TG_OPTIONS_VERSION 2
 
 /**
  * What the policy says, or TG_ON_FULL_OVERFLOW.
@@ -323,7 +323,8 @@ typedef struct tg_key {
    */
   size_t part_count;
   /**
-   * What else is known, or NULL. Those that the rule does not name are ignored.
+   * What else is known, or NULL. Those that the rule does not name are ignored. Names that operations
+   * take ("cost", "max", "timeout", "estimate", "amount", "for_", "by", "reason") are no rule's.
    */
   const struct tg_attribute *attributes;
   /**
@@ -448,7 +449,7 @@ typedef struct tg_decision {
  */
 typedef struct tg_options {
   /**
-   * TG_OPTIONS_VERSION.
+   * TG_OPTIONS_VERSION. In version 1 `memory` is not there, and is not read.
    */
   uint32_t version;
   /**
@@ -460,7 +461,8 @@ typedef struct tg_options {
    */
   const char *store;
   /**
-   * Keys that a rule may hold live; 0: what the policy says, or 65536.
+   * Keys that a rule may hold live; 0: what the policy says. Where that says nothing either, each
+   * rule takes what fits into its share of `memory`: at most 65536, at least 1024.
    */
   uint64_t capacity;
   /**
@@ -475,6 +477,10 @@ typedef struct tg_options {
    * 0.
    */
   uint32_t reserved;
+  /**
+   * Bytes that all tables together may take; 0: what the policy says, or 256 MB.
+   */
+  uint64_t memory;
 } tg_options;
 
 /**
@@ -840,7 +846,8 @@ tg_status tg_metrics(const struct tg_limiter *limiter,
  * The last denials and alerts of all rules, a JSON map: events (a list with number, rule, key, reason,
  * alert, at_ms since 1970), next (a text) and missed (how many gave way to later ones unread).
  *
- * Writes the text to `out`; free it with `tg_string_free`.
+ * `since` is what `next` was, for those after that; NULL for all that are kept. Writes the text to
+ * `out`; free it with `tg_string_free`.
  */
 tg_status tg_events(const struct tg_limiter *limiter,
                     const char *since,
@@ -849,8 +856,7 @@ tg_status tg_events(const struct tg_limiter *limiter,
 /**
  * Findings on the policy, a JSON list: id, severity ("info" or "warn"), path, message.
  *
- * `since` is what `next` was, for those after that; NULL for all that are kept. Writes the text to
- * `out`; free it with `tg_string_free`.
+ * Writes the text to `out`; free it with `tg_string_free`.
  */
 tg_status tg_audit(const struct tg_limiter *limiter, char **out);
 

@@ -69,7 +69,7 @@ fn other_part(scope: Scope<'_>, value: Value) -> Result<Option<Vec<u8>>> {
     match scope.kind(value)? {
         Kind::Number => {
             let number = number_key(scope.double(value).unwrap_or(f64::NAN))?;
-            Ok(vec![number.to_string().into_bytes()])
+            Ok(Some(number.to_string().into_bytes()))
         }
         Kind::BigInt => big_key(scope, value).map(Some),
         Kind::Object => scope.bytes(value),

@@ -9,7 +9,7 @@ use serde_json::Value as Json;
 use crate::failure::Failure;
 use crate::handle::{Handle, json_of};
 use crate::js::{Kind, Result, Scope, Value};
-use crate::key::{count, text};
+use crate::key::{count, optional_text, text};
 use crate::surface::{Add, Answer, Call, Surface, bind};
 use crate::{json, rule};
 

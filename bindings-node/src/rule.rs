@@ -13,7 +13,9 @@ use crate::failure::Failure;
 use crate::handle::{Handle, json_of};
 use crate::js::{Kind, Result, Scope, Value};
 use crate::json;
-use crate::key::{Owned, count, key_parts, text, with_any_key, with_call, with_plain_key};
+use crate::key::{
+    Owned, count, key_parts, optional_text, text, with_any_key, with_call, with_plain_key,
+};
 use crate::surface::{Add, Answer, Call, Surface, bind};
 use crate::wait::Line;
 

@@ -365,6 +365,13 @@ describe('limiters', () => {
     assert.throws(() => new Limiter('1/s', null), coded(TypeError, 'argument'));
     assert.throws(() => new Limiter('1/s', { store: 7 }), coded(TypeError, 'argument'));
     assert.throws(() => new Limiter('1/s', { store: 'redis' }), coded(TidegateError, 'store'));
+    assert.throws(() => new Limiter('1/s', { store: 'redis://host' }), /no Redis store/);
+    const fleet = { version: 1, on_outage: 'allow', rules: { a: { limits: '1/s' } } };
+    assert.throws(() => Limiter.fromPolicy(fleet), /no Redis store/);
+    assert.throws(() => new Limiter('1/s', { memory: true }), coded(TypeError, 'argument'));
+    assert.throws(() => new Limiter('1/s', { memory: 1.5 }), coded(RangeError, 'range'));
+    assert.throws(() => new Limiter('1/s', { memory: 'much' }), coded(TidegateError, 'policy'));
+    assert.throws(() => new Limiter('1/s', { memory: 1 }), coded(TidegateError, 'memory'));
     assert.throws(() => new Limiter('1/s', { limits: '2/s' }), coded(TypeError, 'argument'));
     const policy = { version: 1, rules: { a: { limits: '1/s' } } };
     assert.throws(() => Limiter.fromPolicy(policy, { sotre: 'memory' }), /no option sotre/);
@@ -454,6 +461,17 @@ describe('limiters', () => {
     assert.throws(() => limiter.events('yesterday'), { name: 'RangeError' });
     assert.throws(() => limiter.events(1), { name: 'TypeError' });
     assert(limiter.audit().some(({ id, severity }) => id === 'full_allows' && severity === 'warn'));
+  });
+
+  test('a capacity that nobody states adapts to memory', () => {
+    const capacity = (limits, options) => new Limiter(limits, options).metrics()[0].capacity;
+    const adapted = capacity('500/h window');
+    assert(adapted >= 1024 && adapted < 65_536);
+    assert(new Limiter('500/h window').audit().some(({ id }) => id === 'capacity_adapted'));
+    assert.equal(capacity('500/h window', { memory: '1GB' }), 65_536);
+    assert(capacity('20/min', { memory: 2 ** 20 }) < 65_536);
+    const policy = { version: 1, memory: '1KB', rules: { a: { limits: '20/min' } } };
+    assert.equal(Limiter.fromPolicy(policy, { memory: '8MB' }).rule('a').metrics().capacity, 65_536);
   });
 
   test('a closed limiter says so, whatever is asked', () => {

@@ -1,10 +1,12 @@
 //! Who is limited, as Python says it.
 
 use std::borrow::Cow;
+use std::net::{Ipv4Addr, Ipv6Addr};
 
 use policy::{Call, Key, not_an_attribute};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyInt, PyList, PyString, PyTuple};
 
 use crate::errors::{Attributes, contained, raise};
@@ -50,8 +52,6 @@ fn digits(object: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
     }
 }
 
-/// The parts of a key that is a tuple or list; none for other keys.
-pub(crate) fn parts<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyTuple>>> {
 /// An `ipaddress` as text; none for something else. Pythons differ in how they write some addresses, so
 /// that the text is made here.
 fn address(object: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
@@ -78,6 +78,8 @@ fn address(object: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
     Ok(Some(format!("{}{scope}", Ipv6Addr::from(bytes))))
 }
 
+/// The parts of a key that is a tuple or list; none for other keys.
+pub(crate) fn parts<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyTuple>>> {
     match object.cast::<PyTuple>().is_ok() || object.cast::<PyList>().is_ok() {
         true => to_tuple(object).map(Some),
         false => Ok(None),
@@ -88,11 +90,11 @@ fn address(object: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
 fn texts(attributes: &Bound<'_, PyDict>) -> PyResult<Vec<(String, String)>> {
     let read = |(name, value): (Bound<'_, PyAny>, Bound<'_, PyAny>)| {
         let name = utf8(name.cast::<PyString>()?.as_borrowed(), "an attribute's name")?.to_string();
-        if let Ok(text) = value.cast::<PyString>() {
-            return Ok((name, utf8(text.as_borrowed(), "an attribute")?.to_string()));
         if let Some(message) = not_an_attribute(&name) {
             return Err(PyTypeError::new_err(message));
         }
+        if let Ok(text) = value.cast::<PyString>() {
+            return Ok((name, utf8(text.as_borrowed(), "an attribute")?.to_string()));
         }
         match digits(&value)? {
             Some(digits) => Ok((name, digits)),

@@ -1,6 +1,7 @@
 //! A rule of a limiter.
 
 use crate::operations::prelude::*;
+use crate::value::Text;
 
 /// A rule of a limiter: limits that are taken together, all or nothing. It keeps its limiter alive.
 ///

@@ -489,5 +489,5 @@ def test_everything_is_documented_and_signed():
                 assert member.__doc__, f"{name}.{attribute}"
     assert str(inspect.signature(Limiter.hit)) == "(self, /, key, cost=1, *, max=None, **attributes)"
     assert str(inspect.signature(Limiter.allow)) == "(self, /, key, **attributes)"
-    assert str(inspect.signature(Limiter)).startswith("(limits, *, store='memory', capacity=65536, on_full='overflow', clock=None")
+    assert str(inspect.signature(Limiter)).startswith("(limits, *, store='memory', capacity=None, on_full='overflow', clock=None")
     assert tidegate.IETF_DRAFT.startswith("draft-ietf-httpapi-ratelimit-headers")

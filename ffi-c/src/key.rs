@@ -54,7 +54,8 @@ pub struct tg_key {
     pub parts: *const tg_bytes,
     /// How many; at most TG_MOST_PARTS.
     pub part_count: usize,
-    /// What else is known, or NULL. Those that the rule does not name are ignored.
+    /// What else is known, or NULL. Those that the rule does not name are ignored. Names that operations
+    /// take ("cost", "max", "timeout", "estimate", "amount", "for_", "by", "reason") are no rule's.
     pub attributes: *const tg_attribute,
     /// How many; at most TG_MOST_ATTRIBUTES.
     pub attribute_count: usize,

@@ -5,7 +5,7 @@ use std::ffi::{CString, c_char};
 use std::mem::MaybeUninit;
 use std::sync::Mutex;
 
-use policy::{Event, Finding, Limiter, Metrics, OnFull, Options, Policy};
+use policy::{Finding, Limiter, Metrics, OnFull, Options, Policy};
 
 use crate::boundary::{free, given, guard, owned_text, slice, text, utf8};
 use crate::clock::tg_manual_clock;
@@ -84,7 +84,10 @@ impl tg_options {
             on_full,
             clock: clock.map(|clock| clock.clock.clock()).unwrap_or_default(),
             recreate: self.recreate == 1,
-            memory: (self.version >= 2 && self.memory > 0).then(|| self.memory),
+            memory: match self.version {
+                1 => None,
+                _ => Some(self.memory).filter(|&bytes| bytes > 0),
+            },
         })
     }
 }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use tidegate_core::{Algorithm, Clock, Spent};
-use crate::call::not_an_attribute;
 
+use crate::call::not_an_attribute;
 use crate::config::{DEFAULT_CAPACITY, LEAST_CAPACITY, Match, Policy, RuleConfig};
 use crate::decision::{Dates, Face};
 use crate::error::{Code, Error, Problem};
@@ -149,6 +149,7 @@ fn check_rule(
         budgets: in_file || config.budget.is_some(),
         capacity: capacity.unwrap_or(DEFAULT_CAPACITY),
         capacity_stated: capacity.is_some(),
+        in_file,
         on_full: config.on_full.unwrap_or(policy.on_full),
         plan,
     };
@@ -256,12 +257,6 @@ fn check_options(config: &RuleConfig) -> Vec<Problem> {
         if budget.daily > Spent::MOST {
             let message = format!("{} is above {}, the largest budget", budget.daily, Spent::MOST);
             problems.push(Problem::new("budget.daily", message));
-        if let Some(message) = not_an_attribute(&classify.from) {
-            problems.push(Problem::new("classify.from", message));
-        }
-        if let Some(message) = not_an_attribute(&classify.to).filter(|_| place.is_none()) {
-            problems.push(Problem::new("classify.to", message));
-        }
         }
     }
     if let Some(classify) = &config.classify {
@@ -269,6 +264,12 @@ fn check_options(config: &RuleConfig) -> Vec<Problem> {
         if place.is_some_and(|place| place + 1 != config.key.len()) {
             let message =
                 format!("{:?} must be the last part of the key, which callers omit", classify.to);
+            problems.push(Problem::new("classify.to", message));
+        }
+        if let Some(message) = not_an_attribute(&classify.from) {
+            problems.push(Problem::new("classify.from", message));
+        }
+        if let Some(message) = not_an_attribute(&classify.to).filter(|_| place.is_none()) {
             problems.push(Problem::new("classify.to", message));
         }
         if classify.from == classify.to {
@@ -302,22 +303,23 @@ fn check_memory(
     built: &mut [Built],
     known: impl Fn(&Built) -> Option<usize>,
 ) -> Result<(), Error> {
-    let stated = built.iter().filter(|rule| rule.wanted.capacity_stated);
-    let stated =
-        stated.fold(0u64, |sum, rule| sum.saturating_add(rule.bytes(rule.wanted.capacity)));
-    if stated > policy.memory {
-        return Err(too_much(policy, built, stated));
-    }
-    let (mut rest, mut sharers) = (policy.memory - stated, Vec::new());
-    for rule in built.iter_mut().filter(|rule| !rule.wanted.capacity_stated) {
-        match known(rule) {
-            Some(capacity) => {
-                rest = rest.saturating_sub(rule.bytes(capacity));
-                rule.wanted.capacity = capacity;
-            }
-            None => sharers.push(rule),
+    let (mut needed, mut there, mut sharers) = (Vec::new(), 0u64, Vec::new());
+    for rule in built {
+        let found = if rule.wanted.capacity_stated { None } else { known(rule) };
+        rule.wanted.capacity = found.unwrap_or(rule.wanted.capacity);
+        let bytes = rule.bytes(rule.wanted.capacity);
+        match found {
+            // A file that others made takes its room whether this process opens it or not.
+            Some(_) if rule.wanted.in_file => there = there.saturating_add(bytes),
+            None if !rule.wanted.capacity_stated => sharers.push(rule),
+            _ => needed.push((rule.name.clone(), bytes)),
         }
     }
+    let sum = needed.iter().fold(0u64, |sum, (_, bytes)| sum.saturating_add(*bytes));
+    if sum > policy.memory {
+        return Err(too_much(policy, &needed, sum));
+    }
+    let rest = (policy.memory - sum).saturating_sub(there);
     let (share, all) = (rest / (sharers.len() as u64).max(1), sharers.len());
     for rule in sharers {
         rule.wanted.capacity = rule.most_keys(share);
@@ -328,11 +330,9 @@ fn check_memory(
     Ok(())
 }
 
-fn too_much(policy: &Policy, built: &[Built], sum: u64) -> Error {
-    let stated = built.iter().filter(|rule| rule.wanted.capacity_stated);
-    let each = stated.map(|rule| (&rule.name, rule.bytes(rule.wanted.capacity)));
+fn too_much(policy: &Policy, needed: &[(String, u64)], sum: u64) -> Error {
     let rules: Vec<String> =
-        each.map(|(name, bytes)| format!("{name} {}", megabytes(bytes))).collect();
+        needed.iter().map(|(name, bytes)| format!("{name} {}", megabytes(*bytes))).collect();
     let message = format!(
         "memory: the tables need {} ({}), and {} is allowed; state a smaller `capacity`, smaller windows or a larger `memory`",
         megabytes(sum),

@@ -735,8 +735,11 @@ impl Reader {
             self.wrong(&of("name"), format!("this limit is already called {name:?}"));
         }
         let limit = Limit::new(algorithm?, max?, per?);
-        let name = name.map(str::to_string).or(stated).unwrap_or_else(|| limit.name.clone());
-        Some(Limit { name, burst, cooldown, scope, ..limit })
+        let limit = match name.map(str::to_string).or(stated) {
+            Some(name) => limit.named(name),
+            None => limit,
+        };
+        Some(Limit { burst, cooldown, scope, ..limit })
     }
 
     fn when(&mut self, path: &str, value: &Value, names: &[&str]) -> Option<When> {

@@ -9,7 +9,8 @@
 //!
 //! A table's *shape* (the names, algorithms and scopes of its limits, the room of its windows, its
 //! capacity) is written into its header. A policy whose numbers differ is adopted; one whose shape differs
-//! is refused, with the rule and the remedy.
+//! is refused, with the rule and the remedy. The name of a limit that is named by its text is a label: it
+//! is written down, and another label in its place is the same limit.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -20,7 +21,7 @@ use serde_json::{Value, json};
 use tidegate_core::{FILE_HASH, FileError, TableFile};
 
 use crate::error::{Code, Error};
-use crate::limit::{algorithm_name, parse_algorithm};
+use crate::limit::{algorithm_name, is_label, parse_algorithm};
 use crate::plan::Plan;
 use crate::runtime::Runtime;
 
@@ -219,9 +220,14 @@ impl Shape {
         let limits = value["limits"].as_array()?;
         let text = |limit: &Value, field: &str| limit[field].as_str().map(str::to_string);
         let algorithm = |limit: &Value| parse_algorithm(limit["algorithm"].as_str()?);
+        let names: Vec<String> =
+            limits.iter().map(|limit| text(limit, "name")).collect::<Option<_>>()?;
+        // Tables of earlier builds don't say: a name that is read as a limit is a label there.
+        let label = |(limit, name): (&Value, &String)| limit["label"] == true || is_label(name);
+        let labelled = limits.iter().zip(&names).map(label).collect();
         let plan = Plan::described(
             value["parts"].as_u64()? as usize,
-            limits.iter().map(|limit| text(limit, "name")).collect::<Option<_>>()?,
+            (names, labelled),
             limits.iter().map(algorithm).collect::<Option<_>>()?,
             limits.iter().map(|limit| places(&limit["scope"])).collect::<Option<Vec<_>>>()?,
             limits.iter().map(|limit| limit["room"].as_u64().unwrap_or(0)).collect(),
@@ -233,12 +239,16 @@ impl Shape {
     fn to_value(&self, rule: &str) -> Value {
         let plan = &self.plan;
         let limit = |index: usize| {
-            json!({
+            let mut limit = json!({
                 "name": plan.names[index],
                 "algorithm": algorithm_name(plan.algorithms[index]),
                 "scope": plan.groups[plan.places[index].0].scope,
                 "room": plan.room(index),
-            })
+            });
+            if plan.labelled[index] {
+                limit["label"] = json!(true);
+            }
+            limit
         };
         json!({
             "rule": rule,
@@ -268,6 +278,18 @@ fn fits(
         .map_err(|_| "its description is damaged; remove it to start afresh".to_string())?;
     let mut expected = wanted.to_value(rule);
     let mut shape = wanted.clone();
+    let known = Shape::from_value(&found).map(|shape| shape.plan);
+    let known = known.filter(|plan| plan.names.len() == wanted.plan.names.len());
+    for (index, limit) in expected["limits"].as_array_mut().into_iter().flatten().enumerate() {
+        if known.as_ref().is_some_and(|known| wanted.plan.is_same_limit(index, known)) {
+            let theirs = &found["limits"][index];
+            limit["name"] = theirs["name"].clone();
+            match theirs.get("label") {
+                Some(label) => limit["label"] = label.clone(),
+                None => drop(limit.as_object_mut().map(|limit| limit.remove("label"))),
+            }
+        }
+    }
     // Room and capacity may be the file's: more room than is wanted does no harm.
     for index in 0..shape.plan.names.len() {
         let room = found["limits"][index]["room"].as_u64();

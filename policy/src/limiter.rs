@@ -305,7 +305,8 @@ impl Limiter {
     }
 
     /// Reads the policy file again: all or nothing. Keys keep their state where the shape of a rule's
-    /// limits (their names, algorithms and scopes) is the same.
+    /// limits (their names, algorithms and scopes) is the same. A limit that is named by its text counts
+    /// by its position: `5/min` may become `9/min`.
     ///
     /// ```
     /// let path = std::env::temp_dir().join(format!("tidegate-doc-{}.yaml", std::process::id()));

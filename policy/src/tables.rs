@@ -36,6 +36,8 @@ pub(crate) struct Wanted {
     pub(crate) capacity: usize,
     /// Whether the capacity was stated, or may be that of tables that are there.
     pub(crate) capacity_stated: bool,
+    /// Whether the store is a file.
+    pub(crate) in_file: bool,
     pub(crate) on_full: OnFull,
     pub(crate) penalties: bool,
     pub(crate) budgets: bool,

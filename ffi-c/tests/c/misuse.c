@@ -38,6 +38,9 @@ static void making(void) {
   options.version = TG_OPTIONS_VERSION + 1;
   KEEPS(out, tg_limiter_new("1/s", &options, &out), TG_STATUS_ARGUMENT);
   options.version = TG_OPTIONS_VERSION;
+  options.memory = 1;
+  KEEPS(out, tg_limiter_new("1/s", &options, &out), TG_STATUS_MEMORY);
+  options.memory = 0;
   options.on_full = 4;
   KEEPS(out, tg_limiter_new("1/s", &options, &out), TG_STATUS_ARGUMENT);
   options.on_full = TG_ON_FULL_ALLOW;

@@ -166,4 +166,4 @@ def _key(key):
         if "hex" not in key:
             return key.get("whole") or str(ipaddress.ip_address(key["address"]))
         return bytes.fromhex(key["hex"]).decode("utf-8", "surrogateescape")
-    return key
+    return str(key) if isinstance(key, int) else key
