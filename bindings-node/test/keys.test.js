@@ -121,8 +121,8 @@ test('half of a surrogate pair is refused, and a replacement character is not', 
 test('what is no key is told so, and counts for nothing', () => {
   const limiter = fresh();
   const refused = { name: 'TypeError', code: 'argument' };
-  const wrong = [undefined, null, true, 12n, Symbol('a'), {}, () => 'a', new Date(0), new Map(), new Float64Array(1)];
-  for (const key of [...wrong, new ArrayBuffer(1), new DataView(new ArrayBuffer(1)), [1], [null], [['a']]]) {
+  const wrong = [undefined, null, true, Symbol('a'), {}, () => 'a', new Date(0), new Map(), new Float64Array(1)];
+  for (const key of [...wrong, new ArrayBuffer(1), new DataView(new ArrayBuffer(1)), [true], [null], [['a']]]) {
     for (const operation of ['allow', 'hit', 'check', 'peek', 'record', 'refund', 'stats', 'reset', 'isLimited']) {
       assert.throws(() => limiter[operation](key), refused, `${operation} ${String(key)}`);
     }
