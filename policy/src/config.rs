@@ -17,7 +17,7 @@ pub const DEFAULT_CAPACITY: usize = 65_536;
 /// Fewer keys than this are held only where that is stated.
 ///
 /// ```
-/// let options = tidegate::Options { memory: Some(50 << 10), ..Default::default() };
+/// let options = tidegate::Options { memory: Some(20 << 10), ..Default::default() };
 /// assert_eq!(tidegate::Limiter::with("20/min", options).unwrap_err().code(), tidegate::Code::Memory);
 /// # assert_eq!(tidegate::LEAST_CAPACITY, 1_024);
 /// ```
