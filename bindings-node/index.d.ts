@@ -8,13 +8,21 @@
  * Times are milliseconds throughout.
  */
 
+/** A key of one part, or a part of one. */
+export type KeyPart = string | Uint8Array | number | bigint;
+
 /**
  * Who is limited: text, bytes, a whole number, or a list of parts. Compared as bytes; `'x'`, its bytes and
- * `['x']` are one key, and a number is its decimal digits. A string with half of a surrogate pair is refused.
+ * `['x']` are one key, and a number is its decimal digits. A number is a safe integer, a bigint has 64 bits. A
+ * string with half of a surrogate pair is refused.
  */
-export type Key = string | Uint8Array | number | readonly string[];
+export type Key = KeyPart | readonly KeyPart[];
 
-/** What a rule may look at beside the key: `role`, `tier`, `ip`. Those that no rule names are ignored. */
+/**
+ * What a rule may look at beside the key: `role`, `tier`, `ip`. Those that no rule names are ignored. Names that
+ * an operation takes (`cost`, `max`, `timeoutMs`, `signal`, `estimate`, `amount`, `forMs`, `by`, `reason`) are never
+ * attributes: with an operation that does not take them they are a TypeError.
+ */
 export interface Attributes {
   readonly [name: string]: string | number | boolean | null | undefined;
 }
@@ -167,7 +175,7 @@ export interface Metrics {
 
 /** A denial, or an alert; or that the rule's table is retired (reason `retired`, no key). */
 export interface Event {
-  /** Grows by one with each event of a rule. */
+  /** Grows by one with each event of the limiter. */
   readonly number: number;
   readonly rule: string;
   readonly key: string[];
@@ -175,6 +183,15 @@ export interface Event {
   readonly alert: boolean;
   /** Since the start of 1970. */
   readonly atMs: number;
+}
+
+/** The last events, and where to go on. */
+export interface Events {
+  readonly events: Event[];
+  /** What to ask for the events after these with: one text for all rules of the limiter. */
+  readonly next: string;
+  /** How many gave way to later ones before they were read; of one rule among several, at most so many. */
+  readonly missed: number;
 }
 
 /** Something about a policy that may not be meant. */
@@ -296,7 +313,7 @@ export interface RuleOptions {
 export interface LimiterOptions {
   /** `memory`, `memory:NAME` (one for everybody in the process who names it), or `file:PATH` (one for the host). */
   store?: string | undefined;
-  /** Keys that a rule may hold live; 65,536 unless set. */
+  /** Keys that a rule may hold live. Unless set, what fits into its share of `memory`: 1,024 to 65,536. */
   capacity?: number | undefined;
   /** What a new key gets when the table is full. */
   onFull?: 'overflow' | 'deny' | 'allow' | undefined;
@@ -306,6 +323,8 @@ export interface LimiterOptions {
   recreate?: boolean | undefined;
   /** Share the folder of a file store with its group: mode 0770, files 0660. */
   group?: boolean | undefined;
+  /** What all tables together may take: bytes, or a text such as `'64MB'`. 256 MB unless set. */
+  memory?: number | string | undefined;
 }
 
 /** A policy as a file has it: `version`, `rules` and so on, in the file's spelling. */
@@ -397,8 +416,8 @@ export declare class Rule {
   readonly name: string;
   /** What happened so far. */
   metrics(): Metrics;
-  /** The last denials and alerts after event number `since`. */
-  events(since?: number): Event[];
+  /** The rule's last denials and alerts; with `since`, the `next` of earlier ones, those after them. */
+  events(since?: string | null): Events;
 }
 export interface Rule extends Operations {}
 
@@ -432,8 +451,8 @@ export declare class Limiter {
   audit(): Finding[];
   /** What happened so far, by rule. */
   metrics(): Metrics[];
-  /** The last denials and alerts of all rules: those after event number `since` of each. */
-  events(since?: number): Event[];
+  /** The last denials and alerts of all rules; with `since`, the `next` of earlier ones, those after them. */
+  events(since?: string | null): Events;
 }
 export interface Limiter extends Operations {}
 

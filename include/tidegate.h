@@ -52,7 +52,7 @@
 #include <stdint.h>
 
 /* A tg_options with nothing set. */
-#define TG_OPTIONS_INIT { TG_OPTIONS_VERSION, TG_ON_FULL_DEFAULT, NULL, 0, NULL, 0, 0 }
+#define TG_OPTIONS_INIT { TG_OPTIONS_VERSION, TG_ON_FULL_DEFAULT, NULL, 0, NULL, 0, 0, 0 }
 
 /* The tg_bytes of a text literal. */
 #define TG_BYTES(literal) { (const uint8_t *)(literal), sizeof(literal) - 1 }
@@ -114,7 +114,7 @@
 /**
  * The `version` of tg_options.
  */
-#define TG_OPTIONS_VERSION 1
+#define TG_OPTIONS_VERSION 2
 
 /**
  * What the policy says, or TG_ON_FULL_OVERFLOW.
@@ -303,6 +303,9 @@ typedef struct tg_attribute {
 /**
  * Who is limited, and what else is known about the call. Start from TG_KEY_INIT or TG_KEY_PARTS_INIT.
  *
+ * A key is compared as bytes. A whole number is its decimal digits (`snprintf` with "%llu"), and an
+ * address its text (`inet_ntop`): so they are the same keys as in other languages.
+ *
  * Everything it points to is the caller's, and is read during the call only.
  */
 typedef struct tg_key {
@@ -327,7 +330,8 @@ typedef struct tg_key {
    */
   size_t part_count;
   /**
-   * What else is known, or NULL. Those that the rule does not name are ignored.
+   * What else is known, or NULL. Those that the rule does not name are ignored. Names that operations
+   * take ("cost", "max", "timeout", "estimate", "amount", "for_", "by", "reason") are no rule's.
    */
   const struct tg_attribute *attributes;
   /**
@@ -452,7 +456,7 @@ typedef struct tg_decision {
  */
 typedef struct tg_options {
   /**
-   * TG_OPTIONS_VERSION.
+   * TG_OPTIONS_VERSION. In version 1 `memory` is not there, and is not read.
    */
   uint32_t version;
   /**
@@ -464,7 +468,8 @@ typedef struct tg_options {
    */
   const char *store;
   /**
-   * Keys that a rule may hold live; 0: what the policy says, or 65536.
+   * Keys that a rule may hold live; 0: what the policy says. Where that says nothing either, each
+   * rule takes what fits into its share of `memory`: at most 65536, at least 1024.
    */
   uint64_t capacity;
   /**
@@ -479,6 +484,10 @@ typedef struct tg_options {
    * 1: the folder of a file store is shared with its group; 0: what the policy says, or not.
    */
   uint32_t group;
+  /**
+   * Bytes that all tables together may take; 0: what the policy says, or 256 MB.
+   */
+  uint64_t memory;
 } tg_options;
 
 /**
@@ -841,13 +850,14 @@ tg_status tg_metrics(const struct tg_limiter *limiter,
                      char **out);
 
 /**
- * The last denials and alerts, a JSON list: number, rule, key, reason, alert, at_ms (since 1970). Of
- * each rule only those with a number above `since`; 0 for all that are kept.
+ * The last denials and alerts of all rules, a JSON map: events (a list with number, rule, key, reason,
+ * alert, at_ms since 1970), next (a text) and missed (how many gave way to later ones unread).
  *
- * Writes the text to `out`; free it with `tg_string_free`.
+ * `since` is what `next` was, for those after that; NULL for all that are kept. Writes the text to
+ * `out`; free it with `tg_string_free`.
  */
 tg_status tg_events(const struct tg_limiter *limiter,
-                    uint64_t since,
+                    const char *since,
                     char **out);
 
 /**

@@ -16,6 +16,7 @@
 #include "tidegate.h"
 
 #include <array>
+#include <charconv>
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
@@ -25,6 +26,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -98,6 +100,11 @@ class key {
   key(std::string_view bytes) noexcept { key_.bytes = detail::bytes(bytes); }
   key(const char *text) noexcept : key(std::string_view(text)) {}
   key(const std::string &text) noexcept : key(std::string_view(text)) {}
+  /// A whole number is its decimal digits, as in other languages.
+  template <typename N, std::enable_if_t<std::is_integral_v<N> && sizeof(N) != 1, int> = 0>
+  key(N number) noexcept {
+    digit_count_ = static_cast<size_t>(std::to_chars(digits_.data(), digits_.data() + digits_.size(), number).ptr - digits_.data());
+  }
   /// More parts than a key has are refused by the call that it is for.
   key(std::initializer_list<std::string_view> parts) noexcept {
     for (std::string_view part : parts) {
@@ -126,12 +133,15 @@ class key {
     // Set here and not before, so that a copy points to its own.
     key_.parts = has_parts_ ? parts_.data() : nullptr;
     key_.attributes = key_.attribute_count > 0 ? attributes_.data() : nullptr;
+    if (digit_count_ > 0) key_.bytes = detail::bytes(std::string_view(digits_.data(), digit_count_));
     return &key_;
   }
 
  private:
   mutable tg_key key_ = TG_KEY_INIT(nullptr, 0);
   bool has_parts_ = false;
+  size_t digit_count_ = 0;
+  std::array<char, 20> digits_;
   std::array<tg_bytes, TG_MOST_PARTS> parts_;
   std::array<tg_attribute, TG_MOST_ATTRIBUTES> attributes_;
 };
@@ -388,6 +398,7 @@ struct options {
   const manual_clock *clock = nullptr;
   bool recreate = false;
   bool group = false;
+  uint64_t memory = 0;
 };
 
 /// A policy at work.
@@ -448,9 +459,10 @@ class limiter {
     detail::check(tg_metrics(get(), &text));
     return detail::owned(text);
   }
-  std::string events(uint64_t since = 0) const {
+  /// Without `since`, all that are kept; else those after what `next` was.
+  std::string events(const std::string &since = {}) const {
     char *text = nullptr;
-    detail::check(tg_events(get(), since, &text));
+    detail::check(tg_events(get(), since.empty() ? nullptr : since.c_str(), &text));
     return detail::owned(text);
   }
   std::string audit() const {
@@ -469,6 +481,7 @@ class limiter {
     raw.clock = options.clock ? options.clock->get() : nullptr;
     raw.recreate = options.recreate ? 1 : 0;
     raw.group = options.group ? 1 : 0;
+    raw.memory = options.memory;
     return raw;
   }
   tg_status take(tg_status status, tg_limiter *made) noexcept {

@@ -19,28 +19,49 @@ function attribute(name, value) {
   }
 }
 
+const CHANGES = 'block, setOverride, setDefault, setMode, addExempt and setExempts';
+
+/** Names that operations take, and which do. They are never attributes. */
+const RESERVED = new Map([
+  ['cost', 'hit, check, peek, record, refund and acquire'],
+  ['max', 'allow, hit, check, peek, record, refund, reserve and acquire'],
+  ['timeoutMs', 'acquire, acquirePermit and acquireReservation'],
+  ['timeout', 'acquire, acquirePermit and acquireReservation, as timeoutMs'],
+  ['signal', 'acquire, acquirePermit and acquireReservation'],
+  ['estimate', 'reserve and acquireReservation'],
+  ['amount', 'spend'],
+  ['forMs', CHANGES],
+  ['for_', `${CHANGES}, as forMs`],
+  ['by', CHANGES],
+  ['reason', CHANGES],
+]);
+
+function notAnAttribute(name) {
+  return typeError(`${name} is never an attribute: it is an option of ${RESERVED.get(name)}`);
+}
+
 /**
  * Takes `{ cost, max, ...attributes }` apart. Attributes become a flat list of names and values.
- * What is `reserved` is no attribute.
+ * What the operation takes itself is among `own`.
  */
-function takeApart(options, reserved = ['cost']) {
+function takeApart(options, own = ['cost']) {
   if (options === null || typeof options !== 'object' || Array.isArray(options)) {
     throw typeError('options are an object: { cost, max, ...attributes }');
   }
   const attributes = [];
   for (const name of Object.keys(options)) {
-    if (name === 'max' || reserved.includes(name)) continue;
-    const value = attribute(name, options[name]);
+    if (name === 'max' || own.includes(name)) continue;
+    const given = options[name];
+    if (given !== undefined && given !== null && RESERVED.has(name)) throw notAnAttribute(name);
+    const value = attribute(name, given);
     if (value !== null) attributes.push(name, value);
   }
   return { cost: options.cost, max: options.max, attributes };
 }
 
-/** Options of a call whose cost is given otherwise. */
+/** Options of a call that takes no cost, or has it as an argument. */
 function withoutCost(options = {}) {
-  const call = takeApart(options);
-  if (call.cost !== undefined) throw typeError('this operation has no cost among its options');
-  return call;
+  return takeApart(options, []);
 }
 
 /** A timeout in milliseconds, as whole ones; none is endless. */

@@ -21,9 +21,10 @@ class Limiter {
     if (typeof limits !== 'string' && (limits === null || typeof limits !== 'object')) {
       throw typeError('limits are a text such as "20/min", an array of them, or a map by names');
     }
-    const { store, clock, recreate, group, ...rule } = checkOptions(options);
+    const { store, clock, recreate, memory, group, ...rule } = checkOptions(options);
     if (Object.hasOwn(rule, 'limits')) throw typeError('limits are the first argument, not an option');
-    this.#handle = native.fromRule(ruleJson({ ...rule, limits }), limiterJson({ store, recreate, group }), handleOf(clock));
+    const own = limiterJson({ store, recreate, memory, group });
+    this.#handle = native.fromRule(ruleJson({ ...rule, limits }), own, handleOf(clock));
   }
 
   static fromPolicy(policy, options = {}) {
@@ -89,7 +90,7 @@ class Limiter {
     return JSON.parse(native.allMetrics(this.#handle));
   }
 
-  events(since = 0) {
+  events(since) {
     return JSON.parse(native.allEvents(this.#handle, since));
   }
 

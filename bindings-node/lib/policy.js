@@ -38,7 +38,14 @@ function json(value, what) {
 const ruleJson = (options) => json(translated(options, ''), 'a rule');
 const limitsJson = (limits) => json(translated(limits, 'limits'), 'limits');
 
-const KNOWN = { store: 'string', capacity: 'number', onFull: 'string', recreate: 'boolean', group: 'boolean' };
+const KNOWN = {
+  store: ['string'],
+  capacity: ['number'],
+  onFull: ['string'],
+  recreate: ['boolean'],
+  memory: ['number', 'string'],
+  group: ['boolean'],
+};
 
 /** Options of the limiter itself. */
 function limiterJson(options) {
@@ -46,11 +53,13 @@ function limiterJson(options) {
   for (const [name, value] of Object.entries(options)) {
     if (value === undefined || value === null || name === 'clock') continue;
     if (!Object.hasOwn(KNOWN, name)) {
-      throw typeError(`there is no option ${name}; there are store, capacity, onFull, clock, recreate and group`);
+      throw typeError(`there is no option ${name}; there are store, capacity, onFull, clock, recreate, memory and group`);
     }
-    if (typeof value !== KNOWN[name]) throw typeError(`${name} is a ${KNOWN[name]}, not ${typeof value}`);
-    if (name === 'capacity' && !(Number.isSafeInteger(value) && value > 0)) {
-      throw rangeError(`capacity is a whole number from 1 on, not ${value}`);
+    if (!KNOWN[name].includes(typeof value)) {
+      throw typeError(`${name} is a ${KNOWN[name].join(' or a ')}, not ${typeof value}`);
+    }
+    if (typeof value === 'number' && !(Number.isSafeInteger(value) && value > 0)) {
+      throw rangeError(`${name} is a whole number from 1 on, not ${value}`);
     }
     map[snake(name)] = value;
   }

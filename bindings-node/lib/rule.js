@@ -161,7 +161,7 @@ class Rule {
     return JSON.parse(native.metrics(this.#native.handle));
   }
 
-  events(since = 0) {
+  events(since) {
     return JSON.parse(native.events(this.#native.handle, since));
   }
 

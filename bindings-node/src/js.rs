@@ -40,6 +40,7 @@ pub(crate) enum Kind {
     Null,
     Number,
     Text,
+    BigInt,
     Object,
     Other,
 }
@@ -81,6 +82,7 @@ impl<'e> Scope<'e> {
             sys::ValueType::napi_null => Kind::Null,
             sys::ValueType::napi_number => Kind::Number,
             sys::ValueType::napi_string => Kind::Text,
+            sys::ValueType::napi_bigint => Kind::BigInt,
             sys::ValueType::napi_object => Kind::Object,
             _ => Kind::Other,
         })
@@ -172,6 +174,13 @@ impl<'e> Scope<'e> {
         // SAFETY: a value of this call, and a place for the answer.
         let status = unsafe { sys::napi_get_value_double(self.env, value, &mut number) };
         (status == sys::Status::napi_ok).then_some(number)
+    }
+
+    /// The decimal digits of a bigint.
+    pub(crate) fn digits(self, value: Value) -> Result<Vec<u8>> {
+        // SAFETY: a value of this call, and a place for the answer. A bigint's text calls no code of the user's.
+        let text = self.made(|env, out| unsafe { sys::napi_coerce_to_string(env, value, out) })?;
+        self.long_text(text).ok_or_else(|| Failure::mistake("a bigint has no text".to_string()))
     }
 
     /// A copy of the bytes of a Uint8Array (a Buffer is one). `None` if it is none. A copy, since others

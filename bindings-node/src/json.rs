@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use policy::{
-    Budget, Event, Finding, Inspected, LimitPatch, LimitPatches, LimitUse, Match, Metrics,
+    Budget, Events, Finding, Inspected, LimitPatch, LimitPatches, LimitUse, Match, Metrics,
     NamedCount, Stats, Target,
 };
 use serde_json::{Map, Value, json};
@@ -35,8 +35,9 @@ pub(crate) fn metrics(metrics: &Metrics) -> Value {
     camel(metrics.to_value())
 }
 
-pub(crate) fn events(all: &[Event]) -> Value {
-    all.iter().map(|event| camel(event.to_value())).collect()
+pub(crate) fn events(all: &Events) -> Value {
+    let events: Vec<Value> = all.events.iter().map(|event| camel(event.to_value())).collect();
+    json!({ "events": events, "next": all.next, "missed": all.missed })
 }
 
 pub(crate) fn findings(all: &[Finding]) -> Value {

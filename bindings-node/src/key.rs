@@ -11,7 +11,7 @@ const LARGEST: f64 = 9_007_199_254_740_991.0;
 /// What Node writes in place of half a surrogate pair.
 const REPLACEMENT: &[u8] = "\u{fffd}".as_bytes();
 
-/// Runs `act` on a key: a text, bytes, a whole number, or a list of texts.
+/// Runs `act` on a key: a text, bytes, a whole number, or a list of them.
 #[inline(always)]
 fn with_key<R>(
     scope: Scope<'_>,
@@ -58,22 +58,42 @@ pub(crate) fn key_parts(scope: Scope<'_>, value: Value) -> Result<Vec<Vec<u8>>> 
     if let Some(text) = scope.long_text(value) {
         return Ok(vec![whole(scope, value, text)?]);
     }
+    match other_part(scope, value)? {
+        Some(part) => Ok(vec![part]),
+        None => listed_parts(scope, value),
+    }
+}
+
+/// A key or part that is no text: a whole number, which is its decimal digits, or bytes.
+fn other_part(scope: Scope<'_>, value: Value) -> Result<Option<Vec<u8>>> {
     match scope.kind(value)? {
         Kind::Number => {
             let number = number_key(scope.double(value).unwrap_or(f64::NAN))?;
-            Ok(vec![number.to_string().into_bytes()])
+            Ok(Some(number.to_string().into_bytes()))
         }
-        Kind::Object => match scope.bytes(value)? {
-            Some(bytes) => Ok(vec![bytes]),
-            None => listed_parts(scope, value),
-        },
+        Kind::BigInt => big_key(scope, value).map(Some),
+        Kind::Object => scope.bytes(value),
         _ => Err(not_a_key()),
+    }
+}
+
+/// A bigint of 64 bits, with a sign or without.
+fn big_key(scope: Scope<'_>, value: Value) -> Result<Vec<u8>> {
+    let digits = scope.digits(value)?;
+    let number = std::str::from_utf8(&digits).ok().and_then(|text| text.parse::<i128>().ok());
+    match number.is_some_and(|n| (i128::from(i64::MIN)..=i128::from(u64::MAX)).contains(&n)) {
+        true => Ok(digits),
+        false => {
+            Err(Failure::range("a bigint as a key has 64 bits: from -2n ** 63n to 2n ** 64n - 1n"))
+        }
     }
 }
 
 #[cold]
 fn not_a_key() -> Failure {
-    Failure::argument("a key is a string, a Uint8Array, a whole number or an array of strings")
+    Failure::argument(
+        "a key is a string, a Uint8Array, a whole number, a bigint or an array of such parts",
+    )
 }
 
 fn number_key(number: f64) -> Result<i64> {
@@ -88,10 +108,17 @@ fn listed_parts(scope: Scope<'_>, value: Value) -> Result<Vec<Vec<u8>>> {
     // No rule has more parts; one more is enough for it to say so.
     let part = |index| {
         let part = scope.element(value, index)?;
-        let text = scope
-            .long_text(part)
-            .ok_or_else(|| Failure::argument(format!("part {index} of the key is not a string")))?;
-        whole(scope, part, text)
+        if let Some(text) = scope.long_text(part) {
+            return whole(scope, part, text);
+        }
+        let none = || {
+            let forms = "a string, a whole number, a bigint or a Uint8Array";
+            Failure::argument(format!("part {index} of the key is not {forms}"))
+        };
+        match scope.kind(part)? {
+            Kind::Number | Kind::BigInt | Kind::Object => other_part(scope, part)?.ok_or_else(none),
+            _ => Err(none()),
+        }
     };
     (0..len.min(MOST_PARTS as u32 + 1)).map(part).collect()
 }
@@ -109,6 +136,14 @@ fn whole(scope: Scope<'_>, value: Value, text: Vec<u8>) -> Result<Vec<u8>> {
         }
     }
     Ok(text)
+}
+
+/// A text, or none.
+pub(crate) fn optional_text(scope: Scope<'_>, value: Value, what: &str) -> Result<Option<String>> {
+    match scope.kind(value)? {
+        Kind::Undefined | Kind::Null => Ok(None),
+        _ => text(scope, value, what).map(Some),
+    }
 }
 
 /// A text, whole and of any length.

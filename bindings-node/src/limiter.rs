@@ -9,7 +9,7 @@ use serde_json::Value as Json;
 use crate::failure::Failure;
 use crate::handle::{Handle, json_of};
 use crate::js::{Kind, Result, Scope, Value};
-use crate::key::{count, text};
+use crate::key::{count, optional_text, text};
 use crate::surface::{Add, Answer, Call, Surface, bind};
 use crate::{json, rule};
 
@@ -61,6 +61,10 @@ fn options(scope: Scope<'_>, map: Value, clock: Value) -> Result<Options> {
         recreate: map["recreate"] == Json::Bool(true),
         group: map["group"].as_bool(),
         as_owner: false,
+        memory: match &map["memory"] {
+            Json::String(text) => Some(policy::parse_bytes(text)?),
+            other => other.as_u64(),
+        },
     })
 }
 
@@ -132,8 +136,8 @@ pub(crate) fn functions(add: Add<'_>, scope: Scope<'_>, surface: &Rc<Surface>) -
             call.scope.text(&all.to_string()).map(Some)
         };
         c"allEvents": |call: Cold<'_>, [handle, since]: [Value; 2]| {
-            let since = count(call.scope, since, "since")?.unwrap_or(0);
-            let events = limiter(&call, handle)?.events(since)?;
+            let since = optional_text(call.scope, since, "since")?;
+            let events = limiter(&call, handle)?.events(since.as_deref())?;
             call.scope.text(&json::events(&events).to_string()).map(Some)
         };
         c"inspect": |call: Cold<'_>, [path]: [Value; 1]| {

@@ -13,7 +13,9 @@ use crate::failure::Failure;
 use crate::handle::{Handle, json_of};
 use crate::js::{Kind, Result, Scope, Value};
 use crate::json;
-use crate::key::{Owned, count, key_parts, text, with_any_key, with_call, with_plain_key};
+use crate::key::{
+    Owned, count, key_parts, optional_text, text, with_any_key, with_call, with_plain_key,
+};
 use crate::surface::{Add, Answer, Call, Surface, bind};
 use crate::wait::Line;
 
@@ -263,8 +265,8 @@ pub(crate) fn functions(add: Add<'_>, scope: Scope<'_>, surface: &Rc<Surface>) -
             call.scope.text(&json::metrics(&metrics).to_string()).map(Some)
         };
         c"events": |call: Cold<'_>, [handle, since]: [Value; 2]| {
-            let since = count(call.scope, since, "since")?.unwrap_or(0);
-            let events = rule(&call, handle)?.rule.events(since)?;
+            let since = optional_text(call.scope, since, "since")?;
+            let events = rule(&call, handle)?.rule.events(since.as_deref())?;
             call.scope.text(&json::events(&events).to_string()).map(Some)
         };
         c"setOverride": |call: Cold<'_>, [handle, key, matches, limits]: [Value; 4]| {

@@ -21,6 +21,29 @@ test('text, bytes, numbers and lists of one part that are written alike are one 
   assert.deepEqual(same(Buffer.from('xabcx').subarray(1, 4), ['abc', 'xabcx']), ['abc']);
 });
 
+test('bigints have 64 bits, and lists mix texts, numbers and bytes', () => {
+  const largest = 2n ** 64n - 1n;
+  assert.deepEqual(same(largest, [largest, `${largest}`, [largest], largest - 1n, -1n]), [largest, `${largest}`, [largest]]);
+  assert.deepEqual(same(-(2n ** 63n), ['-9223372036854775808']), ['-9223372036854775808']);
+  assert.deepEqual(same(7n, [7, '7', Buffer.from('7')]), [7, '7', Buffer.from('7')]);
+  const key = ['one', 'two'];
+  const alike = [['telegram', 42], ['telegram', '42'], ['telegram', 42n], [Buffer.from('telegram'), 42]];
+  for (const first of alike) assert.deepEqual(same(first, alike, { key }), alike);
+  assert.deepEqual(same([1, 23], [[12, 3], [1, 23n]], { key }), [[1, 23n]]);
+  const limiter = fresh();
+  for (const wrong of [2n ** 64n, -(2n ** 63n) - 1n, 10n ** 100n]) {
+    assert.throws(() => limiter.hit(wrong), { name: 'RangeError' });
+    assert.throws(() => limiter.hit([wrong]), { name: 'RangeError' });
+  }
+  for (const wrong of [[true], [null], [{}], [['a']], [Symbol('a')]]) {
+    assert.throws(() => limiter.hit(wrong), { name: 'TypeError' });
+  }
+  assert.deepEqual([...limiter.allowMany([7n, '8', [9]])], [1, 1, 1]);
+  limiter.setOverride(9n, '5/h');
+  assert.equal(limiter.peek('9', 0).limit, 5);
+  return limiter.acquire(7n).then(({ allowed }) => assert(allowed));
+});
+
 test('parts are kept apart', () => {
   const key = ['one', 'two'];
   assert.deepEqual(same(['a:b', 'c'], [['a', 'b:c'], ['a:b', 'c'], ['', 'a:bc']], { key }), [['a:b', 'c']]);
@@ -98,8 +121,8 @@ test('half of a surrogate pair is refused, and a replacement character is not', 
 test('what is no key is told so, and counts for nothing', () => {
   const limiter = fresh();
   const refused = { name: 'TypeError', code: 'argument' };
-  const wrong = [undefined, null, true, 12n, Symbol('a'), {}, () => 'a', new Date(0), new Map(), new Float64Array(1)];
-  for (const key of [...wrong, new ArrayBuffer(1), new DataView(new ArrayBuffer(1)), [1], [null], [['a']]]) {
+  const wrong = [undefined, null, true, Symbol('a'), {}, () => 'a', new Date(0), new Map(), new Float64Array(1)];
+  for (const key of [...wrong, new ArrayBuffer(1), new DataView(new ArrayBuffer(1)), [true], [null], [['a']]]) {
     for (const operation of ['allow', 'hit', 'check', 'peek', 'record', 'refund', 'stats', 'reset', 'isLimited']) {
       assert.throws(() => limiter[operation](key), refused, `${operation} ${String(key)}`);
     }

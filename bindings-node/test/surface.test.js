@@ -133,6 +133,22 @@ describe('operations', () => {
     assert.equal(limiter.allow('g', { role: 'admin' }), true);
     assert.throws(() => limiter.allow('g', { cost: 2 }), coded(TypeError, 'argument'));
     assert.throws(() => limiter.hit('g', { role: {} }), coded(TypeError, 'argument'));
+    const signal = new AbortController().signal;
+    for (const [call, takers] of [
+      [() => limiter.allow('g', { cost: 2 }), /never an attribute.*hit, check/],
+      [() => limiter.hit('g', { timeoutMs: 3 }), /acquire/],
+      [() => limiter.hit('g', { timeout: 3 }), /timeoutMs/],
+      [() => limiter.hit('g', { signal }), /acquire/],
+      [() => limiter.check('g', { forMs: 3 }), /block/],
+      [() => limiter.stats('g', { by: 'me' }), /setOverride/],
+      [() => limiter.isLimited('g', { reason: 'spam' }), /block/],
+      [() => limiter.reserve('g', 1, { estimate: 2 }), /reserve/],
+      [() => limiter.spend('g', 1, { amount: 2 }), /spend/],
+    ]) {
+      assert.throws(call, coded(TypeError, 'argument'));
+      assert.throws(call, takers);
+    }
+    assert.equal(limiter.allow('h', { cost: undefined, timeoutMs: null }), true);
     for (const wrong of [null, '2', [], true, 2n]) {
       assert.throws(() => limiter.hit('g', wrong), coded(TypeError, 'argument'), `${wrong}`);
     }
@@ -349,6 +365,13 @@ describe('limiters', () => {
     assert.throws(() => new Limiter('1/s', null), coded(TypeError, 'argument'));
     assert.throws(() => new Limiter('1/s', { store: 7 }), coded(TypeError, 'argument'));
     assert.throws(() => new Limiter('1/s', { store: 'redis' }), coded(TidegateError, 'store'));
+    assert.throws(() => new Limiter('1/s', { store: 'redis://host' }), /no Redis store/);
+    const fleet = { version: 1, on_outage: 'allow', rules: { a: { limits: '1/s' } } };
+    assert.throws(() => Limiter.fromPolicy(fleet), /no Redis store/);
+    assert.throws(() => new Limiter('1/s', { memory: true }), coded(TypeError, 'argument'));
+    assert.throws(() => new Limiter('1/s', { memory: 1.5 }), coded(RangeError, 'range'));
+    assert.throws(() => new Limiter('1/s', { memory: 'much' }), coded(TidegateError, 'policy'));
+    assert.throws(() => new Limiter('1/s', { memory: 1 }), coded(TidegateError, 'memory'));
     assert.throws(() => new Limiter('1/s', { limits: '2/s' }), coded(TypeError, 'argument'));
     const policy = { version: 1, rules: { a: { limits: '1/s' } } };
     assert.throws(() => Limiter.fromPolicy(policy, { sotre: 'memory' }), /no option sotre/);
@@ -421,14 +444,34 @@ describe('limiters', () => {
     assert.deepEqual([metrics.allowed, metrics.denied, metrics.keys], [1, { '1/h': 2 }, 1]);
     assert.deepEqual(metrics.topOffenders, [{ key: ['alice'], count: 2 }]);
     assert(metrics.bytes > 0 && metrics.classifyDefaults === 0);
-    const events = limiter.events();
-    assert.deepEqual(events, limiter.rule('default').events());
+    const { events, next, missed } = limiter.events();
+    assert.deepEqual({ events, next, missed }, limiter.rule('default').events());
+    assert.equal(missed, 0);
     assert.deepEqual(
       events.map(({ rule, key, reason, alert, atMs }) => ({ rule, key, reason, alert, atMs })),
       Array(2).fill({ rule: 'default', key: ['alice'], reason: '1/h', alert: false, atMs: 1_700_000_000_000 }),
     );
-    assert.equal(limiter.events(events[0].number).length, 1);
+    assert.deepEqual(limiter.events(next).events, []);
+    limiter.hit('alice');
+    assert.deepEqual(
+      limiter.events(next).events.map(({ number }) => number),
+      [3],
+    );
+    assert.equal(limiter.rule('default').events(null).events.length, 3);
+    assert.throws(() => limiter.events('yesterday'), { name: 'RangeError' });
+    assert.throws(() => limiter.events(1), { name: 'TypeError' });
     assert(limiter.audit().some(({ id, severity }) => id === 'full_allows' && severity === 'warn'));
+  });
+
+  test('a capacity that nobody states adapts to memory', () => {
+    const capacity = (limits, options) => new Limiter(limits, options).metrics()[0].capacity;
+    const adapted = capacity('500/h window');
+    assert(adapted >= 1024 && adapted < 65_536);
+    assert(new Limiter('500/h window').audit().some(({ id }) => id === 'capacity_adapted'));
+    assert.equal(capacity('500/h window', { memory: '1GB' }), 65_536);
+    assert(capacity('20/min', { memory: 2 ** 20 }) < 65_536);
+    const policy = { version: 1, memory: '1KB', rules: { a: { limits: '20/min' } } };
+    assert.equal(Limiter.fromPolicy(policy, { memory: '8MB' }).rule('a').metrics().capacity, 65_536);
   });
 
   test('a closed limiter says so, whatever is asked', () => {

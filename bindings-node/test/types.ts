@@ -64,9 +64,12 @@ rule.addExempt({ role: ['admin'] });
 rule.setExempts([...rule.exempts()]);
 console.log(rule.overrides(), rule.removeExempt({ role: 'admin' }), rule.isLimited('a'));
 rule.reset('alice');
+rule.reset(42n);
+rule.allow(['telegram', 42, 7n, new Uint8Array(1)]);
 rule.resetAll();
 const counts: number = rule.prune() + rule.size + limiter.size + rule.metrics().allowed + limiter.metrics().length;
-const last = [...rule.events(), ...limiter.events(3)].map((event) => event.atMs);
+const seen: { events: { atMs: number }[]; next: string; missed: number } = limiter.events();
+const last = [...rule.events().events, ...limiter.events(seen.next).events].map((event) => event.atMs);
 const severities: ('info' | 'warn')[] = limiter.audit().map((finding) => finding.severity);
 limiter.reload();
 limiter.sync();
@@ -84,7 +87,7 @@ console.log(tidegate.version === version, clock.now());
 // @ts-expect-error no key
 rule.allow(null);
 // @ts-expect-error no key
-rule.allow(12n);
+rule.allow(true);
 // @ts-expect-error rules come from limiters
 new tidegate.Rule();
 // @ts-expect-error not a mode

@@ -22,8 +22,15 @@ function spelt(value) {
 }
 
 function keyOf({ key = '' }) {
-  return key !== null && typeof key === 'object' && key.hex !== undefined ? Buffer.from(key.hex, 'hex') : key;
+  if (Array.isArray(key)) return key.map((part) => keyOf({ key: part }));
+  if (key === null || typeof key !== 'object') return key;
+  if (key.hex !== undefined) return Buffer.from(key.hex, 'hex');
+  // Node has no type for addresses: a key is the short text, which a URL writes.
+  if (key.address !== undefined) return shortAddress(key.address);
+  return BigInt(key.whole);
 }
+
+const shortAddress = (text) => (text.includes(':') ? new URL(`http://[${text}]`).hostname.slice(1, -1) : text);
 
 class Run {
   held = new Map();

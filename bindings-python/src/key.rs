@@ -1,18 +1,21 @@
 //! Who is limited, as Python says it.
 
 use std::borrow::Cow;
+use std::net::{Ipv4Addr, Ipv6Addr};
 
-use policy::{Call, Key};
+use policy::{Call, Key, not_an_attribute};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyInt, PyList, PyString, PyTuple};
 
 use crate::errors::{Attributes, contained, raise};
 use crate::value::{Count, kind, to_tuple, utf8};
 
-const FORMS: &str = "a key is a str, bytes, an int, or a tuple or list of them";
+const FORMS: &str = "a key is a str, bytes, an int, an ipaddress, or a tuple or list of them";
 
-/// A key of one part, or a part of one: text, bytes, or a whole number, which is its decimal digits.
+/// A key of one part, or a part of one: text, bytes, a whole number, which is its decimal digits, or an
+/// address, which is its text.
 #[inline]
 pub(crate) fn part<'a>(object: Borrowed<'a, '_, PyAny>) -> PyResult<Cow<'a, [u8]>> {
     match object.cast::<PyString>() {
@@ -25,8 +28,12 @@ fn other_part<'a>(object: Borrowed<'a, '_, PyAny>) -> PyResult<Cow<'a, [u8]>> {
     if object.cast::<PyBytes>().is_ok() {
         return Ok(Cow::Borrowed(object.extract::<&[u8]>()?));
     }
-    match digits(&object)? {
-        Some(digits) => Ok(Cow::Owned(digits.into_bytes())),
+    let text = match digits(&object)? {
+        Some(digits) => Some(digits),
+        None => address(&object)?,
+    };
+    match text {
+        Some(text) => Ok(Cow::Owned(text.into_bytes())),
         None => Err(PyTypeError::new_err(format!("{FORMS}, not {}", kind(&object)))),
     }
 }
@@ -45,6 +52,32 @@ fn digits(object: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
     }
 }
 
+/// An `ipaddress` as text; none for something else. Pythons differ in how they write some addresses, so
+/// that the text is made here.
+fn address(object: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
+    static CLASSES: PyOnceLock<[Py<PyAny>; 4]> = PyOnceLock::new();
+    let py = object.py();
+    let classes = CLASSES.get_or_try_init(py, || {
+        let module = py.import("ipaddress")?;
+        let class = |name| module.getattr(name).map(Bound::unbind);
+        let [v4, v6] = [class("IPv4Address")?, class("IPv6Address")?];
+        Ok::<_, PyErr>([v4, v6, class("IPv4Interface")?, class("IPv6Interface")?])
+    })?;
+    let is = |index: usize| object.is_instance(classes[index].bind(py));
+    if !(is(0)? || is(1)?) || is(2)? || is(3)? {
+        return Ok(None);
+    }
+    let packed = object.getattr("packed")?;
+    let packed: &[u8] = packed.extract()?;
+    if let Ok(bytes) = <[u8; 4]>::try_from(packed) {
+        return Ok(Some(Ipv4Addr::from(bytes).to_string()));
+    }
+    let Ok(bytes) = <[u8; 16]>::try_from(packed) else { return Ok(None) };
+    let scope: Option<String> = object.getattr("scope_id")?.extract()?;
+    let scope = scope.map_or_else(String::new, |scope| format!("%{scope}"));
+    Ok(Some(format!("{}{scope}", Ipv6Addr::from(bytes))))
+}
+
 /// The parts of a key that is a tuple or list; none for other keys.
 pub(crate) fn parts<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyTuple>>> {
     match object.cast::<PyTuple>().is_ok() || object.cast::<PyList>().is_ok() {
@@ -57,6 +90,9 @@ pub(crate) fn parts<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'p
 fn texts(attributes: &Bound<'_, PyDict>) -> PyResult<Vec<(String, String)>> {
     let read = |(name, value): (Bound<'_, PyAny>, Bound<'_, PyAny>)| {
         let name = utf8(name.cast::<PyString>()?.as_borrowed(), "an attribute's name")?.to_string();
+        if let Some(message) = not_an_attribute(&name) {
+            return Err(PyTypeError::new_err(message));
+        }
         if let Ok(text) = value.cast::<PyString>() {
             return Ok((name, utf8(text.as_borrowed(), "an attribute")?.to_string()));
         }

@@ -13,7 +13,7 @@ use crate::clock::ManualClock;
 use crate::errors::raised;
 use crate::operations::prelude::*;
 use crate::rule::Rule;
-use crate::value::{Store, Text};
+use crate::value::{Bytes, Store, Text};
 
 /// A policy at work: rules, and where their state lives. Safe to use from any thread.
 ///
@@ -24,10 +24,11 @@ use crate::value::{Store, Text};
 /// True
 ///
 /// ``store`` is where state lives: ``memory``, ``memory:NAME``, ``file:PATH`` (or a path: a folder that all processes of
-/// the host share). ``capacity`` is how many keys a rule may hold, ``on_full`` (``overflow``, ``deny`` or
-/// ``allow``) what becomes of new keys then, ``clock`` a ManualClock. ``recreate=True`` makes tables of a file store that
-/// don't fit the policy, or can't be read, anew. ``group=True`` shares the folder of a file store with its group. Times
-/// are texts (``"60s"``), seconds, or timedeltas.
+/// the host share). ``capacity`` is how many keys a rule may hold; unless stated, what fits into ``memory`` (bytes, or a
+/// text such as ``"64MB"``; 256 MB unless stated), at most 65,536. ``on_full`` (``overflow``, ``deny`` or ``allow``) is
+/// what becomes of new keys then, ``clock`` a ManualClock. ``recreate=True`` makes tables of a file store that don't fit
+/// the policy, or can't be read, anew. ``group=True`` shares the folder of a file store with its group. Times are texts
+/// (``"60s"``), seconds, or timedeltas.
 ///
 /// A limiter with one rule has its operations itself. It is a context manager that closes itself, and always true.
 #[pyclass(frozen, module = "tidegate")]
@@ -54,6 +55,7 @@ fn options(
     full: Option<Text>,
     clock: Option<&Bound<'_, ManualClock>>,
     recreate: bool,
+    memory: Option<Bytes>,
     group: Option<bool>,
 ) -> PyResult<Options> {
     Ok(Options {
@@ -62,6 +64,7 @@ fn options(
         on_full: on_full(full)?,
         clock: clock.map(|clock| clock.get().clock.clock()).unwrap_or_default(),
         recreate,
+        memory: memory.map(|memory| memory.0),
         group,
         as_owner: false,
     })
@@ -69,8 +72,8 @@ fn options(
 
 operations! { Limiter {
     #[new]
-    #[pyo3(signature = (limits, *, store=None, capacity=None, on_full=None, clock=None, recreate=false, group=None, **rule_options),
-           text_signature = "(limits, *, store=\"memory\", capacity=65536, on_full=\"overflow\", clock=None, recreate=False, group=False, **rule_options)")]
+    #[pyo3(signature = (limits, *, store=None, capacity=None, on_full=None, clock=None, recreate=false, memory=None, group=None, **rule_options),
+           text_signature = "(limits, *, store=\"memory\", capacity=None, on_full=\"overflow\", clock=None, recreate=False, memory=None, group=False, **rule_options)")]
     fn new(
         py: Python<'_>,
         limits: &Bound<'_, PyAny>,
@@ -79,10 +82,11 @@ operations! { Limiter {
         on_full: Option<Text>,
         clock: Option<&Bound<'_, ManualClock>>,
         recreate: bool,
+        memory: Option<Bytes>,
         group: Option<bool>,
         rule_options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Limiter> {
-        let options = options(store, capacity, on_full, clock, recreate, group)?;
+        let options = options(store, capacity, on_full, clock, recreate, memory, group)?;
         let mut rule = rule_options
             .map_or(Ok(Value::Object(Default::default())), |options| to_json(options))?;
         rule["limits"] = to_json(limits)?;
@@ -92,7 +96,7 @@ operations! { Limiter {
 
     /// A limiter of a policy as a mapping, as a policy file has it. Keyword arguments win over the policy's own.
     #[classmethod]
-    #[pyo3(signature = (mapping, *, store=None, capacity=None, on_full=None, clock=None, recreate=false, group=None))]
+    #[pyo3(signature = (mapping, *, store=None, capacity=None, on_full=None, clock=None, recreate=false, memory=None, group=None))]
     fn from_policy(
         _class: &Bound<'_, PyType>,
         py: Python<'_>,
@@ -102,9 +106,10 @@ operations! { Limiter {
         on_full: Option<Text>,
         clock: Option<&Bound<'_, ManualClock>>,
         recreate: bool,
+        memory: Option<Bytes>,
         group: Option<bool>,
     ) -> PyResult<Limiter> {
-        let options = options(store, capacity, on_full, clock, recreate, group)?;
+        let options = options(store, capacity, on_full, clock, recreate, memory, group)?;
         let policy = to_json(mapping)?;
         let made =
             || policy::Limiter::from_config_with(Policy::from_value_in(&policy, UNIT)?, options);
@@ -113,7 +118,7 @@ operations! { Limiter {
 
     /// A limiter of a policy file, YAML or JSON, which ``reload`` reads again.
     #[classmethod]
-    #[pyo3(signature = (path, *, store=None, capacity=None, on_full=None, clock=None, recreate=false, group=None))]
+    #[pyo3(signature = (path, *, store=None, capacity=None, on_full=None, clock=None, recreate=false, memory=None, group=None))]
     fn from_file(
         _class: &Bound<'_, PyType>,
         py: Python<'_>,
@@ -123,9 +128,10 @@ operations! { Limiter {
         on_full: Option<Text>,
         clock: Option<&Bound<'_, ManualClock>>,
         recreate: bool,
+        memory: Option<Bytes>,
         group: Option<bool>,
     ) -> PyResult<Limiter> {
-        let options = options(store, capacity, on_full, clock, recreate, group)?;
+        let options = options(store, capacity, on_full, clock, recreate, memory, group)?;
         let made = || policy::Limiter::from_file_with(path, options);
         py.detach(|| guard(made)).map(|inner| Limiter { inner })
     }
@@ -171,10 +177,11 @@ operations! { Limiter {
             .collect()
     }
 
-    /// The last denials and alerts; of each rule those with a number above ``since``.
-    #[pyo3(signature = (since=Count(0)), text_signature = "($self, since=0)")]
-    fn events<'py>(&self, py: Python<'py>, since: Count) -> PyResult<Vec<Bound<'py, PyAny>>> {
-        results::events(py, &guard(|| self.inner.events(since.0))?)
+    /// The last denials and alerts of all rules; with ``since``, the ``next`` of earlier ones, those after them.
+    #[pyo3(signature = (since=None))]
+    fn events<'py>(&self, py: Python<'py>, since: Option<Text>) -> PyResult<Bound<'py, PyAny>> {
+        let since = since.as_ref().map(|since| since.0.as_str());
+        results::events(py, &guard(|| self.inner.events(since))?)
     }
 
     /// Writes a file store's tables to its disk now. Nothing must call this: the system does it by and by.

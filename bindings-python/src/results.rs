@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use policy::{
-    Budget, Event, Finding, LimitPatch, LimitPatches, Match, Metrics, NamedCount, Recorded, Stats,
-    Target,
+    Budget, Event, Events, Finding, LimitPatch, LimitPatches, Match, Metrics, NamedCount, Recorded,
+    Stats, Target,
 };
 use pyo3::call::PyCallArgs;
 use pyo3::prelude::*;
@@ -81,8 +81,9 @@ fn event<'py>(py: Python<'py>, it: &Event) -> Made<'py> {
     made(py, "Event", (it.number, &it.rule, key, &it.reason, it.alert, seconds(it.at)))
 }
 
-pub(crate) fn events<'py>(py: Python<'py>, all: &[Event]) -> PyResult<Vec<Bound<'py, PyAny>>> {
-    all.iter().map(|it| event(py, it)).collect()
+pub(crate) fn events<'py>(py: Python<'py>, it: &Events) -> Made<'py> {
+    let all = it.events.iter().map(|one| event(py, one)).collect::<PyResult<Vec<_>>>()?;
+    made(py, "Events", (all, &it.next, it.missed))
 }
 
 pub(crate) fn finding<'py>(py: Python<'py>, it: &Finding) -> Made<'py> {

@@ -1,11 +1,13 @@
 //! A rule of a limiter.
 
 use crate::operations::prelude::*;
+use crate::value::Text;
 
 /// A rule of a limiter: limits that are taken together, all or nothing. It keeps its limiter alive.
 ///
-/// Keys are a ``str``, ``bytes``, an ``int``, or a tuple or list of parts. Further keyword arguments are attributes of
-/// the call (``role="admin"``), which the rule may look at.
+/// Keys are a ``str``, ``bytes``, an ``int``, an ``ipaddress``, or a tuple or list of parts. Further keyword arguments are
+/// attributes of the call (``role="admin"``), which the rule may look at. Names that an operation takes (``cost``,
+/// ``max``, ``timeout``, ``for_``) are never attributes: elsewhere they are a ``TypeError``.
 #[pyclass(frozen, module = "tidegate")]
 pub(crate) struct Rule {
     pub(crate) inner: policy::Rule,
@@ -23,10 +25,11 @@ operations! { Rule {
         results::metrics(py, &guard(|| self.inner.metrics())?)
     }
 
-    /// The last denials and alerts with a number above ``since``.
-    #[pyo3(signature = (since=Count(0)), text_signature = "($self, since=0)")]
-    fn events<'py>(&self, py: Python<'py>, since: Count) -> PyResult<Vec<Bound<'py, PyAny>>> {
-        results::events(py, &guard(|| self.inner.events(since.0))?)
+    /// The rule's last denials and alerts; with ``since``, the ``next`` of earlier ones, those after them.
+    #[pyo3(signature = (since=None))]
+    fn events<'py>(&self, py: Python<'py>, since: Option<Text>) -> PyResult<Bound<'py, PyAny>> {
+        let since = since.as_ref().map(|since| since.0.as_str());
+        results::events(py, &guard(|| self.inner.events(since))?)
     }
 
     fn __repr__(&self) -> String {

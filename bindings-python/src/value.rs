@@ -67,6 +67,22 @@ impl FromPyObject<'_, '_> for Text {
     }
 }
 
+/// A number of bytes: a whole number, or a text such as `64MB`.
+#[derive(Clone, Copy)]
+pub(crate) struct Bytes(pub(crate) u64);
+
+impl FromPyObject<'_, '_> for Bytes {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<Bytes> {
+        if object.cast::<PyString>().is_err() {
+            return object.extract::<Count>().map(|count| Bytes(count.0));
+        }
+        let text = object.extract::<Text>()?.0;
+        policy::parse_bytes(&text).map(Bytes).map_err(crate::errors::raise)
+    }
+}
+
 /// A time: seconds, or a `timedelta`.
 #[derive(Clone, Copy)]
 pub(crate) struct Seconds(f64);

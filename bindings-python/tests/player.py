@@ -1,5 +1,6 @@
 """Plays steps of the shared vectors (tests/vectors/README.md) on the Python surface."""
 
+import ipaddress
 import json
 import pathlib
 import sys
@@ -14,9 +15,20 @@ def ms(seconds):
     return None if seconds is None else round(seconds * 1000)
 
 
+FORMS = {"hex": bytes.fromhex, "whole": int, "address": ipaddress.ip_address}
+
+
+def key_as(key):
+    if isinstance(key, list):
+        return [key_as(part) for part in key]
+    if isinstance(key, dict):
+        [(form, text)] = key.items()
+        return FORMS[form](text)
+    return key
+
+
 def key_of(step):
-    key = step.get("key", "")
-    return bytes.fromhex(key["hex"]) if isinstance(key, dict) else key
+    return key_as(step.get("key", ""))
 
 
 def decided(decision, style):

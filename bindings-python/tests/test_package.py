@@ -48,7 +48,9 @@ def test_help_reads_well():
     assert "allow(self, /, key, **attributes)" in text
     assert "Spends ``cost`` if the rule allows it" in text
     in_a_line = "".join(text.replace("|", "").split())  # Later versions break long signatures.
-    assert "from_policy(mapping,*,store=None,capacity=None,on_full=None,clock=None,recreate=False,group=None)" in in_a_line
+    assert (
+        "from_policy(mapping,*,store=None,capacity=None,on_full=None,clock=None,recreate=False,memory=None,group=None)" in in_a_line
+    )
 
 
 def test_versions_are_one_over_the_workspace():

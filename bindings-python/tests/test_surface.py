@@ -3,6 +3,7 @@
 import copy
 import datetime
 import inspect
+import ipaddress
 import pickle
 
 import pytest
@@ -113,6 +114,93 @@ def test_attributes_are_any_keywords(clock):
     assert limiter.hit("a", level=3, unknown="x").reason == "exempt"
     assert limiter.allow("a", role="guest") and not limiter.allow("a", role="guest")
     assert not limiter.is_limited("a", role="admin") and limiter.is_limited("a")
+
+
+def test_names_that_operations_take_are_no_attributes(clock):
+    limiter = Limiter("1/min", clock=clock)
+    slots = Limiter("1 concurrent", clock=clock)
+    for call, takes in [
+        (lambda: limiter.allow("a", cost=5), "hit"),
+        (lambda: limiter.allow("a", max=5), "hit"),
+        (lambda: limiter.hit("a", timeout=3), "wait, acquire"),
+        (lambda: limiter.hit("a", for_=3), "block"),
+        (lambda: limiter.check("a", estimate=3), "reserve"),
+        (lambda: limiter.stats("a", by="me"), "set_override"),
+        (lambda: limiter.is_limited("a", reason="spam"), "block"),
+        (lambda: limiter.reset("a", cost=1), "hit"),
+        (lambda: limiter.reserve("a", 1, cost=1), "hit"),
+        (lambda: limiter.wait("a", amount=1), "spend"),
+        (lambda: limiter.acquire("a", amount=1), "spend"),
+        (lambda: limiter.budget("a", amount=1), "spend"),
+        (lambda: slots.permit("k", timeout=2), "acquire_permit"),
+    ]:
+        with pytest.raises(TypeError, match=f"never an attribute.*{takes}"):
+            call()
+    assert limiter.stats("a") is None and slots.stats("k") is None
+    with pytest.raises(tidegate.PolicyError, match="never an attribute"):
+        Limiter("1/min", exempt=[{"cost": "1"}])
+
+
+def test_whole_numbers_addresses_and_mixed_parts_are_keys(clock):
+    def one(keys, **options):
+        limiter = Limiter("1/min", clock=clock, **options)
+        return [limiter.allow(key) for key in keys]
+
+    v4, v6 = ipaddress.ip_address("192.0.2.1"), ipaddress.ip_address("2001:db8::1")
+    mapped = ipaddress.ip_address("::ffff:192.0.2.1")
+    assert one([2**64 - 1, str(2**64 - 1), [2**64 - 1]]) == [True, False, False]
+    assert one([-(2**63), str(-(2**63))]) == [True, False]
+    assert one([v4, "192.0.2.1", [v4], mapped, "::ffff:192.0.2.1"]) == [True, False, False, True, False]
+    assert one([v6, b"2001:db8::1", ipaddress.ip_address("2001:db8::2")]) == [True, False, True]
+    assert one([ipaddress.ip_address("fe80::1%eth0"), "fe80::1%eth0", "fe80::1"]) == [True, False, True]
+    mixed = [("telegram", 42), ["telegram", "42"], ("telegram", b"42"), (v4, 7), ("192.0.2.1", "7")]
+    assert one(mixed, key=["a", "b"]) == [True, False, False, True, False]
+    limiter = Limiter("1/min", clock=clock)
+    assert limiter.allow_many([v4, 7, "7"]) == bytes([1, 1, 0])
+    limiter.set_override(v6, "5/min")
+    assert limiter.hit("2001:db8::1").limit == 5
+    for wrong in (1.5, True, None, ipaddress.ip_network("10.0.0.0/8"), ipaddress.ip_interface("10.0.0.1/8")):
+        with pytest.raises(TypeError, match="a key is"):
+            limiter.allow(wrong)
+
+
+def test_an_unstated_capacity_adapts_to_memory(tmp_path):
+    limiter = Limiter("500/h window")
+    assert 1024 <= limiter.metrics()[0].capacity < 65536
+    assert "capacity_adapted" in [finding.id for finding in limiter.audit()]
+    assert Limiter("500/h window", memory="1GB").metrics()[0].capacity == 65536
+    small = Limiter("20/min", memory=2**20).metrics()[0]
+    assert 1024 <= small.capacity < 65536 and small.bytes <= 2**20
+    policy = {"version": 1, "memory": "1KB", "rules": {"default": {"limits": "20/min"}}}
+    assert Limiter.from_policy(policy, memory="8MB").metrics()[0].capacity == 65536
+    for made in (lambda: Limiter.from_policy(policy), lambda: Limiter("20/min", memory=1)):
+        with pytest.raises(tidegate.TidegateError, match="1024 keys"):
+            made()
+    for wrong, kind in (("many", tidegate.PolicyError), (-1, tidegate.RangeError), (1.5, TypeError)):
+        with pytest.raises(kind):
+            Limiter("20/min", memory=wrong)
+    Limiter("20/min", store=tmp_path / "limits", capacity=2000).close()
+    assert Limiter("30/min", store=tmp_path / "limits").metrics()[0].capacity == 2000
+
+
+def test_a_text_limit_gets_other_numbers_on_the_same_store(tmp_path):
+    with Limiter("5/h fixed", store=tmp_path / "limits") as before:
+        assert before.hit("a", 4)
+        before.set_override("b", "2/h fixed")
+    with Limiter("9/h fixed", store=tmp_path / "limits") as after:
+        assert after.peek("a", 0).remaining == 5
+        assert after.peek("b", 0).limit == 2
+        assert [list(limits) for _, limits in after.overrides()] == [["9/h"]]
+
+
+def test_options_of_a_redis_store_are_refused():
+    rules = {"default": {"limits": "1/s"}}
+    for name, value in {"on_outage": "allow", "deadline": "25ms", "share": 0.5, "lease": "10s"}.items():
+        with pytest.raises(tidegate.PolicyError, match="no Redis store"):
+            Limiter.from_policy({"version": 1, name: value, "rules": rules})
+    for store in ("redis://host", "rediss://host", "redis+cluster://a,b", "redis+sentinel://a/b"):
+        with pytest.raises(tidegate.StoreError, match="no Redis store"):
+            Limiter("1/s", store=store)
 
 
 def test_a_decision_says_all(clock):
@@ -301,8 +389,17 @@ def test_metrics_events_and_audit(clock):
     limiter.allow("alice"), limiter.hit("alice"), limiter.hit("alice", 5)
     metrics, events = limiter.metrics()[0], limiter.events()
     assert metrics.denied == {"1/min": 1, "cost": 1} and metrics.top_offenders[0].key == ("alice",)
-    assert [event.reason for event in events] == ["1/min", "cost"] and events[0].at == 1_700_000_000.0
-    assert limiter["default"].events(since=events[0].number) == events[1:]
+    assert [event.reason for event in events.events] == ["1/min", "cost"] and events.missed == 0
+    assert events.events[0].at == 1_700_000_000.0
+    assert limiter["default"].events() == events
+    assert limiter.events(events.next).events == limiter["default"].events(since=events.next).events == []
+    limiter.hit("alice")
+    assert [event.number for event in limiter.events(since=events.next).events] == [3]
+    for wrong in ("yesterday", ""):
+        with pytest.raises(tidegate.RangeError):
+            limiter.events(wrong)
+    with pytest.raises(TypeError):
+        limiter.events(1)
     assert [finding.id for finding in limiter.audit()] == ["no_budget", "full_allows"]
     assert limiter.audit()[1].severity == "warn"
 
@@ -398,5 +495,5 @@ def test_everything_is_documented_and_signed():
                 assert member.__doc__, f"{name}.{attribute}"
     assert str(inspect.signature(Limiter.hit)) == "(self, /, key, cost=1, *, max=None, **attributes)"
     assert str(inspect.signature(Limiter.allow)) == "(self, /, key, **attributes)"
-    assert str(inspect.signature(Limiter)).startswith("(limits, *, store='memory', capacity=65536, on_full='overflow', clock=None")
+    assert str(inspect.signature(Limiter)).startswith("(limits, *, store='memory', capacity=None, on_full='overflow', clock=None")
     assert tidegate.IETF_DRAFT.startswith("draft-ietf-httpapi-ratelimit-headers")

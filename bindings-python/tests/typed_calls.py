@@ -3,6 +3,7 @@
 import datetime
 import pathlib
 from collections.abc import Coroutine
+from ipaddress import IPv4Address
 from typing import Any
 
 from typing_extensions import assert_type
@@ -77,7 +78,11 @@ def limiters(limiter: Limiter) -> None:
     with limiter as same:
         assert_type(same, Limiter)
     assert_type(limiter.metrics()[0].denied, dict[str, int])
-    assert_type(limiter.events(since=3)[0].key, tuple[str, ...])
+    limiter.allow(IPv4Address("192.0.2.1"))
+    limiter.allow(("telegram", 42, IPv4Address("192.0.2.1")))
+    seen = limiter.events()
+    assert_type(limiter.events(since=seen.next).events[0].key, tuple[str, ...])
+    assert_type(seen.missed, int)
     assert_type([finding.id for finding in limiter.audit()], list[str])
     assert_type(tidegate.ip_key("::1", v6_prefix=64), str)
     try:

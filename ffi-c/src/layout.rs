@@ -36,7 +36,7 @@ fn structures_lie_in_memory_as_c_has_them() {
             version, allowed, warning, alert, notify, limit_count, reserved, rule, reason, would_deny,
             attach, limit, remaining, retry_after_ms, reset_after_ms, at_ns, reserved_words, limits
         }
-        tg_options { version, on_full, store, capacity, clock, recreate, group }
+        tg_options { version, on_full, store, capacity, clock, recreate, group, memory }
         tg_recorded { used, limit, remaining, reset_after_ms }
         tg_budget_state { spent, remaining, reset_after_ms, over, over_per_hit }
         tg_limit_use { name, used, max, remaining, reset_after_ms }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ffi::{CString, c_char};
 use std::mem::MaybeUninit;
 
-use policy::{Event, Finding, ForkLock, Limiter, Metrics, OnFull, Options, Policy};
+use policy::{Finding, ForkLock, Limiter, Metrics, OnFull, Options, Policy};
 
 use crate::boundary::{free, given, guard, owned_text, slice, text, utf8};
 use crate::clock::tg_manual_clock;
@@ -14,7 +14,7 @@ use crate::status::Failure;
 use crate::status::tg_status::{self, *};
 
 /// The `version` of tg_options.
-pub const TG_OPTIONS_VERSION: u32 = 1;
+pub const TG_OPTIONS_VERSION: u32 = 2;
 
 /// What the policy says, or TG_ON_FULL_OVERFLOW.
 pub const TG_ON_FULL_DEFAULT: u32 = 0;
@@ -29,13 +29,14 @@ pub const TG_ON_FULL_ALLOW: u32 = 3;
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct tg_options {
-    /// TG_OPTIONS_VERSION.
+    /// TG_OPTIONS_VERSION. In version 1 `memory` is not there, and is not read.
     pub version: u32,
     /// One of TG_ON_FULL_….
     pub on_full: u32,
     /// Where state lives: "memory", "memory:NAME", "file:PATH"; NULL: what the policy says, or memory.
     pub store: *const c_char,
-    /// Keys that a rule may hold live; 0: what the policy says, or 65536.
+    /// Keys that a rule may hold live; 0: what the policy says. Where that says nothing either, each
+    /// rule takes what fits into its share of `memory`: at most 65536, at least 1024.
     pub capacity: u64,
     /// Where time comes from; NULL: from the system.
     pub clock: *const tg_manual_clock,
@@ -43,6 +44,8 @@ pub struct tg_options {
     pub recreate: u32,
     /// 1: the folder of a file store is shared with its group; 0: what the policy says, or not.
     pub group: u32,
+    /// Bytes that all tables together may take; 0: what the policy says, or 256 MB.
+    pub memory: u64,
 }
 
 impl tg_options {
@@ -50,7 +53,7 @@ impl tg_options {
     /// What it points to is there.
     unsafe fn read(&self) -> Result<Options, Failure> {
         let wrong = |message| Failure::new(TG_STATUS_ARGUMENT, message);
-        if self.version != TG_OPTIONS_VERSION {
+        if !(1..=TG_OPTIONS_VERSION).contains(&self.version) {
             let message = format!("options.version is {}: use TG_OPTIONS_INIT", self.version);
             return Err(wrong(message));
         }
@@ -80,8 +83,13 @@ impl tg_options {
             on_full,
             clock: clock.map(|clock| clock.clock.clock()).unwrap_or_default(),
             recreate: self.recreate == 1,
-            group: (self.group == 1).then_some(true),
+            // What was padding in version 1 may be anything there.
+            group: (self.version > 1 && self.group == 1).then_some(true),
             as_owner: false,
+            memory: match self.version {
+                1 => None,
+                _ => Some(self.memory).filter(|&bytes| bytes > 0),
+            },
         })
     }
 }
@@ -250,17 +258,27 @@ pub extern "C" fn tg_metrics(
     told(limiter, out, |limiter| Ok(limiter.metrics()?.iter().map(Metrics::to_value).collect()))
 }
 
-/// The last denials and alerts, a JSON list: number, rule, key, reason, alert, at_ms (since 1970). Of
-/// each rule only those with a number above `since`; 0 for all that are kept.
+/// The last denials and alerts of all rules, a JSON map: events (a list with number, rule, key, reason,
+/// alert, at_ms since 1970), next (a text) and missed (how many gave way to later ones unread).
 ///
-/// Writes the text to `out`; free it with `tg_string_free`.
+/// `since` is what `next` was, for those after that; NULL for all that are kept. Writes the text to
+/// `out`; free it with `tg_string_free`.
 #[unsafe(no_mangle)]
-pub extern "C" fn tg_events(
+pub unsafe extern "C" fn tg_events(
     limiter: Option<&tg_limiter>,
-    since: u64,
+    since: *const c_char,
     out: Option<&mut MaybeUninit<*mut c_char>>,
 ) -> tg_status {
-    told(limiter, out, |limiter| Ok(limiter.events(since)?.iter().map(Event::to_value).collect()))
+    guard(|| {
+        let (limiter, out) = (given(limiter, "limiter")?, given(out, "out")?);
+        let since = match since.is_null() {
+            true => None,
+            // SAFETY: the caller's word.
+            false => Some(unsafe { text(since, "since") }?),
+        };
+        out.write(owned_text(limiter.limiter.events(since)?.to_value().to_string())?);
+        Ok(())
+    })
 }
 
 /// Findings on the policy, a JSON list: id, severity ("info" or "warn"), path, message.

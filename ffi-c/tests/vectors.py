@@ -6,6 +6,7 @@
 
 import ctypes as c
 import glob
+import ipaddress
 import json
 import os
 import sys
@@ -99,14 +100,19 @@ def number(value):
 
 def raw_key(value):
     if isinstance(value, dict):
-        return bytes.fromhex(value["hex"])
+        [(form, text)] = value.items()
+        return {"hex": bytes.fromhex, "whole": str.encode, "address": short_address}[form](text)
     return str(value).encode()
+
+
+def short_address(text):
+    return str(ipaddress.ip_address(text)).encode()
 
 
 def key_of(step):
     key, value = Key(version=1), step.get("key", "")
     if isinstance(value, list):
-        parts = [part.encode() for part in value]
+        parts = [raw_key(part) for part in value]
         key.parts = (Bytes * max(len(parts), 1))(*[Bytes(part, len(part)) for part in parts])
         key.part_count = len(parts)
     else:

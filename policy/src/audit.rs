@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tidegate_core::{Algorithm, OnFull};
 
-use crate::config::{Mode, OnOutage, Policy, RuleConfig};
+use crate::config::{DEFAULT_CAPACITY, Mode, Policy, RuleConfig};
 use crate::limit::Limit;
 use crate::matching::Matcher;
 use crate::{Error, Limiter};
@@ -47,7 +47,7 @@ impl Severity {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     /// `rule_disabled`, `high_burst`, `exempt_all`, `no_budget`, `large_window`, `full_allows`,
-    /// `outage_allows`, `store_exposed`, `shadow`, `slow_eviction`, `change_ignored` or `retired`.
+    /// `store_exposed`, `shadow`, `slow_eviction`, `capacity_adapted`, `change_ignored` or `retired`.
     pub id: &'static str,
     /// How much it matters.
     pub severity: Severity,
@@ -99,6 +99,18 @@ struct Findings(Vec<Finding>);
 impl Findings {
     fn add(&mut self, id: &'static str, severity: Severity, path: String, message: String) {
         self.0.push(Finding { id, severity, path, message });
+    }
+
+    /// A capacity that nobody stated.
+    fn of_capacity(&mut self, name: &str, capacity: usize) {
+        if capacity >= DEFAULT_CAPACITY {
+            return;
+        }
+        let message = format!(
+            "no `capacity` is stated, so this rule holds {capacity} keys and not {DEFAULT_CAPACITY}: its share of \
+             `memory`, or what its table was made for; state a `capacity`, or a larger `memory`"
+        );
+        self.add("capacity_adapted", Severity::Info, format!("rules.{name}.capacity"), message);
     }
 
     /// Idle keys that are kept for the sake of numbers that only some calls are judged by.
@@ -177,10 +189,6 @@ impl Limiter {
     pub fn audit(&self) -> Result<Vec<Finding>, Error> {
         let policy = self.policy();
         let mut findings = Findings(Vec::new());
-        if policy.on_outage == OnOutage::Allow {
-            let message = "nothing is limited while the store can't be reached".to_string();
-            findings.add("outage_allows", Severity::Info, "on_outage".to_string(), message);
-        }
         #[cfg(target_os = "linux")]
         if let Some(folder) = self.folder().filter(|folder| folder.is_exposed()) {
             let mode = if policy.group { 770 } else { 700 };
@@ -189,6 +197,9 @@ impl Limiter {
         }
         for (name, rule) in &policy.rules {
             findings.of_rule(&policy, name, rule);
+            if rule.capacity.or(policy.capacity).is_none() {
+                findings.of_capacity(name, self.rule(name)?.capacity()?);
+            }
             findings.of_eviction(name, self.rule(name)?.horizons()?);
             for ignored in self.rule(name)?.ignored_changes()? {
                 let message = format!("a stored change is not applied: {}", ignored.message);

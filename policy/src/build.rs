@@ -1,11 +1,11 @@
 //! Checks a whole policy, and tells of everything that is wrong with it at once.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use tidegate_core::{Algorithm, Clock, Spent};
 
-use crate::config::{DEFAULT_CAPACITY, Match, Policy, RuleConfig};
+use crate::call::not_an_attribute;
+use crate::config::{DEFAULT_CAPACITY, LEAST_CAPACITY, Match, Policy, RuleConfig};
 use crate::decision::{Dates, Face};
 use crate::error::{Code, Error, Problem};
 use crate::file::{NO_RULE, not_an_hour};
@@ -27,6 +27,15 @@ pub(crate) struct Built {
 
 /// All rules of a policy, or all its problems.
 pub(crate) fn check(policy: &Policy, clock: &Clock) -> Result<Vec<Built>, Error> {
+    check_beside(policy, clock, |_| None)
+}
+
+/// As [`check`], where a rule may have tables already: `known` says for how many keys.
+pub(crate) fn check_beside(
+    policy: &Policy,
+    clock: &Clock,
+    known: impl Fn(&Built) -> Option<usize>,
+) -> Result<Vec<Built>, Error> {
     let (mut built, mut problems) = (Vec::new(), check_policy(policy));
     for (name, config) in &policy.rules {
         match check_rule(policy, name, config, clock) {
@@ -39,7 +48,7 @@ pub(crate) fn check(policy: &Policy, clock: &Clock) -> Result<Vec<Built>, Error>
     if !problems.is_empty() {
         return Err(Error::policy(problems));
     }
-    check_memory(policy, &built)?;
+    check_memory(policy, &mut built, known)?;
     Ok(built)
 }
 
@@ -94,17 +103,8 @@ fn check_policy(policy: &Policy) -> Vec<Problem> {
             problems.push(Problem::new(path, format!("{name:?} is not a header's name")));
         }
     }
-    if policy.capacity == 0 {
+    if policy.capacity == Some(0) {
         problems.push(Problem::new("capacity", NO_ROOM));
-    }
-    if policy.deadline < Duration::from_millis(1) {
-        problems.push(Problem::new("deadline", "a store needs some time to answer: 1ms or more"));
-    }
-    if !(policy.share > 0.0 && policy.share <= 1.0) {
-        problems.push(Problem::new(
-            "share",
-            format!("{} is not above 0 and at most 1; 0.5 is half of each limit", policy.share),
-        ));
     }
     problems
 }
@@ -141,11 +141,15 @@ fn check_rule(
             return Err(problems);
         }
     };
+    // A file has room for all that a rule may come to ask for.
+    let in_file = policy.store.starts_with("file:");
+    let capacity = config.capacity.or(policy.capacity);
     let wanted = Wanted {
-        penalties: penalties || base.has_penalties(),
-        budgets: config.budget.is_some(),
-        capacity: config.capacity.unwrap_or(policy.capacity),
-        capacity_stated: config.capacity.is_some() || policy.capacity != DEFAULT_CAPACITY,
+        penalties: in_file || penalties || base.has_penalties(),
+        budgets: in_file || config.budget.is_some(),
+        capacity: capacity.unwrap_or(DEFAULT_CAPACITY),
+        capacity_stated: capacity.is_some(),
+        in_file,
         on_full: config.on_full.unwrap_or(policy.on_full),
         plan,
     };
@@ -262,6 +266,12 @@ fn check_options(config: &RuleConfig) -> Vec<Problem> {
                 format!("{:?} must be the last part of the key, which callers omit", classify.to);
             problems.push(Problem::new("classify.to", message));
         }
+        if let Some(message) = not_an_attribute(&classify.from) {
+            problems.push(Problem::new("classify.from", message));
+        }
+        if let Some(message) = not_an_attribute(&classify.to).filter(|_| place.is_none()) {
+            problems.push(Problem::new("classify.to", message));
+        }
         if classify.from == classify.to {
             problems.push(Problem::new("classify.to", "it must have another name than `from`"));
         }
@@ -269,21 +279,84 @@ fn check_options(config: &RuleConfig) -> Vec<Problem> {
     problems
 }
 
-fn check_memory(policy: &Policy, built: &[Built]) -> Result<(), Error> {
-    let each = built.iter().map(|rule| (&rule.name, Tables::bytes_for(&rule.wanted, &rule.base)));
-    let sum = each.clone().fold(0u64, |sum, (_, bytes)| sum.saturating_add(bytes));
-    if sum <= policy.memory {
-        return Ok(());
+impl Built {
+    /// Bytes of its tables with room for so many keys.
+    fn bytes(&self, capacity: usize) -> u64 {
+        Tables::bytes_for(&self.wanted.holding(capacity), &self.base)
     }
+
+    /// The most keys, up to the default, whose tables take no more than `share` bytes.
+    fn most_keys(&self, share: u64) -> usize {
+        let (mut fits, mut beyond) = (0, DEFAULT_CAPACITY + 1);
+        while beyond - fits > 1 {
+            let middle = fits + (beyond - fits) / 2;
+            if self.bytes(middle) <= share { fits = middle } else { beyond = middle }
+        }
+        fits
+    }
+}
+
+/// Gives each rule without a stated capacity its share of `memory`: what the stated ones leave, divided
+/// equally. Tables that are there already keep their capacity, and the others have what they leave.
+fn check_memory(
+    policy: &Policy,
+    built: &mut [Built],
+    known: impl Fn(&Built) -> Option<usize>,
+) -> Result<(), Error> {
+    let (mut needed, mut there, mut sharers) = (Vec::new(), 0u64, Vec::new());
+    for rule in built {
+        let found = if rule.wanted.capacity_stated { None } else { known(rule) };
+        rule.wanted.capacity = found.unwrap_or(rule.wanted.capacity);
+        let bytes = rule.bytes(rule.wanted.capacity);
+        match found {
+            // A file that others made takes its room whether this process opens it or not.
+            Some(_) if rule.wanted.in_file => there = there.saturating_add(bytes),
+            None if !rule.wanted.capacity_stated => sharers.push(rule),
+            _ => needed.push((rule.name.clone(), bytes)),
+        }
+    }
+    let sum = needed.iter().fold(0u64, |sum, (_, bytes)| sum.saturating_add(*bytes));
+    if sum > policy.memory {
+        return Err(too_much(policy, &needed, sum));
+    }
+    let rest = (policy.memory - sum).saturating_sub(there);
+    let (share, all) = (rest / (sharers.len() as u64).max(1), sharers.len());
+    for rule in sharers {
+        rule.wanted.capacity = rule.most_keys(share);
+        if rule.wanted.capacity < LEAST_CAPACITY {
+            return Err(too_little(policy, rule, (share, all)));
+        }
+    }
+    Ok(())
+}
+
+fn too_much(policy: &Policy, needed: &[(String, u64)], sum: u64) -> Error {
     let rules: Vec<String> =
-        each.map(|(name, bytes)| format!("{name} {}", megabytes(bytes))).collect();
+        needed.iter().map(|(name, bytes)| format!("{name} {}", megabytes(*bytes))).collect();
     let message = format!(
         "memory: the tables need {} ({}), and {} is allowed; state a smaller `capacity`, smaller windows or a larger `memory`",
         megabytes(sum),
         rules.join(", "),
         megabytes(policy.memory),
     );
-    Err(Error::new(Code::Memory, message))
+    Error::new(Code::Memory, message)
+}
+
+/// What is said of a rule whose share has no room for the least number of keys.
+fn too_little(policy: &Policy, rule: &Built, (share, sharers): (u64, usize)) -> Error {
+    let among = match sharers {
+        1 => String::new(),
+        _ => format!(" for each of {sharers} rules without a `capacity`"),
+    };
+    let message = format!(
+        "memory: {LEAST_CAPACITY} keys of rule {} need {}, and {} of {} is left{among}; \
+         state a larger `memory`, a smaller `capacity`, or smaller windows",
+        rule.name,
+        megabytes(rule.bytes(LEAST_CAPACITY)),
+        megabytes(share),
+        megabytes(policy.memory),
+    );
+    Error::new(Code::Memory, message)
 }
 
 /// As `memory: 256MB` means it.

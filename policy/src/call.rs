@@ -1,6 +1,7 @@
 //! Who is limited, and what else is known about a call.
 
-use std::fmt;
+use std::fmt::{self, Write};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// The most parts that a key has.
 ///
@@ -9,16 +10,103 @@ use std::fmt;
 /// ```
 pub const MOST_PARTS: usize = 8;
 
-/// A whole number as its decimal digits.
+/// Names that operations take, and which do. They are never attributes: no match of a policy names
+/// one, and surfaces whose options and attributes stand together refuse them elsewhere.
+///
+/// ```
+/// let (_, takers) = tidegate::RESERVED.iter().find(|(name, _)| *name == "amount").unwrap();
+/// assert_eq!(*takers, ["spend"]);
+/// ```
+pub const RESERVED: [(&str, &[&str]); 8] = [
+    ("cost", &["hit", "check", "peek", "record", "refund", "wait", "acquire", "why"]),
+    ("max", &["hit", "check", "peek", "record", "refund", "reserve", "wait", "acquire"]),
+    (
+        "timeout",
+        &[
+            "wait",
+            "acquire",
+            "wait_permit",
+            "acquire_permit",
+            "wait_reservation",
+            "acquire_reservation",
+        ],
+    ),
+    ("estimate", &["reserve", "wait_reservation", "acquire_reservation"]),
+    ("amount", &["spend"]),
+    ("for_", &["block", "set_override", "set_default", "set_mode", "add_exempt", "set_exempts"]),
+    ("by", &["block", "set_override", "set_default", "set_mode", "add_exempt", "set_exempts"]),
+    ("reason", &["block", "set_override", "set_default", "set_mode", "add_exempt", "set_exempts"]),
+];
+
+/// What is said of a reserved name in the place of an attribute; none for other names.
+///
+/// ```
+/// let message = tidegate::not_an_attribute("cost").unwrap();
+/// assert!(message.contains("hit, check"));
+/// assert!(tidegate::not_an_attribute("role").is_none());
+/// ```
+pub fn not_an_attribute(name: &str) -> Option<String> {
+    let (_, takers) = RESERVED.iter().find(|(reserved, _)| *reserved == name)?;
+    let takers = match takers {
+        [one] => one.to_string(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+        [] => return None,
+    };
+    Some(format!("{name:?} is never an attribute: it is an argument of {takers}"))
+}
+
+/// The longest text of an address: eight groups of four digits, with colons between.
+const LONGEST: usize = 39;
+
+/// A text of its own: the decimal digits of a whole number, or an address.
+#[derive(Clone, Copy)]
+struct Short {
+    bytes: [u8; LONGEST],
+    len: u8,
+}
+
+impl Short {
+    fn new(text: &[u8]) -> Short {
+        let mut bytes = [0; LONGEST];
+        bytes[..text.len()].copy_from_slice(text);
+        Short { bytes, len: text.len() as u8 }
+    }
+
+    fn address(address: IpAddr) -> Short {
+        let mut short = Short { bytes: [0; LONGEST], len: 0 };
+        // Every address has room, so that nothing is refused.
+        let _ = write!(short, "{address}");
+        short
+    }
+
+    fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.len)]
+    }
+}
+
+impl fmt::Write for Short {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let start = usize::from(self.len);
+        let room = self.bytes.get_mut(start..start + text.len()).ok_or(fmt::Error)?;
+        room.copy_from_slice(text.as_bytes());
+        self.len += text.len() as u8;
+        Ok(())
+    }
+}
+
+/// A whole number as its decimal digits, from `start` on.
 #[derive(Clone, Copy)]
 struct Digits {
-    bytes: [u8; 20],
+    bytes: [u8; Digits::MOST],
     start: u8,
 }
 
 impl Digits {
-    fn new(number: i64) -> Digits {
-        let (mut bytes, mut start, mut left) = ([0; 20], 20, number.unsigned_abs());
+    /// Digits of the largest number, or of the smallest with its sign.
+    const MOST: usize = 20;
+
+    fn new(negative: bool, size: u64) -> Digits {
+        let (mut bytes, mut start, mut left) = ([0; Digits::MOST], Digits::MOST, size);
         loop {
             start -= 1;
             bytes[start] = b'0' + (left % 10) as u8;
@@ -27,7 +115,7 @@ impl Digits {
                 break;
             }
         }
-        if number < 0 {
+        if negative {
             start -= 1;
             bytes[start] = b'-';
         }
@@ -39,13 +127,59 @@ impl Digits {
     }
 }
 
-/// Who is limited: text, bytes, a whole number, or several parts. Compared as bytes; a number is its
-/// decimal digits, and a key of one part is the plain key.
+/// One part of a key that is a tuple: text, bytes, or a whole number, which is its decimal digits.
 ///
 /// ```
+/// use tidegate::{Key, Part};
+/// let (channel, user): (Part<'_>, Part<'_>) = ("telegram".into(), 42_u64.into());
+/// assert_eq!(format!("{:?}", Key::from((channel, user))), r#"["telegram", "42"]"#);
+/// ```
+#[derive(Clone, Copy)]
+pub struct Part<'a>(PartForm<'a>);
+
+#[derive(Clone, Copy)]
+enum PartForm<'a> {
+    Bytes(&'a [u8]),
+    Number(Digits),
+}
+
+impl fmt::Debug for Part<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let bytes = match &self.0 {
+            PartForm::Bytes(bytes) => bytes,
+            PartForm::Number(digits) => digits.as_bytes(),
+        };
+        write!(f, "{:?}", String::from_utf8_lossy(bytes))
+    }
+}
+
+impl<'a> From<&'a str> for Part<'a> {
+    fn from(part: &'a str) -> Part<'a> {
+        Part(PartForm::Bytes(part.as_bytes()))
+    }
+}
+impl<'a> From<&'a String> for Part<'a> {
+    fn from(part: &'a String) -> Part<'a> {
+        Part(PartForm::Bytes(part.as_bytes()))
+    }
+}
+impl<'a> From<&'a [u8]> for Part<'a> {
+    fn from(part: &'a [u8]) -> Part<'a> {
+        Part(PartForm::Bytes(part))
+    }
+}
+
+/// Who is limited: text, bytes, a whole number, an address, or several parts. Compared as bytes; a
+/// number is its decimal digits, an address its text, and a key of one part is the plain key.
+///
+/// ```
+/// use std::net::IpAddr;
 /// use tidegate::Key;
 /// assert_eq!(format!("{:?}", Key::from(42)), r#""42""#);
+/// assert_eq!(format!("{:?}", Key::from(u64::MAX)), r#""18446744073709551615""#);
+/// assert_eq!(format!("{:?}", Key::from(IpAddr::from([192, 0, 2, 1]))), r#""192.0.2.1""#);
 /// assert_eq!(format!("{:?}", Key::from(["telegram", "alice"])), r#"["telegram", "alice"]"#);
+/// assert_eq!(format!("{:?}", Key::from(("telegram", 42))), r#"["telegram", "42"]"#);
 /// ```
 #[derive(Clone, Copy)]
 pub struct Key<'a>(Form<'a>);
@@ -53,9 +187,59 @@ pub struct Key<'a>(Form<'a>);
 #[derive(Clone, Copy)]
 enum Form<'a> {
     One(&'a [u8]),
-    Number(Digits),
+    Short(Short),
     /// The number of parts may be more than fits: then the key is no rule's.
     Parts([&'a [u8]; MOST_PARTS], usize),
+    /// A tuple with numbers in it.
+    Tuple(Tuple<'a>),
+}
+
+/// The most parts of a tuple.
+const MOST_OF_TUPLE: usize = 4;
+
+#[derive(Clone, Copy)]
+struct Tuple<'a> {
+    parts: [PartIn<'a>; MOST_OF_TUPLE],
+    len: u8,
+    /// The digits of all numbers, one after the other.
+    digits: [u8; MOST_OF_TUPLE * Digits::MOST],
+}
+
+#[derive(Clone, Copy)]
+enum PartIn<'a> {
+    Bytes(&'a [u8]),
+    /// Where its digits begin and end.
+    Number(u8, u8),
+}
+
+impl<'a> Tuple<'a> {
+    fn new<const N: usize>(parts: [Part<'a>; N]) -> Tuple<'a> {
+        let mut tuple = Tuple {
+            parts: [PartIn::Number(0, 0); MOST_OF_TUPLE],
+            len: N as u8,
+            digits: [0; MOST_OF_TUPLE * Digits::MOST],
+        };
+        let mut end = 0;
+        for (slot, part) in tuple.parts.iter_mut().zip(&parts) {
+            *slot = match &part.0 {
+                PartForm::Bytes(bytes) => PartIn::Bytes(bytes),
+                PartForm::Number(digits) => {
+                    let (start, digits) = (end, digits.as_bytes());
+                    end += digits.len();
+                    tuple.digits[start..end].copy_from_slice(digits);
+                    PartIn::Number(start as u8, end as u8)
+                }
+            };
+        }
+        tuple
+    }
+
+    fn part(&self, index: usize) -> &[u8] {
+        match self.parts[index] {
+            PartIn::Bytes(bytes) => bytes,
+            PartIn::Number(start, end) => &self.digits[usize::from(start)..usize::from(end)],
+        }
+    }
 }
 
 impl<'a> Key<'a> {
@@ -86,8 +270,8 @@ impl<'a> Key<'a> {
     pub(crate) fn single(&self) -> Option<&[u8]> {
         match &self.0 {
             Form::One(bytes) => Some(bytes),
-            Form::Number(digits) => Some(digits.as_bytes()),
-            Form::Parts(..) => None,
+            Form::Short(short) => Some(short.as_bytes()),
+            Form::Parts(..) | Form::Tuple(_) => None,
         }
     }
 
@@ -95,6 +279,7 @@ impl<'a> Key<'a> {
     pub(crate) fn len(&self) -> usize {
         match &self.0 {
             Form::Parts(_, len) => *len,
+            Form::Tuple(tuple) => usize::from(tuple.len),
             _ => 1,
         }
     }
@@ -103,6 +288,7 @@ impl<'a> Key<'a> {
     pub(crate) fn part(&self, index: usize) -> &[u8] {
         match &self.0 {
             Form::Parts(parts, _) => parts[index],
+            Form::Tuple(tuple) => tuple.part(index),
             _ => self.single().unwrap_or_default(),
         }
     }
@@ -132,14 +318,68 @@ impl<'a, const N: usize> From<&'a [u8; N]> for Key<'a> {
         Key(Form::One(key))
     }
 }
-impl From<i64> for Key<'_> {
-    fn from(key: i64) -> Self {
-        Key(Form::Number(Digits::new(key)))
+
+/// Whole numbers are their decimal digits, as a key and as a part of one.
+macro_rules! whole_numbers {
+    ($($number:ty)*) => {
+        $(
+            impl From<$number> for Part<'_> {
+                fn from(part: $number) -> Self {
+                    #[allow(unused_comparisons, reason = "some of them have a sign")]
+                    let negative = part < 0;
+                    // The distance of a negative one from 0, as its sign is kept apart.
+                    let size = if negative { (part as u64).wrapping_neg() } else { part as u64 };
+                    Part(PartForm::Number(Digits::new(negative, size)))
+                }
+            }
+            impl From<$number> for Key<'_> {
+                fn from(key: $number) -> Self {
+                    match Part::from(key).0 {
+                        PartForm::Number(digits) => Key(Form::Short(Short::new(digits.as_bytes()))),
+                        PartForm::Bytes(bytes) => Key(Form::One(bytes)),
+                    }
+                }
+            }
+        )*
+    };
+}
+
+whole_numbers! { i64 i32 u64 u32 usize }
+
+impl From<IpAddr> for Key<'_> {
+    fn from(key: IpAddr) -> Self {
+        Key(Form::Short(Short::address(key)))
     }
 }
-impl From<i32> for Key<'_> {
-    fn from(key: i32) -> Self {
-        Key(Form::Number(Digits::new(key.into())))
+impl From<Ipv4Addr> for Key<'_> {
+    fn from(key: Ipv4Addr) -> Self {
+        Key::from(IpAddr::V4(key))
+    }
+}
+impl From<Ipv6Addr> for Key<'_> {
+    fn from(key: Ipv6Addr) -> Self {
+        Key::from(IpAddr::V6(key))
+    }
+}
+impl<'a, A: Into<Part<'a>>, B: Into<Part<'a>>> From<(A, B)> for Key<'a> {
+    fn from((a, b): (A, B)) -> Key<'a> {
+        Key(Form::Tuple(Tuple::new([a.into(), b.into()])))
+    }
+}
+impl<'a, A: Into<Part<'a>>, B: Into<Part<'a>>, C: Into<Part<'a>>> From<(A, B, C)> for Key<'a> {
+    fn from((a, b, c): (A, B, C)) -> Key<'a> {
+        Key(Form::Tuple(Tuple::new([a.into(), b.into(), c.into()])))
+    }
+}
+impl<'a, A, B, C, D> From<(A, B, C, D)> for Key<'a>
+where
+    A: Into<Part<'a>>,
+    B: Into<Part<'a>>,
+    C: Into<Part<'a>>,
+    D: Into<Part<'a>>,
+{
+    fn from((a, b, c, d): (A, B, C, D)) -> Key<'a> {
+        Key(Form::Tuple(Tuple::new([a.into(), b.into(), c.into(), d.into()])))
     }
 }
 impl<'a> From<&'a [&'a str]> for Key<'a> {
@@ -205,7 +445,8 @@ impl<'a> Call<'a> {
     pub fn of(key: impl Into<Key<'a>>) -> Call<'a> {
         Call { key: key.into(), attributes: &[], max: None }
     }
-    /// With attributes; those that the rule does not name are ignored.
+    /// With attributes; those that the rule does not name are ignored. No rule names those that
+    /// operations take themselves ([`RESERVED`]).
     ///
     /// ```
     /// let call = tidegate::Call::of("alice").with(&[("role", "guest")]);
@@ -251,6 +492,37 @@ mod tests {
         for number in [0, 7, -1, 1_234_567_890_123, i64::MAX, i64::MIN] {
             assert_eq!(Key::from(number).single().unwrap(), number.to_string().as_bytes());
         }
+        for number in [0, 7, 1 << 53, i64::MAX as u64 + 1, u64::MAX] {
+            assert_eq!(Key::from(number).single().unwrap(), number.to_string().as_bytes());
+        }
+        assert_eq!(Key::from(i32::MIN).single().unwrap(), i32::MIN.to_string().as_bytes());
+        assert_eq!(Key::from(u32::MAX).single().unwrap(), u32::MAX.to_string().as_bytes());
+    }
+
+    #[test]
+    fn addresses_are_their_text() {
+        for text in [
+            "0.0.0.0",
+            "255.255.255.255",
+            "::",
+            "2001:db8::1",
+            "::ffff:192.0.2.1",
+            "1111:2222:3333:4444:5555:6666:7777:8888",
+        ] {
+            let address: IpAddr = text.parse().unwrap();
+            assert_eq!(Key::from(address).single().unwrap(), text.as_bytes());
+        }
+    }
+
+    #[test]
+    fn a_tuple_is_the_list_of_its_texts() {
+        let mixed = Key::from(("a", u64::MAX, i64::MIN, &b"b"[..]));
+        let texts = ["a", "18446744073709551615", "-9223372036854775808", "b"];
+        assert_eq!((mixed.len(), mixed.single()), (4, None));
+        assert!((0..4).all(|index| mixed.part(index) == texts[index].as_bytes()));
+        let numbers = Key::from((u64::MAX, u64::MAX, u64::MAX, u64::MAX));
+        assert!((0..4).all(|index| numbers.part(index) == texts[1].as_bytes()));
+        assert_eq!(format!("{:?}", Key::from((1, 2, "c"))), r#"["1", "2", "c"]"#);
     }
 
     #[test]

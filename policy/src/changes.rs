@@ -2,7 +2,7 @@
 
 use crate::config::Match;
 use crate::error::{Code, Error, Problem};
-use crate::limit::LimitPatches;
+use crate::limit::{LimitPatch, LimitPatches};
 use crate::rule::Rule;
 use crate::runtime::Target;
 use crate::snapshot::Snapshot;
@@ -84,7 +84,7 @@ impl Rule {
     /// # Errors
     /// If the limiter is closed.
     pub fn overrides(&self) -> Result<Vec<(Target, LimitPatches)>, Error> {
-        Ok(self.snapshot()?.tables.newest_runtime().overrides.clone())
+        Ok(self.snapshot()?.changes().overrides)
     }
 
     /// Changes the rule's own limits from the next hit on; an empty list takes that back.
@@ -206,12 +206,17 @@ fn check_target(snapshot: &Snapshot, target: &Target) -> Result<(), Error> {
     })
 }
 
-/// What is to change, if the rule has such limits, and they are by the algorithms and scopes stated.
+/// What is to change, as a store keeps it, if the rule has such limits, and they are by the algorithms
+/// and scopes stated.
 fn checked(snapshot: &Snapshot, limits: LimitPatches) -> Result<LimitPatches, Error> {
-    let key = &snapshot.config.key;
-    let problems = crate::build::check_patches("limits", &limits, snapshot.plan(), key);
-    match problems.is_empty() {
-        true => Ok(limits.into_iter().map(|(name, patch)| (name, patch.changes())).collect()),
-        false => Err(Error::policy(problems)),
+    let (key, plan) = (&snapshot.config.key, snapshot.own_plan());
+    let problems = crate::build::check_patches("limits", &limits, &plan, key);
+    if !problems.is_empty() {
+        return Err(Error::policy(problems));
     }
+    let stored = |(name, patch): (String, LimitPatch)| {
+        let index = plan.names.iter().position(|known| *known == name);
+        (index.map_or(name, |index| plan.stored_name(index)), patch.changes())
+    };
+    Ok(limits.into_iter().map(stored).collect())
 }

@@ -7,12 +7,21 @@ use tidegate_core::OnFull;
 
 use crate::limit::{Limit, LimitPatches};
 
-/// Keys that a rule may hold live unless stated.
+/// Keys that a rule may hold live where no capacity is stated and its share of `memory` has room.
 ///
 /// ```
-/// assert_eq!(tidegate::Policy::default().capacity, tidegate::DEFAULT_CAPACITY);
+/// let limiter = tidegate::Limiter::new("20/min").unwrap();
+/// assert_eq!(limiter.metrics().unwrap()[0].capacity, tidegate::DEFAULT_CAPACITY);
 /// ```
 pub const DEFAULT_CAPACITY: usize = 65_536;
+/// Fewer keys than this are held only where that is stated.
+///
+/// ```
+/// let options = tidegate::Options { memory: Some(20 << 10), ..Default::default() };
+/// assert_eq!(tidegate::Limiter::with("20/min", options).unwrap_err().code(), tidegate::Code::Memory);
+/// # assert_eq!(tidegate::LEAST_CAPACITY, 1_024);
+/// ```
+pub const LEAST_CAPACITY: usize = 1_024;
 /// Bytes that the tables of a policy may take unless stated.
 ///
 /// ```
@@ -302,36 +311,22 @@ impl Default for HeaderNames {
     }
 }
 
-/// What answers when a fleet's store can't be reached.
-///
-/// ```
-/// assert_eq!(tidegate::Policy::default().on_outage, tidegate::OnOutage::Local);
-/// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum OnOutage {
-    /// The host's own table.
-    #[default]
-    Local,
-    /// Everything is allowed.
-    Allow,
-    /// Everything is denied.
-    Deny,
-}
-
 /// A set of rules, where their state lives, and how many keys it may hold.
 ///
 /// ```
 /// use tidegate::{Limiter, Policy, RuleConfig};
 /// let mut policy = Policy::new([("messages", RuleConfig::new("20/min").unwrap())]);
-/// policy.capacity = 1_000;
+/// policy.capacity = Some(1_000);
 /// assert_eq!(Limiter::from_config(policy).unwrap().rules(), ["messages"]);
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Policy {
-    /// Where state lives: `memory`, or `memory:NAME` for one that all limiters of the process share.
+    /// Where state lives: `memory`; `memory:NAME`, which all limiters of the process share; or
+    /// `file:PATH`, which all processes of the host share.
     pub store: String,
-    /// Keys that a rule may hold live, unless it says otherwise.
-    pub capacity: usize,
+    /// Keys that a rule may hold live, unless it says otherwise. Without it each rule takes what fits
+    /// into its share of `memory`, at most [`DEFAULT_CAPACITY`].
+    pub capacity: Option<usize>,
     /// What happens beyond that.
     pub on_full: OnFull,
     /// Bytes that all tables together may take.
@@ -342,12 +337,6 @@ pub struct Policy {
     pub fallback: Option<String>,
     /// Names of the legacy headers.
     pub headers: HeaderNames,
-    /// What answers when a fleet's store can't be reached.
-    pub on_outage: OnOutage,
-    /// How long a fleet's store may take.
-    pub deadline: Duration,
-    /// What part of the limits a host takes for itself in an outage.
-    pub share: f64,
     /// By name, in the order stated.
     pub rules: Vec<(String, RuleConfig)>,
 }
@@ -356,15 +345,12 @@ impl Default for Policy {
     fn default() -> Policy {
         Policy {
             store: "memory".to_string(),
-            capacity: DEFAULT_CAPACITY,
+            capacity: None,
             on_full: OnFull::default(),
             memory: DEFAULT_MEMORY,
             group: false,
             fallback: None,
             headers: HeaderNames::default(),
-            on_outage: OnOutage::default(),
-            deadline: Duration::from_millis(25),
-            share: 1.0,
             rules: Vec::new(),
         }
     }

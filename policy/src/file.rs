@@ -8,8 +8,8 @@ use serde_json::{Map, Value, json};
 use tidegate_core::OnFull;
 
 use crate::config::{
-    AlertAt, Backoff, BudgetConfig, Classify, HeaderNames, Match, Mode, Notify, OnOutage, Policy,
-    RuleConfig, When,
+    AlertAt, Backoff, BudgetConfig, Classify, HeaderNames, Match, Mode, Notify, Policy, RuleConfig,
+    When,
 };
 use crate::error::{Code, Error, Problem};
 use crate::limit::{
@@ -22,19 +22,12 @@ use crate::parse::{MOST_TEXT, parse, too_long};
 /// Fields of each map that a policy file has; what is not here is a mistake.
 pub(crate) mod fields {
     pub(crate) const POLICY: &[&str] = &[
-        "version",
-        "store",
-        "capacity",
-        "on_full",
-        "memory",
-        "group",
-        "fallback",
-        "headers",
-        "on_outage",
-        "deadline",
-        "share",
+        "version", "store", "capacity", "on_full", "memory", "group", "fallback", "headers",
         "rules",
     ];
+    /// Of a policy whose state lives in Redis; the first also of its rules.
+    pub(crate) const REDIS: &[&str] =
+        &["on_outage", "deadline", "share", "lease", "local", "secret", "prefix", "deny_cache"];
     pub(crate) const RULE: &[&str] = &[
         "key",
         "limits",
@@ -73,8 +66,9 @@ pub(crate) const MODES: [(&str, Mode); 3] =
     [("enforce", Mode::Enforce), ("shadow", Mode::Shadow), ("off", Mode::Off)];
 pub(crate) const ON_FULL: [(&str, OnFull); 3] =
     [("overflow", OnFull::Overflow), ("deny", OnFull::Deny), ("allow", OnFull::Allow)];
-pub(crate) const ON_OUTAGE: [(&str, OnOutage); 3] =
-    [("local", OnOutage::Local), ("allow", OnOutage::Allow), ("deny", OnOutage::Deny)];
+
+/// What is said of all that needs one.
+pub(crate) const NO_REDIS: &str = "this build has no Redis store";
 
 impl Policy {
     /// Reads a policy file, YAML or JSON.
@@ -379,7 +373,18 @@ impl Reader {
             return self.expected(path, "a map", value);
         };
         for field in map.keys().filter(|field| !known.contains(&field.as_str())) {
-            self.wrong(&at(path, field), unknown("field", field, known));
+            let of_redis = match known {
+                fields::POLICY => fields::REDIS,
+                fields::RULE => &fields::REDIS[..1],
+                _ => &[],
+            };
+            let message = match of_redis.contains(&field.as_str()) {
+                true => {
+                    format!("{NO_REDIS}, and `{field}` means nothing without one; leave it out")
+                }
+                false => unknown("field", field, known),
+            };
+            self.wrong(&at(path, field), message);
         }
         Some(map)
     }
@@ -545,7 +550,7 @@ impl Reader {
             policy.store = store;
         }
         if let Some(capacity) = get("capacity").and_then(|v| self.whole("capacity", v)) {
-            policy.capacity = capacity as usize;
+            policy.capacity = Some(capacity as usize);
         }
         if let Some(on_full) = get("on_full").and_then(|v| self.choice("on_full", v, &ON_FULL)) {
             policy.on_full = on_full;
@@ -559,16 +564,6 @@ impl Reader {
         policy.fallback = get("fallback").and_then(|v| self.text("fallback", v));
         if let Some(headers) = get("headers") {
             self.headers(headers, &mut policy.headers);
-        }
-        if let Some(outage) = get("on_outage").and_then(|v| self.choice("on_outage", v, &ON_OUTAGE))
-        {
-            policy.on_outage = outage;
-        }
-        if let Some(deadline) = get("deadline").and_then(|v| self.period("deadline", v)) {
-            policy.deadline = deadline;
-        }
-        if let Some(share) = get("share").and_then(|v| self.fraction("share", v)) {
-            policy.share = share;
         }
         match get("rules") {
             Some(Value::Object(rules)) => {
@@ -586,16 +581,10 @@ impl Reader {
 
     /// A number of bytes: plain, or with `KB`, `MB` or `GB`.
     fn bytes(&mut self, path: &str, value: &Value) -> Option<u64> {
-        if let Value::String(text) = value {
-            let units = [("KB", 1u64 << 10), ("MB", 1 << 20), ("GB", 1 << 30)];
-            for (unit, size) in units {
-                if let Some(count) = text.strip_suffix(unit) {
-                    let count = self.whole(path, &Value::String(count.trim().to_string()))?;
-                    return Some(count.saturating_mul(size));
-                }
-            }
+        match value {
+            Value::String(text) => bytes(text).map_err(|message| self.wrong(path, message)).ok(),
+            other => self.whole(path, other),
         }
-        self.whole(path, value)
     }
 
     fn headers(&mut self, value: &Value, names: &mut HeaderNames) {
@@ -751,8 +740,11 @@ impl Reader {
             self.wrong(&of("name"), format!("this limit is already called {name:?}"));
         }
         let limit = Limit::new(algorithm?, max?, per?);
-        let name = name.map(str::to_string).or(stated).unwrap_or_else(|| limit.name.clone());
-        Some(Limit { name, burst, cooldown, scope, ..limit })
+        let limit = match name.map(str::to_string).or(stated) {
+            Some(name) => limit.named(name),
+            None => limit,
+        };
+        Some(Limit { burst, cooldown, scope, ..limit })
     }
 
     fn when(&mut self, path: &str, value: &Value, names: &[&str]) -> Option<When> {
@@ -910,6 +902,28 @@ impl Reader {
         }
         Some(Classify { from: from?, to: to?, map: pairs, default: default? })
     }
+}
+
+/// Reads a number of bytes: a whole number, alone or with `KB`, `MB` or `GB`.
+///
+/// ```
+/// assert_eq!(tidegate::parse_bytes("64MB").unwrap(), 64 << 20);
+/// assert_eq!(tidegate::parse_bytes("4096").unwrap(), 4096);
+/// ```
+///
+/// # Errors
+/// If it is none, with the reason.
+pub fn parse_bytes(text: &str) -> Result<u64, Error> {
+    bytes(text).map_err(|message| crate::limit::one("", message))
+}
+
+fn bytes(text: &str) -> Result<u64, String> {
+    let units = [("KB", 1u64 << 10), ("MB", 1 << 20), ("GB", 1 << 30)];
+    let unit = units.into_iter().find_map(|(unit, size)| Some((text.strip_suffix(unit)?, size)));
+    let (count, size) = unit.unwrap_or((text, 1));
+    let count: Option<u64> = count.trim().parse().ok();
+    let wrong = || format!("{text:?} is no number of bytes; write 64MB, say");
+    count.map(|count| count.saturating_mul(size)).ok_or_else(wrong)
 }
 
 /// What is said of a number that is not an hour.

@@ -14,7 +14,8 @@
 //!
 //! A table's *shape* (the names, algorithms and scopes of its limits, the room of its windows, its
 //! capacity) is written into its header. A policy whose numbers differ is adopted; one whose shape differs
-//! is refused, with the rule and the remedy.
+//! is refused, with the rule and the remedy. The name of a limit that is named by its text is a label: it
+//! is written down, and another label in its place is the same limit.
 
 use std::fs::File;
 use std::io::Read;
@@ -26,7 +27,7 @@ use serde_json::{Value, json};
 use tidegate_core::{Access, Directory, FILE_HASH, FileError, Host, TableFile};
 
 use crate::error::{Code, Error};
-use crate::limit::{algorithm_name, parse_algorithm};
+use crate::limit::{algorithm_name, is_label, parse_algorithm};
 use crate::plan::Plan;
 use crate::runtime::Runtime;
 
@@ -96,6 +97,14 @@ impl Folder {
     pub(crate) fn known_table(&self, name: &str) -> Result<Option<TableFile>, Error> {
         let found = TableFile::open_in(&self.directory, name, &Host::here());
         found.map_err(|error| store_error(&self.path.join(name), error))
+    }
+
+    /// The capacity of a rule's table, if there is one that a rule of this plan can use.
+    pub(crate) fn capacity(&self, rule: &str, plan: &Plan) -> Option<usize> {
+        let name = file_name(rule, "table");
+        let file = TableFile::open_in(&self.directory, &name, &Host::here()).ok()??;
+        let shape = Shape::from_value(&serde_json::from_str(file.shape()).ok()?)?;
+        plan.keeps_state_of(&shape.plan).then_some(shape.capacity)
     }
 
     /// The table file of a rule, which is made if it is not there, and its shape.
@@ -216,9 +225,14 @@ impl Shape {
         let limits = value["limits"].as_array()?;
         let text = |limit: &Value, field: &str| limit[field].as_str().map(str::to_string);
         let algorithm = |limit: &Value| parse_algorithm(limit["algorithm"].as_str()?);
+        let names: Vec<String> =
+            limits.iter().map(|limit| text(limit, "name")).collect::<Option<_>>()?;
+        // Tables of earlier builds don't say: a name that is read as a limit is a label there.
+        let label = |(limit, name): (&Value, &String)| limit["label"] == true || is_label(name);
+        let labelled = limits.iter().zip(&names).map(label).collect();
         let plan = Plan::described(
             value["parts"].as_u64()? as usize,
-            limits.iter().map(|limit| text(limit, "name")).collect::<Option<_>>()?,
+            (names, labelled),
             limits.iter().map(algorithm).collect::<Option<_>>()?,
             limits.iter().map(|limit| places(&limit["scope"])).collect::<Option<Vec<_>>>()?,
             limits.iter().map(|limit| limit["room"].as_u64().unwrap_or(0)).collect(),
@@ -230,12 +244,16 @@ impl Shape {
     fn to_value(&self, rule: &str) -> Value {
         let plan = &self.plan;
         let limit = |index: usize| {
-            json!({
+            let mut limit = json!({
                 "name": plan.names[index],
                 "algorithm": algorithm_name(plan.algorithms[index]),
                 "scope": plan.groups[plan.places[index].0].scope,
                 "room": plan.room(index),
-            })
+            });
+            if plan.labelled[index] {
+                limit["label"] = json!(true);
+            }
+            limit
         };
         json!({
             "rule": rule,
@@ -265,6 +283,18 @@ fn fits(
         .map_err(|_| "its description is damaged; remove it to start afresh".to_string())?;
     let mut expected = wanted.to_value(rule);
     let mut shape = wanted.clone();
+    let known = Shape::from_value(&found).map(|shape| shape.plan);
+    let known = known.filter(|plan| plan.names.len() == wanted.plan.names.len());
+    for (index, limit) in expected["limits"].as_array_mut().into_iter().flatten().enumerate() {
+        if known.as_ref().is_some_and(|known| wanted.plan.is_same_limit(index, known)) {
+            let theirs = &found["limits"][index];
+            limit["name"] = theirs["name"].clone();
+            match theirs.get("label") {
+                Some(label) => limit["label"] = label.clone(),
+                None => drop(limit.as_object_mut().map(|limit| limit.remove("label"))),
+            }
+        }
+    }
     // Room and capacity may be the file's: more room than is wanted does no harm.
     for index in 0..shape.plan.names.len() {
         let room = found["limits"][index]["room"].as_u64();

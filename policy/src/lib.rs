@@ -59,14 +59,14 @@ mod waiters;
 
 pub use audit::{Finding, Severity};
 pub use budget::Budget;
-pub use call::{Call, Key, MOST_PARTS};
+pub use call::{Call, Key, MOST_PARTS, Part, RESERVED, not_an_attribute};
 pub use config::{
-    AlertAt, Backoff, BudgetConfig, Classify, DEFAULT_CAPACITY, DEFAULT_MEMORY, HeaderNames, Match,
-    Mode, Notify, OnOutage, Policy, RuleConfig, When,
+    AlertAt, Backoff, BudgetConfig, Classify, DEFAULT_CAPACITY, DEFAULT_MEMORY, HeaderNames,
+    LEAST_CAPACITY, Match, Mode, Notify, Policy, RuleConfig, When,
 };
 pub use decision::Decision;
 pub use error::{Code, Error, Problem};
-pub use file::{limit_patches, limit_patches_in};
+pub use file::{limit_patches, limit_patches_in, parse_bytes};
 pub use headers::{Facts, IETF_DRAFT, LimitLeft, Style};
 pub use held::{Permit, Reservation};
 #[cfg(target_os = "linux")]
@@ -74,7 +74,7 @@ pub use inspect::Inspected;
 pub use ip::{V6_PREFIX, ip_key};
 pub use limit::{IntoLimits, Limit, LimitPatch, LimitPatches, parse_period};
 pub use limiter::{Limiter, ManualClock, Options};
-pub use metrics::{Event, Metrics, NamedCount};
+pub use metrics::{Event, Events, Metrics, NamedCount};
 pub use rule::{Recorded, Rule};
 pub use runtime::Target;
 #[cfg(feature = "schema")]

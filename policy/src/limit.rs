@@ -30,6 +30,8 @@ pub(crate) const REASONS: [&str; 8] =
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Limit {
     pub(crate) name: String,
+    /// Whether the name is a label that was made of the numbers. A store knows such limits by position.
+    pub(crate) labelled: bool,
     pub(crate) algorithm: Algorithm,
     pub(crate) max: u64,
     /// The period; of a concurrent limit the lease.
@@ -52,7 +54,8 @@ impl Limit {
             Algorithm::Concurrent => max.to_string(),
             _ => format!("{max}/{}", period_text(per)),
         };
-        Limit { name, algorithm, max, per, burst: None, cooldown: None, scope: None }
+        let (labelled, burst, cooldown, scope) = (true, None, None, None);
+        Limit { name, labelled, algorithm, max, per, burst, cooldown, scope }
     }
     /// A token bucket that refills `max` tokens each `per`.
     ///
@@ -99,7 +102,8 @@ impl Limit {
         Limit::new(Algorithm::Concurrent, max, DEFAULT_LEASE)
     }
 
-    /// With another name.
+    /// With a name of its own. Without one it is named by its text, and that is a label only: a store
+    /// knows such limits by their position among those of the same algorithm and scope.
     ///
     /// ```
     /// let minute = std::time::Duration::from_secs(60);
@@ -107,7 +111,7 @@ impl Limit {
     /// ```
     #[must_use]
     pub fn named(self, name: impl Into<String>) -> Limit {
-        Limit { name: name.into(), ..self }
+        Limit { name: name.into(), labelled: false, ..self }
     }
     /// With a bucket of this size.
     ///
@@ -433,6 +437,12 @@ pub(crate) fn parse_algorithm(word: &str) -> Option<Algorithm> {
 
 pub(crate) fn algorithm_name(algorithm: Algorithm) -> &'static str {
     ALGORITHMS.iter().find(|(_, a)| *a == algorithm).map_or("bucket", |(name, _)| name)
+}
+
+/// Whether a name is one that a limit without a name gets.
+pub(crate) fn is_label(name: &str) -> bool {
+    let digits = || !name.is_empty() && name.bytes().all(|b| b.is_ascii_digit());
+    !name.contains(' ') && (parse_limit(name).is_ok() || digits())
 }
 
 /// Reads limits that are separated by commas, telling of each that is wrong.

@@ -13,7 +13,7 @@ use crate::build::{self, Built};
 use crate::config::{Match, Policy, RuleConfig};
 use crate::error::{Code, Error};
 use crate::limit::{IntoLimits, LimitPatches};
-use crate::metrics::{Event, Metrics};
+use crate::metrics::{Events, Metrics, Sequence};
 use crate::rule::{Recorded, Rule, RuleState, closed};
 use crate::runtime::Target;
 use crate::snapshot::Snapshot;
@@ -82,7 +82,8 @@ impl ManualClock {
 pub struct Options {
     /// Where state lives.
     pub store: Option<String>,
-    /// Keys that a rule may hold live.
+    /// Keys that a rule may hold live. Where neither this nor the policy states it, each rule takes
+    /// what fits into its share of `memory`.
     pub capacity: Option<usize>,
     /// What happens beyond that.
     pub on_full: Option<OnFull>,
@@ -97,6 +98,8 @@ pub struct Options {
     /// Whether root may open a file store that is another user's. Then no link is followed, and every
     /// file stays that user's. For other users it means nothing.
     pub as_owner: bool,
+    /// Bytes that all tables together may take.
+    pub memory: Option<u64>,
 }
 
 /// What the handles of a limiter share.
@@ -110,6 +113,8 @@ pub(crate) struct Shared {
     source: Option<PathBuf>,
     /// One change of the rules at a time.
     changing: ForkLock<Gone>,
+    /// Numbers the events of all rules.
+    sequence: Arc<Sequence>,
 }
 
 /// Rules that a reload took away and that somebody may still hold, by name.
@@ -235,19 +240,25 @@ impl Limiter {
 
     fn make(policy: Policy, options: Options, source: Option<PathBuf>) -> Result<Limiter, Error> {
         let policy = with_options(policy, &options);
-        let built = build::check(&policy, &options.clock)?;
-        // Only now: a policy that can't be had must not leave a folder behind.
         let stated = source.as_deref().filter(|_| options.store.is_none());
         let base = stated.and_then(Path::parent).unwrap_or(Path::new(""));
+        if !Store::is_there(&policy.store, base) {
+            // First: a policy that can't be had must not leave a folder behind.
+            build::check_beside(&policy, &options.clock, |_| None)?;
+        }
         let (recreate, as_owner) = (options.recreate, options.as_owner);
         let opening = Opening { recreate, group: policy.group, as_owner };
         let store = Store::open(&policy.store, base, &opening)?;
-        let mut rules = HashMap::new();
+        let built = build::check_beside(&policy, &options.clock, |rule| {
+            store.capacity(&rule.name, &rule.wanted.plan)
+        })?;
+        let (mut rules, sequence) = (HashMap::new(), Arc::<Sequence>::default());
         for rule in &built {
             let tables = store.tables(&rule.name, &rule.wanted, &rule.base, &options.clock)?;
             let face = Arc::new(rule.face.with_clock(tables.clock()));
             let snapshot = Snapshot::new(rule.config.clone(), face, tables)?;
-            rules.insert(rule.name.clone(), Arc::new(RuleState::new(snapshot)));
+            let state = RuleState::new(snapshot, sequence.clone());
+            rules.insert(rule.name.clone(), Arc::new(state));
         }
         let shared = Arc::new(Shared {
             policy: ArcSwap::from_pointee(policy),
@@ -256,6 +267,7 @@ impl Limiter {
             options,
             source,
             changing: ForkLock::default(),
+            sequence,
         });
         let main = shared.main();
         let main = main.map(|state| Rule { state, _limiter: shared.clone() });
@@ -308,7 +320,8 @@ impl Limiter {
     }
 
     /// Reads the policy file again: all or nothing. Keys keep their state where the shape of a rule's
-    /// limits (their names, algorithms and scopes) is the same.
+    /// limits (their names, algorithms and scopes) is the same. A limit that is named by its text counts
+    /// by its position: `5/min` may become `9/min`.
     ///
     /// ```
     /// let path = std::env::temp_dir().join(format!("tidegate-doc-{}.yaml", std::process::id()));
@@ -340,12 +353,18 @@ impl Limiter {
             let message = "store: another store needs another limiter; nothing was reloaded";
             return Err(Error::new(Code::Store, message));
         }
-        let built = build::check(&policy, &shared.options.clock)?;
-        shared.open()?;
         // A rule that comes back is the one that its holders have.
         let mut old = HashMap::clone(&shared.rules.load());
         let back = gone.iter().filter_map(|(name, state)| Some((name.clone(), state.upgrade()?)));
         old.extend(back);
+        let known = |rule: &Built| {
+            let (name, plan) = (&rule.name, &rule.wanted.plan);
+            let tables = old.get(name).map(|state| state.last().tables.clone());
+            let kept = tables.filter(|tables| plan.keeps_state_of(&tables.plan));
+            kept.map(|kept| kept.capacity).or_else(|| shared.store.capacity(name, plan))
+        };
+        let built = build::check_beside(&policy, &shared.options.clock, known)?;
+        shared.open()?;
         let next: Result<Vec<_>, Error> =
             built.iter().map(|rule| shared.renewed(rule, &old)).collect();
         let mut rules = HashMap::new();
@@ -355,7 +374,7 @@ impl Limiter {
                     state.replace(snapshot);
                     state
                 }
-                None => Arc::new(RuleState::new(snapshot)),
+                None => Arc::new(RuleState::new(snapshot, shared.sequence.clone())),
             };
             rules.insert(rule.name.clone(), state);
         }
@@ -400,24 +419,33 @@ impl Limiter {
         self.rules().iter().map(|name| self.rule(name)?.metrics()).collect()
     }
 
-    /// The last denials and alerts of all rules: those after event number `since` of each.
+    /// The last denials and alerts of all rules, 256 of each; with `since`, what `next` was, those after
+    /// that. One text says how far a reader is with all rules.
     ///
     /// ```
     /// let limiter = tidegate::Limiter::new("1/h").unwrap();
     /// (0..2).for_each(|_| drop(limiter.allow("alice").unwrap()));
-    /// let events = limiter.events(0).unwrap();
-    /// assert_eq!((events[0].key[0].as_str(), events[0].reason.as_str()), ("alice", "1/h"));
+    /// let seen = limiter.events(None).unwrap();
+    /// assert_eq!((seen.events[0].key[0].as_str(), seen.events[0].reason.as_str()), ("alice", "1/h"));
+    /// assert!(limiter.events(Some(&seen.next)).unwrap().events.is_empty());
     /// ```
     ///
     /// # Errors
-    /// If the limiter is closed.
-    pub fn events(&self, since: u64) -> Result<Vec<Event>, Error> {
-        let mut all = Vec::new();
-        for name in self.rules() {
-            all.extend(self.rule(&name)?.events(since)?);
+    /// If `since` is not what `next` was, or the limiter is closed.
+    pub fn events(&self, since: Option<&str>) -> Result<Events, Error> {
+        self.shared.open()?;
+        let sequence = &self.shared.sequence;
+        let rules = self.shared.rules.load();
+        rules.values().for_each(|state| state.meter.number_late());
+        // First, so that an event which comes meanwhile is the next reader's, whatever its rule.
+        let (last, since) = (sequence.last(), sequence.known(since)?);
+        let mut events = Vec::new();
+        for state in rules.values() {
+            events.extend(state.meter.events(since, last).0);
         }
-        all.sort_by_key(|event| event.at);
-        Ok(all)
+        events.sort_by_key(|event| event.number);
+        let missed = last.saturating_sub(since) - events.len() as u64;
+        Ok(Events { events, next: sequence.cursor(last), missed })
     }
 
     /// The folder of a file store.
@@ -473,7 +501,7 @@ impl Shared {
         let known = last.as_ref().map(|last| last.tables.clone());
         let kept = known.clone().filter(|tables| {
             rule.wanted.plan.keeps_state_of(&tables.plan)
-                && rule.wanted.capacity == tables.capacity
+                && rule.wanted.can_have(tables.capacity)
                 && rule.wanted.on_full == tables.on_full
         });
         let tables = match kept {
@@ -508,8 +536,11 @@ fn with_options(mut policy: Policy, options: &Options) -> Policy {
         policy.group = group;
     }
     if let Some(capacity) = options.capacity {
-        policy.capacity = capacity;
+        policy.capacity = Some(capacity);
         policy.rules.iter_mut().for_each(|(_, rule)| rule.capacity = None);
+    }
+    if let Some(memory) = options.memory {
+        policy.memory = memory;
     }
     if let Some(on_full) = options.on_full {
         policy.on_full = on_full;

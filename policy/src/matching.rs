@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use crate::call::MOST_PARTS;
+use crate::call::{MOST_PARTS, not_an_attribute};
 use crate::config::Match;
 use crate::ip::{Range, parse_address};
 
@@ -69,7 +69,11 @@ impl Matcher {
             }
             let field = match key.iter().position(|part| part == name) {
                 Some(index) => Field::Part(index),
-                None => Field::Attribute(name.as_str().into()),
+                None => {
+                    let reserved = not_an_attribute(name);
+                    wrong.extend(reserved.map(|message| (name.clone(), message)));
+                    Field::Attribute(name.as_str().into())
+                }
             };
             let mut patterns = Vec::new();
             for value in values {

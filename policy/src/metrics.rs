@@ -12,6 +12,7 @@ use tidegate_core::{Counters, ForkGuard, ForkLock, OnFull};
 
 use crate::call::{Call, MOST_PARTS};
 use crate::decision::{Decision, Face, Reason};
+use crate::error::{Code, Error};
 use crate::judge::{Found, Op, judge};
 use crate::plan::MOST_LIMITS;
 use crate::rule::Rule;
@@ -74,12 +75,12 @@ pub struct NamedCount {
 /// ```
 /// let limiter = tidegate::Limiter::new("1/h").unwrap();
 /// (0..2).for_each(|_| drop(limiter.allow("alice").unwrap()));
-/// let event: tidegate::Event = limiter.events(0).unwrap().remove(0);
+/// let event: tidegate::Event = limiter.events(None).unwrap().events.remove(0);
 /// assert_eq!((event.rule.as_str(), event.alert), ("default", false));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// Grows by one with each event of a rule.
+    /// Grows by one with each event of the limiter.
     pub number: u64,
     /// The rule.
     pub rule: String,
@@ -99,7 +100,8 @@ impl Event {
     /// ```
     /// let limiter = tidegate::Limiter::new("1/h").unwrap();
     /// (0..2).for_each(|_| drop(limiter.allow("alice").unwrap()));
-    /// assert_eq!(limiter.events(0).unwrap()[0].to_value()["key"], serde_json::json!(["alice"]));
+    /// let events = limiter.events(None).unwrap().events;
+    /// assert_eq!(events[0].to_value()["key"], serde_json::json!(["alice"]));
     /// ```
     pub fn to_value(&self) -> Value {
         json!({
@@ -110,6 +112,91 @@ impl Event {
             "alert": self.alert,
             "at_ms": u64::try_from(self.at.as_millis()).unwrap_or(u64::MAX),
         })
+    }
+}
+
+/// The last events, and where to go on.
+///
+/// ```
+/// let limiter = tidegate::Limiter::new("1/h").unwrap();
+/// (0..3).for_each(|_| drop(limiter.allow("alice").unwrap()));
+/// let first: tidegate::Events = limiter.events(None).unwrap();
+/// assert_eq!((first.events.len(), first.missed), (2, 0));
+/// assert!(limiter.events(Some(&first.next)).unwrap().events.is_empty());
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Events {
+    /// In the order of their numbers.
+    pub events: Vec<Event>,
+    /// What to ask for the events after these with: one text for all rules of the limiter.
+    pub next: String,
+    /// How many events came after the ones that were asked for, and gave way to later ones before these
+    /// were read. Of one rule among several: at most so many.
+    pub missed: u64,
+}
+
+impl Events {
+    /// As a map, for surfaces that speak JSON.
+    ///
+    /// ```
+    /// let events = tidegate::Limiter::new("1/h").unwrap().events(None).unwrap();
+    /// assert_eq!(events.to_value()["missed"], 0);
+    /// ```
+    pub fn to_value(&self) -> Value {
+        let events: Vec<Value> = self.events.iter().map(Event::to_value).collect();
+        json!({ "events": events, "next": self.next, "missed": self.missed })
+    }
+}
+
+/// Numbers the events of a limiter's rules, so that one number says how far a reader is.
+#[derive(Debug)]
+pub(crate) struct Sequence {
+    /// Tells this limiter from others, and from those of this program's earlier runs.
+    id: u32,
+    /// The number of the last event.
+    last: AtomicU64,
+}
+
+impl Default for Sequence {
+    fn default() -> Sequence {
+        Sequence { id: tidegate_core::random_seed() as u32, last: AtomicU64::new(0) }
+    }
+}
+
+impl Sequence {
+    /// The number of a new event. Its rule's names are locked until the event is there, so that whoever
+    /// reads [`Sequence::last`] and then locks them finds it.
+    fn next(&self) -> u64 {
+        // ORDERING: Relaxed; the lock of the names publishes the event, and the number only counts.
+        self.last.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    pub(crate) fn last(&self) -> u64 {
+        // ORDERING: Relaxed, see `next`.
+        self.last.load(Ordering::Relaxed)
+    }
+
+    /// The text that a reader goes on with after event `number`.
+    pub(crate) fn cursor(&self, number: u64) -> String {
+        format!("{:08x}-{number}", self.id)
+    }
+
+    /// The number of the last event that a reader knows. None of this limiter's if the text is another's.
+    pub(crate) fn known(&self, cursor: Option<&str>) -> Result<u64, Error> {
+        let Some(text) = cursor else { return Ok(0) };
+        let read = |text: &str| {
+            let (id, number) = text.split_once('-')?;
+            let id = u32::from_str_radix(id, 16).ok().filter(|_| id.len() == 8)?;
+            Some((id, number.parse::<u64>().ok()?))
+        };
+        match read(text) {
+            Some((id, number)) if id == self.id => Ok(number),
+            Some(_) => Ok(0),
+            None => {
+                let message = format!("{text:?} is not what `next` of earlier events was");
+                Err(Error::new(Code::Range, message))
+            }
+        }
     }
 }
 
@@ -247,13 +334,16 @@ struct Names {
     offenders: Heaviest,
     users: Heaviest,
     events: VecDeque<Happened>,
-    last: u64,
+    /// How many events gave way to later ones, and the number of the last that did.
+    dropped: u64,
+    last_dropped: u64,
 }
 
 impl Default for Names {
     fn default() -> Names {
         let events = VecDeque::with_capacity(EVENTS);
-        Names { offenders: Heaviest::new(), users: Heaviest::new(), events, last: 0 }
+        let (offenders, users) = (Heaviest::new(), Heaviest::new());
+        Names { offenders, users, events, dropped: 0, last_dropped: 0 }
     }
 }
 
@@ -268,6 +358,7 @@ pub(crate) struct Meter {
     names: ForkLock<Names>,
     /// Alerts of hits that found `names` locked: the next one to lock it keeps them.
     late: ArcSwapOption<Late>,
+    sequence: Arc<Sequence>,
 }
 
 /// An alert that is still to be kept, and the one before it.
@@ -280,6 +371,16 @@ struct Late {
 }
 
 impl Meter {
+    /// Whose events are numbered with those of the limiter's other rules.
+    pub(crate) fn new(sequence: Arc<Sequence>) -> Meter {
+        Meter { sequence, ..Meter::default() }
+    }
+
+    /// Numbers the alerts that still have none, so that a reader of the last number finds them.
+    pub(crate) fn number_late(&self) {
+        drop(self.names());
+    }
+
     /// The names, with every alert; waits for other threads.
     fn names(&self) -> ForkGuard<'_, Names> {
         let mut names = self.names.lock();
@@ -294,7 +395,7 @@ impl Meter {
             all.push(late.happened.clone());
             next = late.before.clone();
         }
-        all.into_iter().rev().for_each(|happened| names.keep_alert(happened));
+        all.into_iter().rev().for_each(|happened| names.keep_alert(&self.sequence, happened));
     }
 
     /// More than can be shown are not kept.
@@ -385,7 +486,7 @@ impl Meter {
             None => names.users.add(&name, weight.saturating_mul(cost)),
             Some(reason) => {
                 names.offenders.add(&name, weight);
-                names.push(Happened::new(snapshot, name, Some(reason), false));
+                names.push(&self.sequence, Happened::new(snapshot, name, Some(reason), false));
             }
         }
     }
@@ -440,7 +541,7 @@ impl Meter {
         let happened = Happened::new(snapshot, Name::of(call), Some(reason), true);
         // Every alert is kept, and no hit waits for a thread that holds the names.
         match self.names.try_lock() {
-            Some(mut names) => names.keep_alert(happened),
+            Some(mut names) => names.keep_alert(&self.sequence, happened),
             None => self.put_late(&happened),
         }
     }
@@ -455,7 +556,7 @@ impl Meter {
             && !told(&self.told_retired)
         {
             let nobody = Name { bytes: [0; NAME_BYTES], ends: [0; MOST_PARTS], parts: 0 };
-            names.push(Happened::new(snapshot, nobody, None, false));
+            names.push(&self.sequence, Happened::new(snapshot, nobody, None, false));
         }
         retired
     }
@@ -476,24 +577,28 @@ impl Meter {
         self.counters.sum(NAMED_COUNTS + index)
     }
 
-    pub(crate) fn events(&self, since: u64) -> Vec<Event> {
+    /// The events with a number above `since` and at most `last`, and how many of them gave way.
+    pub(crate) fn events(&self, since: u64, last: u64) -> (Vec<Event>, u64) {
         let names = self.names();
-        names.events.iter().filter(|event| event.number > since).map(Happened::told).collect()
+        let due = names.events.iter().filter(|one| one.number > since && one.number <= last);
+        let dropped = names.last_dropped.min(last).saturating_sub(since).min(names.dropped);
+        (due.map(Happened::told).collect(), dropped)
     }
 }
 
 impl Names {
-    fn keep_alert(&mut self, happened: Happened) {
+    fn keep_alert(&mut self, sequence: &Sequence, happened: Happened) {
         self.offenders.add(&happened.name, 1);
-        self.push(happened);
+        self.push(sequence, happened);
     }
 
-    fn push(&mut self, happened: Happened) {
-        self.last += 1;
-        if self.events.len() == EVENTS {
-            self.events.pop_front();
+    fn push(&mut self, sequence: &Sequence, happened: Happened) {
+        if self.events.len() == EVENTS
+            && let Some(oldest) = self.events.pop_front()
+        {
+            (self.dropped, self.last_dropped) = (self.dropped + 1, oldest.number);
         }
-        self.events.push_back(Happened { number: self.last, ..happened });
+        self.events.push_back(Happened { number: sequence.next(), ..happened });
     }
 }
 
@@ -627,7 +732,7 @@ impl Rule {
     ///
     /// # Errors
     /// If the limiter is closed.
-    pub fn metrics(&self) -> Result<Metrics, crate::Error> {
+    pub fn metrics(&self) -> Result<Metrics, Error> {
         let snapshot = self.state.snapshot()?;
         let (meter, tables) = (&self.state.meter, &snapshot.tables);
         let engine = |count| tables.engines.iter().map(|e| e.total(count)).sum::<u64>();
@@ -674,14 +779,24 @@ impl Rule {
         })
     }
 
-    /// The last denials and alerts after event number `since`, from a ring of 256. Once a rule is busy,
-    /// one denial in 64 is kept, and every alert.
+    /// The rule's last denials and alerts, from a ring of 256; with `since`, what `next` was, those after
+    /// that. Once a rule is busy, one denial in 64 is kept, and every alert.
+    ///
+    /// ```
+    /// let limiter = tidegate::Limiter::new("1/h").unwrap();
+    /// let rule = limiter.rule("default").unwrap();
+    /// assert!(rule.events(None).unwrap().events.is_empty());
+    /// ```
     ///
     /// # Errors
-    /// If the limiter is closed.
-    pub fn events(&self, since: u64) -> Result<Vec<Event>, crate::Error> {
+    /// If `since` is not what `next` was, or the limiter is closed.
+    pub fn events(&self, since: Option<&str>) -> Result<Events, Error> {
         self.is_retired()?;
-        Ok(self.state.meter.events(since))
+        let meter = &self.state.meter;
+        meter.number_late();
+        let (last, since) = (meter.sequence.last(), meter.sequence.known(since)?);
+        let (events, missed) = meter.events(since, last);
+        Ok(Events { events, next: meter.sequence.cursor(last), missed })
     }
 
     /// Whether another table took the place of this rule's.

@@ -25,6 +25,8 @@ pub(crate) struct Group {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Plan {
     pub(crate) names: Vec<String>,
+    /// For each limit whether its name is a label only, so that it is known by position.
+    pub(crate) labelled: Vec<bool>,
     pub(crate) algorithms: Vec<Algorithm>,
     pub(crate) groups: Vec<Group>,
     /// For each limit its group, and its place there.
@@ -57,6 +59,7 @@ impl Plan {
         }
         Ok(Plan {
             names: rule.limits.iter().map(|limit| limit.name.clone()).collect(),
+            labelled: rule.limits.iter().map(|limit| limit.labelled).collect(),
             algorithms: rule.limits.iter().map(|limit| limit.algorithm).collect(),
             ceilings: rule.limits.iter().map(|limit| ceiling(limit, rule)).collect(),
             groups,
@@ -66,10 +69,11 @@ impl Plan {
         })
     }
 
-    /// A plan as a file describes it: a name, an algorithm, a scope and its room for each limit.
+    /// A plan as a file describes it: a name (and whether it is a label), an algorithm, a scope and its
+    /// room for each limit.
     pub(crate) fn described(
         parts: usize,
-        names: Vec<String>,
+        (names, labelled): (Vec<String>, Vec<bool>),
         algorithms: Vec<Algorithm>,
         scopes: Vec<Vec<usize>>,
         ceilings: Vec<u64>,
@@ -79,19 +83,46 @@ impl Plan {
         for (index, scope) in scopes.into_iter().enumerate() {
             places.push(place_in(&mut groups, scope, index));
         }
-        Plan { names, algorithms, groups, places, ceilings, parts, penalty_scope }
+        Plan { names, labelled, algorithms, groups, places, ceilings, parts, penalty_scope }
     }
 
     /// Whether state kept by `other` can be used by this one. (Roomier logs can't be grown.)
     pub(crate) fn keeps_state_of(&self, other: &Plan) -> bool {
-        // Only logs and permits have a room; other limits are kept under any numbers.
-        let fits = |index: usize| self.room(index) <= other.room(index);
-        self.names == other.names
+        // Only logs need room: a bucket's `max` is a number like any other.
+        let fits = |index| self.room(index) <= other.room(index);
+        self.names.len() == other.names.len()
+            && (0..self.names.len()).all(|index| self.is_same_limit(index, other))
             && self.algorithms == other.algorithms
             && self.groups == other.groups
             && self.parts == other.parts
             && self.penalty_scope == other.penalty_scope
             && (0..self.names.len()).all(fits)
+    }
+
+    /// Whether limit `index` of both is one: of one name, or without names of their own.
+    pub(crate) fn is_same_limit(&self, index: usize, other: &Plan) -> bool {
+        self.names[index] == other.names[index] || self.labelled[index] && other.labelled[index]
+    }
+
+    /// What a store calls limit `index`: its name or, where that is a label, its position among the
+    /// labelled limits of the same algorithm and scope. No name begins as such a text does.
+    pub(crate) fn stored_name(&self, index: usize) -> String {
+        if !self.labelled[index] {
+            return self.names[index].clone();
+        }
+        let (algorithm, scope) = (self.algorithms[index], self.scope(index));
+        let alike = |&other: &usize| {
+            self.labelled[other]
+                && self.algorithms[other] == algorithm
+                && self.scope(other) == scope
+        };
+        let position = (0..=index).filter(alike).count();
+        format!("№{position} {} {scope:?}", algorithm_name(algorithm))
+    }
+
+    /// Which parts limit `index` is keyed by.
+    fn scope(&self, index: usize) -> &[usize] {
+        &self.groups[self.places[index].0].scope
     }
 
     /// How much limit `index` has room for; nothing for those that need none.

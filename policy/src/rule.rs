@@ -16,7 +16,7 @@ use crate::ground::Ground;
 use crate::held::{Held, Permit, Reservation};
 use crate::judge::{Found, Op, Plain, Receipts, hit_plainly, judge, part_of};
 use crate::limiter::Shared;
-use crate::metrics::Meter;
+use crate::metrics::{Meter, Sequence};
 use crate::plan::MOST_LIMITS;
 use crate::snapshot::{Hashes, Resolved, Snapshot};
 use crate::told::Tell;
@@ -70,12 +70,12 @@ pub(crate) struct Live<'a> {
 }
 
 impl RuleState {
-    pub(crate) fn new(snapshot: Snapshot) -> RuleState {
+    pub(crate) fn new(snapshot: Snapshot, sequence: Arc<Sequence>) -> RuleState {
         RuleState {
             live: ArcSwap::from_pointee(snapshot),
             replaced: AtomicU64::new(0),
             lent: PerThread::default(),
-            meter: Meter::default(),
+            meter: Meter::new(sequence),
             waiters: Waiters::default(),
         }
     }
@@ -706,6 +706,11 @@ impl Rule {
     /// If the limiter is closed.
     pub fn len(&self) -> Result<usize, Error> {
         Ok(self.snapshot()?.tables.engines.iter().map(|engine| engine.len()).sum())
+    }
+
+    /// Keys that it may hold live.
+    pub(crate) fn capacity(&self) -> Result<usize, Error> {
+        Ok(self.snapshot()?.tables.capacity)
     }
 
     /// Bytes that one key takes at the stated capacity.

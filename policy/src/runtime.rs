@@ -77,6 +77,16 @@ pub(crate) struct Runtime {
 }
 
 impl Runtime {
+    /// The same, with limits called otherwise where `rename` says so.
+    pub(crate) fn renamed(&self, rename: impl Fn(&str) -> Option<String>) -> Runtime {
+        let renamed = |(name, patch): &(String, LimitPatch)| {
+            (rename(name).unwrap_or_else(|| name.clone()), patch.clone())
+        };
+        let all = |patches: &LimitPatches| patches.iter().map(renamed).collect();
+        let overrides = self.overrides.iter().map(|(target, limits)| (target.clone(), all(limits)));
+        Runtime { overrides: overrides.collect(), default: all(&self.default), ..self.clone() }
+    }
+
     pub(crate) fn set_override(&mut self, target: Target, limits: LimitPatches) {
         match self.overrides.iter_mut().find(|(other, _)| *other == target) {
             Some((_, old)) => *old = limits,

@@ -11,7 +11,7 @@ use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::Value;
 
-use crate::file::{MODES, NOTIFY, ON_FULL, ON_OUTAGE};
+use crate::file::{MODES, NOTIFY, ON_FULL};
 use crate::limit::ALGORITHMS;
 
 /// The JSON Schema of policy files, as `policy.schema.json` has it.
@@ -77,10 +77,13 @@ forms! {
         ]
     });
     Scalar => json_schema!({"type": ["string", "number", "boolean"]});
+    Store => json_schema!({
+        "type": "string",
+        "pattern": r"^(memory(:.+)?|file:.+)$|\$\{"
+    });
     Algorithm => choice(ALGORITHMS);
     Notify => choice(NOTIFY);
     OnFull => choice(ON_FULL);
-    OnOutage => choice(ON_OUTAGE);
     // Some YAML readers take a plain `off` for false.
     Mode => json_schema!({"anyOf": [choice(MODES), {"const": false}]});
 }
@@ -110,9 +113,10 @@ struct File {
     /// The version of this form: 1.
     version: Version,
     /// Where state lives: `memory`; `memory:NAME`, one for all who name it in the process; `file:PATH`, a
-    /// folder for all processes of the host; `redis://…`, a server for a fleet.
-    store: Option<String>,
-    /// Keys that a rule may hold live at once, unless it says otherwise. 65536 unless set.
+    /// folder for all processes of the host.
+    store: Option<Store>,
+    /// Keys that a rule may hold live at once, unless it says otherwise. Unless set, each rule takes what
+    /// fits into its share of `memory`: 1024 to 65536.
     capacity: Option<Whole>,
     /// What happens to a new key when all places are taken: it shares a bucket with others (`overflow`,
     /// the default), is denied, or is allowed.
@@ -126,13 +130,6 @@ struct File {
     fallback: Option<String>,
     /// Names of the legacy headers.
     headers: Option<Headers>,
-    /// What answers when a fleet's store can't be reached: the host's own table (`local`, the default), or
-    /// everything is allowed, or denied.
-    on_outage: Option<OnOutage>,
-    /// How long a fleet's store may take. 25ms unless set.
-    deadline: Option<Period>,
-    /// What part of the limits a host takes for itself in an outage. 1 unless set.
-    share: Option<Fraction>,
     /// Rules by their names.
     rules: BTreeMap<String, Rule>,
 }

@@ -1,6 +1,7 @@
 //! A rule as it stands at one moment: its policy, what was changed at run time, and all numbers that
 //! follow. Hits read it without a lock; a change makes a new one.
 
+use std::borrow::Cow;
 use std::cell::LazyCell;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -101,6 +102,26 @@ impl std::ops::Deref for Numbers<'_> {
     }
 }
 
+fn own_plan(config: &RuleConfig, plan: &Plan) -> Plan {
+    Plan {
+        names: config.limits.iter().map(|limit| limit.name.clone()).collect(),
+        labelled: config.limits.iter().map(|limit| limit.labelled).collect(),
+        ..plan.clone()
+    }
+}
+
+/// Changes as a store has them, with this plan's labels in place of positions.
+fn by_labels<'r>(runtime: &'r Runtime, plan: &Plan) -> Cow<'r, Runtime> {
+    let labelled = (0..plan.names.len()).filter(|&index| plan.labelled[index]);
+    let stored: Vec<_> = labelled.map(|i| (plan.stored_name(i), &plan.names[i])).collect();
+    if stored.is_empty() || runtime.overrides.is_empty() && runtime.default.is_empty() {
+        return Cow::Borrowed(runtime);
+    }
+    Cow::Owned(runtime.renamed(|name| {
+        stored.iter().find(|(known, _)| known == name).map(|(_, label)| label.to_string())
+    }))
+}
+
 /// What a hit needs to know of the call.
 pub(crate) struct Resolved<'a> {
     pub(crate) subject: Subject<'a>,
@@ -118,6 +139,7 @@ impl Snapshot {
         tables: Arc<Tables>,
     ) -> Result<Snapshot, Error> {
         let (runtime, generation) = tables.runtime();
+        let runtime = by_labels(&runtime, &own_plan(&config, &tables.plan));
         let snapshot = Snapshot::build(config, face, tables, &runtime)?;
         // Others are introduced when they are first compiled.
         snapshot.tables.widen(&snapshot.base);
@@ -126,9 +148,21 @@ impl Snapshot {
         Ok(Snapshot { generation, ..snapshot })
     }
 
-    /// The rule as it would be with these changes.
+    /// The rule as it would be with these changes, as the store has them.
     pub(crate) fn with_runtime(&self, runtime: &Runtime) -> Result<Snapshot, Error> {
-        Snapshot::build(self.config.clone(), self.face.clone(), self.tables.clone(), runtime)
+        let runtime = by_labels(runtime, &self.own_plan());
+        Snapshot::build(self.config.clone(), self.face.clone(), self.tables.clone(), &runtime)
+    }
+
+    /// The plan with the names that this policy has for its limits. Those who made the tables, or an
+    /// earlier version of the policy, may have had other labels.
+    pub(crate) fn own_plan(&self) -> Plan {
+        own_plan(&self.config, &self.tables.plan)
+    }
+
+    /// What was changed at run time, by the names of this policy.
+    pub(crate) fn changes(&self) -> Runtime {
+        by_labels(&self.tables.runtime().0, &self.own_plan()).into_owned()
     }
 
     /// A default that this policy can't have, such as another version's, is left out.

@@ -34,8 +34,10 @@ pub(crate) fn is_unspent(notes: &[u64; 1], day: u64) -> bool {
 pub(crate) struct Wanted {
     pub(crate) plan: Plan,
     pub(crate) capacity: usize,
-    /// Whether the capacity was stated, or may be that of a file.
+    /// Whether the capacity was stated, or may be that of tables that are there.
     pub(crate) capacity_stated: bool,
+    /// Whether the store is a file.
+    pub(crate) in_file: bool,
     pub(crate) on_full: OnFull,
     pub(crate) penalties: bool,
     pub(crate) budgets: bool,
@@ -370,6 +372,18 @@ impl Tables {
     }
 }
 
+impl Wanted {
+    /// Whether tables of this capacity will do.
+    pub(crate) fn can_have(&self, capacity: usize) -> bool {
+        !self.capacity_stated || self.capacity == capacity
+    }
+
+    /// The same, with room for so many keys.
+    pub(crate) fn holding(&self, capacity: usize) -> Wanted {
+        Wanted { capacity, ..self.clone() }
+    }
+}
+
 #[cfg(target_os = "linux")]
 impl Wanted {
     /// The same, in a file of this shape: with room for all that a rule may come to ask for.
@@ -476,12 +490,31 @@ impl Store {
             }
             #[cfg(not(target_os = "linux"))]
             Some(("file", _)) => error("store file: it needs Linux; write memory".to_string()),
-            Some((kind @ ("redis" | "rediss"), _)) => {
-                error(format!("store {kind}: this build has no such store; {KINDS}"))
+            Some((kind @ ("redis" | "rediss" | "redis+cluster" | "redis+sentinel"), _)) => {
+                error(format!("store {kind}: {}; {KINDS}", crate::file::NO_REDIS))
             }
             // Not the rest of it: there may be a password.
             Some((kind, _)) => error(format!("{kind:?} is not a kind of store; {KINDS}")),
             None => error(format!("{name:?} is not a store; {KINDS}")),
+        }
+    }
+
+    /// Whether a store that has to be made is there already.
+    pub(crate) fn is_there(name: &str, base: &Path) -> bool {
+        name.strip_prefix("file:").is_none_or(|path| base.join(path).exists())
+    }
+
+    /// The capacity of a rule's tables, if there are some that a rule of this plan can use.
+    pub(crate) fn capacity(&self, rule: &str, plan: &Plan) -> Option<usize> {
+        match self {
+            Store::Private => None,
+            Store::Named(named) => {
+                let tables = named.tables.lock().get(rule).and_then(Weak::upgrade);
+                let fit = tables.filter(|tables| plan.keeps_state_of(&tables.plan));
+                fit.map(|tables| tables.capacity)
+            }
+            #[cfg(target_os = "linux")]
+            Store::Folder(folder) => folder.capacity(rule, plan),
         }
     }
 
@@ -538,7 +571,7 @@ fn check_same(rule: &str, tables: &Tables, wanted: &Wanted, clock: &Clock) -> Re
         (Clock::Manual(a), Clock::Manual(b)) if Arc::ptr_eq(a, b) => {}
         _ => return other("another clock"),
     }
-    if tables.capacity != wanted.capacity || tables.on_full != wanted.on_full {
+    if !wanted.can_have(tables.capacity) || tables.on_full != wanted.on_full {
         return other("another capacity or on_full");
     }
     if !wanted.plan.keeps_state_of(&tables.plan) {

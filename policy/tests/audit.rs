@@ -18,7 +18,6 @@ fn found<'f>(findings: &'f [Finding], id: &str) -> Vec<(&'f str, Severity)> {
 fn a_bad_policy_has_them_all() {
     let findings = audit(&json!({
         "version": 1,
-        "on_outage": "allow",
         "rules": {
             "open": { "limits": "5/min", "mode": "off", "on_full": "allow" },
             "loose": {
@@ -29,7 +28,6 @@ fn a_bad_policy_has_them_all() {
             "huge": { "limits": "600/h window", "capacity": 100, "mode": "shadow" },
         },
     }));
-    assert_eq!(found(&findings, "outage_allows"), [("on_outage", Severity::Info)]);
     assert_eq!(found(&findings, "rule_disabled"), [("rules.open.mode", Severity::Warn)]);
     assert_eq!(found(&findings, "full_allows"), [("rules.open.on_full", Severity::Warn)]);
     assert_eq!(

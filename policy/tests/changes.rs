@@ -1,7 +1,7 @@
 //! What a change of a rule's limits may state: the algorithm and the scope that a limit has, and no other.
 
 use serde_json::{Value, json};
-use tidegate::{Error, Limiter, Policy, Target, limit_patches};
+use tidegate::{Error, LimitPatch, Limiter, Options, Policy, Target, limit_patches};
 
 fn policy(rule: Value) -> Result<Limiter, Error> {
     let policy = json!({"version": 1, "rules": {"default": rule}});
@@ -126,4 +126,19 @@ fn overrides_are_listed_by_their_numbers() {
     set(&limiter, &json!("5/min window")).unwrap();
     let (_, listed) = limiter.overrides().unwrap().remove(0);
     assert_eq!(listed, limit_patches(&json!("5/min"), &["20/min"]).unwrap());
+}
+
+#[test]
+fn limits_that_are_named_by_their_text_are_one_by_position_in_a_shared_table() {
+    let on = || Options { store: Some("memory:changes-by-position".into()), ..Options::default() };
+    let one = Limiter::with("5/h fixed, 70/h", on()).unwrap();
+    let other = Limiter::with("9/h fixed, 80/h", on()).unwrap();
+    let patch = |name: &str, max: u64| vec![(name.to_string(), LimitPatch::max(max))];
+    one.set_override(Target::key("alice"), patch("5/h", 2)).unwrap();
+    assert_eq!(other.hit("alice", 1).unwrap().limit, Some(2));
+    assert_eq!(other.overrides().unwrap()[0].1[0].0, "9/h");
+    assert!(other.set_default(patch("5/h", 1)).is_err(), "a label is only its own limiter's");
+    other.set_default(patch("80/h", 1)).unwrap();
+    assert_eq!(one.hit("bob", 1).unwrap().limit, Some(1));
+    assert_eq!(one.hit("bob", 1).unwrap().reason(), Some("70/h"));
 }

@@ -196,12 +196,10 @@ fn policies(book: &mut Book) {
         ("headers", json!({"limt": "X"})),
         ("headers", json!({"limit": "a b"})),
         ("headers", json!({"limit": 5})),
-        ("on_outage", json!("no")),
-        ("deadline", json!(25)),
-        ("deadline", json!("0s")),
-        ("share", json!("half")),
-        ("share", json!(0)),
-        ("share", json!(1.5)),
+        ("on_outage", json!("allow")),
+        ("deadline", json!("25ms")),
+        ("share", json!(0.5)),
+        ("lease", json!("10s")),
         ("rules", json!([])),
         ("rules", json!({})),
         ("rules", json!(null)),
@@ -500,7 +498,7 @@ fn stores(book: &mut Book) {
         "memory:",
         "file:",
         "file:/dev/null",
-        "file:/dev/null/limits",
+        "file:/dev/null/folder",
         "redis://user:secret@host",
         "postgres://user:secret@host",
     ] {
@@ -514,7 +512,7 @@ fn stores(book: &mut Book) {
             Options { store: Some("memory:errors".into()), capacity, clock, ..Options::default() };
         Limiter::with(limits, options)
     };
-    book.refused("shared, with other limits", other("6/s", None, None));
+    book.refused("shared, with other limits", other("6/s fixed", None, None));
     book.refused("shared, with another capacity", other("5/s", Some(5), None));
     let clock = ManualClock::new(Duration::ZERO, Duration::ZERO);
     book.refused("shared, with another clock", other("5/s", None, Some(&clock)));

@@ -593,3 +593,55 @@ fn who_learns_of_a_change_tells_the_others_as_its_maker_may_have_died() {
     assert_eq!(limit(&second), Some(77));
     assert_eq!(limit(&third), Some(77), "it acts on the next hit of everybody");
 }
+
+#[test]
+fn a_limit_that_is_named_by_its_text_may_get_other_numbers_in_the_next_release() {
+    let place = Place::new();
+    let before = open(&place, rule("5/h fixed, 100/d fixed, 70/h")).unwrap();
+    assert_eq!(granted(&before, "alice", 4), 4);
+    let patch = |name: &str, max: u64| vec![(name.to_string(), LimitPatch::max(max))];
+    before.set_override(Target::key("bob"), patch("5/h", 2)).unwrap();
+    before.set_override(Target::key("carol"), patch("70/h", 1)).unwrap();
+    before.set_default(patch("100/d", 50)).unwrap();
+    let after = open(&place, rule("9/h fixed, 200/d fixed, 80/h")).unwrap();
+    assert_eq!(after.limit_names().unwrap(), ["9/h", "200/d", "80/h"]);
+    // Both go on with the same counts, and each by its own numbers.
+    assert_eq!((granted(&after, "alice", 10), granted(&before, "alice", 10)), (5, 0));
+    for limiter in [&before, &after] {
+        assert_eq!(limiter.peek("bob", 0).unwrap().limit, Some(2));
+        assert_eq!(limiter.peek("carol", 0).unwrap().limit, Some(1));
+    }
+    let named: Vec<String> =
+        after.overrides().unwrap().into_iter().map(|(_, limits)| limits[0].0.clone()).collect();
+    assert_eq!(named, ["9/h", "80/h"]);
+    // What the later release changes, the earlier one goes by.
+    after.set_override(Target::key("bob"), patch("9/h", 3)).unwrap();
+    assert_eq!(before.peek("bob", 0).unwrap().limit, Some(3));
+    drop((before, after));
+    assert_eq!(
+        open(&place, rule("9/h fixed, 200/d fixed, 80/h")).unwrap().overrides().unwrap().len(),
+        2
+    );
+}
+
+#[test]
+fn a_label_is_no_name_and_a_name_is_no_label() {
+    let place = Place::new();
+    let named = |name: &str, limit: &str| json!({ "limits": { name: limit }, "capacity": 100 });
+    drop(open(&place, named("mine", "5/h")).unwrap());
+    assert!(open(&place, named("mine", "9/h")).is_ok());
+    for other in [named("other", "5/h"), rule("5/h")] {
+        let message = refusal(open(&place, other));
+        assert!(message.contains("name"), "{message}");
+    }
+    let place = Place::new();
+    drop(open(&place, rule("5/h")).unwrap());
+    let message = refusal(open(&place, named("mine", "5/h")));
+    assert!(message.contains("name"), "{message}");
+    for shape in ["5/h fixed", "5/h window", "5/h, 6/d"] {
+        assert!(refusal(open(&place, rule(shape))).contains("recreate"));
+    }
+    // Limits that a list or code states without a name have labels too.
+    let listed = json!({ "limits": [{ "max": 8, "per": "1h" }], "capacity": 100 });
+    assert_eq!(open(&place, listed).unwrap().limit_names().unwrap(), ["8/h"]);
+}

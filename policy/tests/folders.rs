@@ -183,8 +183,8 @@ fn a_lock_that_others_may_write_is_not_used() {
 }
 
 fn retired_events(limiter: &Limiter) -> usize {
-    let events = limiter.events(0).unwrap();
-    events.iter().filter(|e| e.reason == "retired" && e.key.is_empty() && !e.alert).count()
+    let events = limiter.events(None).unwrap();
+    events.events.iter().filter(|e| e.reason == "retired" && e.key.is_empty() && !e.alert).count()
 }
 
 fn expect_retired(limiter: &Limiter, retired: bool) {

@@ -1,7 +1,7 @@
 //! What is told of a rule: names by sample, once it is busy.
 
 use serde_json::json;
-use tidegate::{Limiter, NamedCount};
+use tidegate::{Code, Limiter, NamedCount};
 
 /// Far more than the hits whose names are all kept.
 const MANY: usize = 64_000;
@@ -74,7 +74,7 @@ fn a_shadowed_hit_counts_as_allowed_and_never_as_denied() {
     assert_eq!(metrics.denied, []);
     assert_eq!(metrics.heaviest, [NamedCount { key: vec!["alice".into()], count: 4 }]);
     // The alert is an event all the same; what was let pass is none.
-    let events = limiter.events(0).unwrap();
+    let events = limiter.events(None).unwrap().events;
     assert!(events.len() == 1 && events[0].alert, "{events:?}");
 }
 
@@ -97,6 +97,94 @@ fn no_alert_is_lost_to_those_who_look() {
         }
         over.store(true, std::sync::atomic::Ordering::Relaxed);
     });
-    let alerts = limiter.events(0).unwrap().iter().filter(|event| event.alert).count();
+    let alerts = limiter.events(None).unwrap().events.iter().filter(|event| event.alert).count();
     assert_eq!((alerts, limiter.metrics().unwrap()[0].alerts), (200, 200));
+}
+
+fn two_rules() -> Limiter {
+    let policy = serde_json::json!({"version": 1, "rules": {
+        "busy": {"limits": "1/h"}, "quiet": {"limits": "1/h"},
+    }});
+    Limiter::from_policy(&policy).unwrap()
+}
+
+fn deny(limiter: &Limiter, rule: &str, times: usize) {
+    let rule = limiter.rule(rule).unwrap();
+    assert!(rule.peek("alice", 1).unwrap().reason().is_some() || rule.allow("alice").unwrap());
+    (0..times).for_each(|_| assert!(!rule.allow("alice").unwrap()));
+}
+
+#[test]
+fn one_cursor_misses_no_event_of_the_quieter_rule() {
+    let limiter = two_rules();
+    deny(&limiter, "busy", 5);
+    let first = limiter.events(None).unwrap();
+    assert_eq!((first.events.len(), first.missed), (5, 0));
+    deny(&limiter, "quiet", 2);
+    deny(&limiter, "busy", 1);
+    let second = limiter.events(Some(&first.next)).unwrap();
+    let rules: Vec<&str> = second.events.iter().map(|event| event.rule.as_str()).collect();
+    assert_eq!((rules, second.missed), (vec!["quiet", "quiet", "busy"], 0));
+    assert_eq!(second.events.iter().map(|event| event.number).collect::<Vec<_>>(), [6, 7, 8]);
+    let third = limiter.events(Some(&second.next)).unwrap();
+    assert_eq!((third.events.len(), third.missed, third.next), (0, 0, second.next));
+    // The same text says how far a reader is with one rule.
+    let quiet = limiter.rule("quiet").unwrap().events(Some(&first.next)).unwrap();
+    assert_eq!((quiet.events.len(), quiet.missed), (2, 0));
+}
+
+#[test]
+fn events_that_gave_way_are_counted_as_missed() {
+    let limiter = two_rules();
+    deny(&limiter, "quiet", 3);
+    let seen = limiter.events(None).unwrap().next;
+    deny(&limiter, "busy", 300);
+    let all = limiter.events(None).unwrap();
+    assert_eq!((all.events.len(), all.missed), (259, 44));
+    let new = limiter.events(Some(&seen)).unwrap();
+    assert_eq!((new.events.len(), new.missed), (256, 44));
+    let busy = limiter.rule("busy").unwrap().events(Some(&seen)).unwrap();
+    assert_eq!((busy.events.len(), busy.missed), (256, 44));
+    assert_eq!(limiter.rule("quiet").unwrap().events(None).unwrap().missed, 0);
+}
+
+#[test]
+fn a_cursor_of_another_limiter_starts_over_and_another_text_is_an_error() {
+    let (one, other) = (two_rules(), two_rules());
+    deny(&one, "busy", 4);
+    deny(&other, "busy", 2);
+    let next = one.events(None).unwrap().next;
+    assert_eq!(other.events(Some(&next)).unwrap().events.len(), 2);
+    for text in ["", "7", "x-1", "0000000-1", "00000000-", "00000000--1"] {
+        let error = one.events(Some(text)).unwrap_err();
+        assert_eq!(error.code(), Code::Range, "{text}: {error}");
+    }
+    one.close();
+    assert_eq!(one.events(None).unwrap_err().code(), Code::Closed);
+}
+
+#[test]
+fn whoever_goes_on_by_next_sees_every_event_once_while_others_deny() {
+    let limiter = two_rules();
+    deny(&limiter, "busy", 0);
+    deny(&limiter, "quiet", 0);
+    let (mut cursor, mut seen) = (None::<String>, Vec::new());
+    let mut read = || {
+        let more = limiter.events(cursor.as_deref()).unwrap();
+        assert_eq!(more.missed, 0);
+        seen.extend(more.events.iter().map(|event| event.number));
+        cursor = Some(more.next);
+    };
+    std::thread::scope(|scope| {
+        let denied = ["busy", "quiet"].map(|rule| {
+            let limiter = limiter.clone();
+            scope.spawn(move || deny(&limiter, rule, 250))
+        });
+        while !denied.iter().all(|thread| thread.is_finished()) {
+            read();
+        }
+    });
+    read();
+    // A denial that finds the names busy is not noted, and has no number.
+    assert_eq!(seen, (1..=seen.len() as u64).collect::<Vec<u64>>());
 }

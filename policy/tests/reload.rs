@@ -132,3 +132,23 @@ fn a_held_rule_that_is_gone_is_closed_with_its_limiter() {
     limiter.close();
     assert_eq!(held.allow("alice").unwrap_err().code(), Code::Closed);
 }
+
+#[test]
+fn limits_that_are_named_by_their_text_keep_state_and_changes_under_other_numbers() {
+    let file = PolicyFile::new("a: { limits: '5/h fixed, 10/h' }");
+    let limiter = Limiter::from_file(&file.0).unwrap();
+    let rule = limiter.rule("a").unwrap();
+    assert_eq!(granted(&limiter, "a", 9), 5);
+    rule.set_override(Target::key("bob"), vec![("5/h".into(), LimitPatch::max(2))]).unwrap();
+    file.write("a: { limits: '8/h fixed, 20/h' }");
+    limiter.reload().unwrap();
+    assert_eq!(granted(&limiter, "a", 9), 3);
+    assert_eq!(rule.hit("alice", 1).unwrap().reason(), Some("8/h"));
+    assert_eq!(rule.hit("bob", 1).unwrap().limit, Some(2));
+    assert_eq!(rule.overrides().unwrap()[0].1[0].0, "8/h");
+    assert!(
+        rule.set_override(Target::key("bob"), vec![("5/h".into(), LimitPatch::max(2))]).is_err()
+    );
+    rule.set_override(Target::key("bob"), vec![("8/h".into(), LimitPatch::max(4))]).unwrap();
+    assert_eq!(rule.overrides().unwrap().len(), 1);
+}

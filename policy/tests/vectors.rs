@@ -1,13 +1,14 @@
 //! Replays the shared vectors of `tests/vectors`: every surface gives these answers (I11).
 
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 use tidegate::{
-    Budget, Call, Decision, Error, Key, Limiter, ManualClock, Match, Options, Permit, Reservation,
-    Rule, Stats, Style, Target, limit_patches,
+    Budget, Call, Decision, Error, Key, Limiter, ManualClock, Match, Options, Part, Permit,
+    Reservation, Rule, Stats, Style, Target, limit_patches,
 };
 
 fn millis(value: &Value) -> Duration {
@@ -21,8 +22,12 @@ fn ms(duration: Duration) -> Value {
 /// A key as a vector has it.
 enum OwnedKey {
     Bytes(Vec<u8>),
-    Number(i64),
-    Parts(Vec<String>),
+    Signed(i64),
+    Unsigned(u64),
+    Address(IpAddr),
+    /// Those that go together as a tuple.
+    Pair(Box<[OwnedKey; 2]>),
+    Parts(Vec<Vec<u8>>),
 }
 
 impl OwnedKey {
@@ -31,22 +36,56 @@ impl OwnedKey {
             let byte = |i| u8::from_str_radix(&text[i..i + 2], 16).unwrap();
             (0..text.len()).step_by(2).map(byte).collect()
         };
+        let whole = |text: &str| match text.parse() {
+            Ok(number) => OwnedKey::Unsigned(number),
+            Err(_) => OwnedKey::Signed(text.parse().unwrap()),
+        };
         match value {
             Value::String(text) => OwnedKey::Bytes(text.clone().into_bytes()),
-            Value::Number(number) => OwnedKey::Number(number.as_i64().unwrap()),
-            Value::Array(parts) => {
-                OwnedKey::Parts(parts.iter().map(|p| p.as_str().unwrap().to_string()).collect())
-            }
-            Value::Object(map) => OwnedKey::Bytes(hex(map["hex"].as_str().unwrap())),
+            Value::Number(number) => OwnedKey::Signed(number.as_i64().unwrap()),
+            Value::Array(parts) => match &parts[..] {
+                [a, b] => OwnedKey::Pair(Box::new([OwnedKey::new(a), OwnedKey::new(b)])),
+                parts => OwnedKey::Parts(parts.iter().map(|one| Self::new(one).bytes()).collect()),
+            },
+            Value::Object(map) => match map.iter().next().map(|(form, text)| (&form[..], text)) {
+                Some(("hex", text)) => OwnedKey::Bytes(hex(text.as_str().unwrap())),
+                Some(("whole", text)) => whole(text.as_str().unwrap()),
+                Some(("address", text)) => {
+                    OwnedKey::Address(text.as_str().unwrap().parse().unwrap())
+                }
+                other => panic!("{other:?} is no key"),
+            },
             other => panic!("{other} is no key"),
+        }
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        match self {
+            OwnedKey::Bytes(bytes) => bytes.clone(),
+            OwnedKey::Signed(number) => number.to_string().into_bytes(),
+            OwnedKey::Unsigned(number) => number.to_string().into_bytes(),
+            OwnedKey::Address(address) => address.to_string().into_bytes(),
+            OwnedKey::Pair(_) | OwnedKey::Parts(_) => panic!("a list is no part"),
+        }
+    }
+
+    fn part(&self) -> Part<'_> {
+        match self {
+            OwnedKey::Bytes(bytes) => Part::from(&bytes[..]),
+            OwnedKey::Signed(number) => Part::from(*number),
+            OwnedKey::Unsigned(number) => Part::from(*number),
+            _ => panic!("this is no part"),
         }
     }
 
     fn key(&self) -> Key<'_> {
         match self {
             OwnedKey::Bytes(bytes) => Key::from(&bytes[..]),
-            OwnedKey::Number(number) => Key::from(*number),
-            OwnedKey::Parts(parts) => Key::from(&parts[..]),
+            OwnedKey::Signed(number) => Key::from(*number),
+            OwnedKey::Unsigned(number) => Key::from(*number),
+            OwnedKey::Address(address) => Key::from(*address),
+            OwnedKey::Pair(pair) => Key::from((pair[0].part(), pair[1].part())),
+            OwnedKey::Parts(parts) => Key::parts(parts.iter().map(Vec::as_slice)),
         }
     }
 }

@@ -238,7 +238,7 @@ fn waiting_counts_no_denial() {
     assert_eq!(late.retry_after, Some(SECOND), "no cooldown or step begins, so none is told of");
     let metrics = rule.metrics().unwrap();
     assert_eq!((metrics.allowed, metrics.denied, metrics.alerts), (1, vec![], 0));
-    assert!(rule.events(0).unwrap().is_empty() && !rule.is_limited("bob").unwrap());
+    assert!(rule.events(None).unwrap().events.is_empty() && !rule.is_limited("bob").unwrap());
     let stats = rule.stats("alice").unwrap().unwrap();
     assert_eq!((stats.violations, stats.cooldown_left), (0, Duration::ZERO));
     clock.advance(SECOND);

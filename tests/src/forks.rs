@@ -84,7 +84,7 @@ impl Setting {
         match operation {
             // Every denial is an alert, and every alert wants the names.
             "alert" => drop(rule("alerts").hit(turn.to_string().as_str(), 2).unwrap()),
-            "metrics" => drop((limiter.metrics().unwrap(), limiter.events(0).unwrap())),
+            "metrics" => drop((limiter.metrics().unwrap(), limiter.events(None).unwrap())),
             "rule" => drop(limiter.rule("none").unwrap_err()),
             "override" => {
                 rule("changed").set_override(target.clone(), max(turn % 9)).unwrap();

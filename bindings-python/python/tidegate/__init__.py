@@ -21,7 +21,7 @@ from ._errors import (
     UnknownRuleError,
 )
 from ._limited import RateLimited, limited
-from ._results import Budget, Event, Finding, Inspected, KeyCount, LimitUse, Metrics, Recorded, Stats
+from ._results import Budget, Event, Events, Finding, Inspected, KeyCount, LimitUse, Metrics, Recorded, Stats
 from ._tidegate import (
     IETF_DRAFT,
     Decision,
@@ -41,6 +41,7 @@ __all__ = [
     "ClosedError",
     "Decision",
     "Event",
+    "Events",
     "Finding",
     "Inspected",
     "InternalError",

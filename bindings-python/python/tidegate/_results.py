@@ -75,7 +75,8 @@ class Metrics(NamedTuple):
 
 
 class Event(NamedTuple):
-    """A denial or alert, or a retired table (reason ``retired``, no key). ``at`` is Unix time."""
+    """A denial or alert, or a retired table (reason ``retired``, no key). ``number`` grows by one with each event of the
+    limiter; ``at`` is Unix time."""
 
     number: int
     rule: str
@@ -83,6 +84,14 @@ class Event(NamedTuple):
     reason: str
     alert: bool
     at: float
+
+
+class Events(NamedTuple):
+    """The last events, and ``next``, to go on with. ``missed`` gave way to later ones before they were read."""
+
+    events: list[Event]
+    next: str
+    missed: int
 
 
 class Finding(NamedTuple):

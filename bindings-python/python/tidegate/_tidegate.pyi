@@ -7,7 +7,7 @@ from typing import Any, Literal, final, type_check_only
 
 from typing_extensions import Self
 
-from ._results import Budget, Event, Finding, Inspected, Metrics, Recorded, Stats
+from ._results import Budget, Events, Finding, Inspected, Metrics, Recorded, Stats
 from ._types import Key, Limits, Match, Time
 
 __all__ = [
@@ -314,9 +314,10 @@ class Limiter(_Operations):
     True
 
     ``store`` is where state lives: ``memory``, ``memory:NAME``, ``file:PATH`` (or a path: a folder that all processes of
-    the host share). ``capacity`` is how many keys a rule may hold, ``on_full`` (``overflow``, ``deny`` or ``allow``) what
-    becomes of new keys then, ``clock`` a ManualClock. ``recreate=True`` makes tables of a file store that don't fit the
-    policy, or can't be read, anew. ``group=True`` shares the folder of a file store with its group. Times are texts
+    the host share). ``capacity`` is how many keys a rule may hold; unless stated, what fits into ``memory`` (bytes, or a
+    text such as ``"64MB"``; 256 MB unless stated), at most 65,536. ``on_full`` (``overflow``, ``deny`` or ``allow``) is
+    what becomes of new keys then, ``clock`` a ManualClock. ``recreate=True`` makes tables of a file store that don't fit
+    the policy, or can't be read, anew. ``group=True`` shares the folder of a file store with its group. Times are texts
     (``"60s"``), seconds, or timedeltas.
 
     A limiter with one rule has its operations itself. It is a context manager that closes itself, and always true.
@@ -327,10 +328,11 @@ class Limiter(_Operations):
         limits: Limits,
         *,
         store: str | PathLike[str] = "memory",
-        capacity: int = 65536,
+        capacity: int | None = None,
         on_full: Literal["overflow", "deny", "allow"] = "overflow",
         clock: ManualClock | None = None,
         recreate: bool = False,
+        memory: int | str | None = None,
         group: bool = False,
         **rule_options: Any,
     ) -> Self: ...
@@ -344,6 +346,7 @@ class Limiter(_Operations):
         on_full: Literal["overflow", "deny", "allow"] | None = None,
         clock: ManualClock | None = None,
         recreate: bool = False,
+        memory: int | str | None = None,
         group: bool | None = None,
     ) -> Limiter:
         """A limiter of a policy as a mapping, as a policy file has it. Keyword arguments win over the policy's own."""
@@ -358,6 +361,7 @@ class Limiter(_Operations):
         on_full: Literal["overflow", "deny", "allow"] | None = None,
         clock: ManualClock | None = None,
         recreate: bool = False,
+        memory: int | str | None = None,
         group: bool | None = None,
     ) -> Limiter:
         """A limiter of a policy file, YAML or JSON, which ``reload`` reads again."""
@@ -382,8 +386,8 @@ class Limiter(_Operations):
     def metrics(self) -> list[Metrics]:
         """What happened so far, by rule."""
 
-    def events(self, since: int = 0) -> list[Event]:
-        """The last denials and alerts; of each rule those with a number above ``since``."""
+    def events(self, since: str | None = None) -> Events:
+        """The last denials and alerts of all rules; with ``since``, the ``next`` of earlier ones, those after them."""
 
     def sync(self) -> None:
         """Writes a file store's tables to its disk now. Nothing must call this: the system does it by and by."""
@@ -400,8 +404,9 @@ class Limiter(_Operations):
 class Rule(_Operations):
     """A rule of a limiter: limits that are taken together, all or nothing. It keeps its limiter alive.
 
-    Keys are a ``str``, ``bytes``, an ``int``, or a tuple or list of parts. Further keyword arguments are attributes of
-    the call (``role="admin"``), which the rule may look at.
+    Keys are a ``str``, ``bytes``, an ``int``, an ``ipaddress``, or a tuple or list of parts. Further keyword arguments are
+    attributes of the call (``role="admin"``), which the rule may look at. Names that an operation takes (``cost``,
+    ``max``, ``timeout``, ``for_``) are never attributes: elsewhere they are a ``TypeError``.
     """
 
     @property
@@ -411,5 +416,5 @@ class Rule(_Operations):
     def metrics(self) -> Metrics:
         """What happened so far."""
 
-    def events(self, since: int = 0) -> list[Event]:
-        """The last denials and alerts with a number above ``since``."""
+    def events(self, since: str | None = None) -> Events:
+        """The rule's last denials and alerts; with ``since``, the ``next`` of earlier ones, those after them."""

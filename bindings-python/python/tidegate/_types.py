@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from ipaddress import IPv4Address, IPv6Address
 from typing import Any, TypeAlias
 
-Key: TypeAlias = str | bytes | int | Sequence[str | bytes | int]
-"""Who is limited. A sequence is a tuple or list of parts."""
+_Part: TypeAlias = str | bytes | int | IPv4Address | IPv6Address
+
+Key: TypeAlias = _Part | Sequence[_Part]
+"""Who is limited. A sequence is a tuple or list of parts; a number is its digits, an address its text."""
 
 Match: TypeAlias = Mapping[str, str | int | bool | Sequence[str | int | bool]]
 """Values of parts or attributes that a call must have."""

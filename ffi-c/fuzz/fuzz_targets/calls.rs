@@ -299,6 +299,7 @@ impl World {
             clock: self.clock.unwrap_or(null_mut()),
             recreate: 0,
             group: 0,
+            memory: 0,
         };
         match input.byte() {
             0xff => options.version = input.byte().into(),
@@ -413,7 +414,7 @@ fn call(world: &mut World, input: &mut Input<'_>) {
             5 => done(tg_limiter_close(one(&world.limiters, input))),
             6 => done(tg_reload(one(&world.limiters, input))),
             7 => text_told(null, |out| tg_metrics(one(&world.limiters, input), out)),
-            8 => text_told(null, |out| tg_events(one(&world.limiters, input), input.number(), out)),
+            8 => text_told(null, |out| tg_events(one(&world.limiters, input), std::ptr::null(), out)),
             9 => text_told(null, |out| tg_audit(one(&world.limiters, input), out)),
             10..=15 => {
                 let key = key.map_or(of("a"), |key| key.bytes);

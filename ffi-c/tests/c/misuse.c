@@ -38,6 +38,9 @@ static void making(void) {
   options.version = TG_OPTIONS_VERSION + 1;
   KEEPS(out, tg_limiter_new("1/s", &options, &out), TG_STATUS_ARGUMENT);
   options.version = TG_OPTIONS_VERSION;
+  options.memory = 1;
+  KEEPS(out, tg_limiter_new("1/s", &options, &out), TG_STATUS_MEMORY);
+  options.memory = 0;
   options.on_full = 4;
   KEEPS(out, tg_limiter_new("1/s", &options, &out), TG_STATUS_ARGUMENT);
   options.on_full = TG_ON_FULL_ALLOW;
@@ -212,8 +215,9 @@ static void nulls(void) {
 
   KEEPS(text, tg_metrics(NULL, &text), TG_STATUS_NULL);
   FAILS(tg_metrics(limiter, NULL), TG_STATUS_NULL);
-  KEEPS(text, tg_events(NULL, 0, &text), TG_STATUS_NULL);
-  FAILS(tg_events(limiter, 0, NULL), TG_STATUS_NULL);
+  KEEPS(text, tg_events(NULL, NULL, &text), TG_STATUS_NULL);
+  FAILS(tg_events(limiter, NULL, NULL), TG_STATUS_NULL);
+  KEEPS(text, tg_events(limiter, "yesterday", &text), TG_STATUS_RANGE);
   KEEPS(text, tg_audit(NULL, &text), TG_STATUS_NULL);
   FAILS(tg_audit(limiter, NULL), TG_STATUS_NULL);
 }
@@ -337,7 +341,7 @@ static void closed(void) {
   FAILS(tg_set_exempts(a, "[]"), TG_STATUS_CLOSED);
   KEEPS(text, tg_exempts(a, &text), TG_STATUS_CLOSED);
   KEEPS(text, tg_metrics(limiter, &text), TG_STATUS_CLOSED);
-  KEEPS(text, tg_events(limiter, 0, &text), TG_STATUS_CLOSED);
+  KEEPS(text, tg_events(limiter, NULL, &text), TG_STATUS_CLOSED);
   KEEPS(text, tg_audit(limiter, &text), TG_STATUS_CLOSED);
   tg_reservation_free(reservation);
   tg_permit_free(permit);

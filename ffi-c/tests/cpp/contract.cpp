@@ -96,6 +96,21 @@ int main() {
   CHECK(rule.exempts() == R"([{"role":["admin"]}])" && rule.remove_exempt(R"({"role": "admin"})"));
   rule.set_exempts("[]");
   CHECK(limiter.metrics().find("default") != std::string::npos && !limiter.events().empty());
+  {
+    std::string seen = limiter.events();
+    size_t at = seen.find("\"next\":\"") + 8;
+    std::string next = seen.substr(at, seen.find('"', at) - at);
+    CHECK(limiter.events(next).find("\"events\":[]") != std::string::npos);
+    tidegate::options small;
+    small.memory = 1;
+    tidegate::limiter none;
+    CHECK(tidegate::limiter::try_new("1/h", small, none) == TG_STATUS_MEMORY);
+    tidegate::limiter numbers("1/h");
+    tidegate::rule number = numbers.rule();
+    tidegate::key largest(UINT64_MAX), copy = largest;
+    CHECK(number.hit(copy) && !number.hit("18446744073709551615") && !number.hit(largest));
+    CHECK(number.hit(-7) && !number.hit("-7"));
+  }
   CHECK(!limiter.audit().empty());
 
   const char *policy = R"({"version": 1, "rules": {

@@ -2,12 +2,12 @@
 #include <tidegate.h>
 #include <tidegate.h>
 
-static_assert(sizeof(tg_status) == 4 && sizeof(tg_key) == 64 && sizeof(tg_options) == 40, "layout");
+static_assert(sizeof(tg_status) == 4 && sizeof(tg_key) == 64 && sizeof(tg_options) == 48, "layout");
 static_assert(sizeof(tg_decision) == 440 && sizeof(tg_key_stats) == 392, "layout");
 
 int main() {
   tg_key key = TG_KEY_INIT("a", 1);
   tg_options options = TG_OPTIONS_INIT;
   tg_bytes bytes = TG_BYTES("a");
-  return key.version == options.version && bytes.len == 1 && tg_abi_version() == TG_ABI_VERSION ? 0 : 1;
+  return key.version == TG_KEY_VERSION && options.version == TG_OPTIONS_VERSION && bytes.len == 1 && tg_abi_version() == TG_ABI_VERSION ? 0 : 1;
 }

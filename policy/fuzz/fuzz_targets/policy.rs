@@ -40,5 +40,5 @@ fn use_it(limiter: &Limiter) {
             let _ = (rule.stats(call()), rule.spend(call(), 1), rule.hit(call().max(7), 1));
         }
     }
-    let _ = (limiter.metrics(), limiter.events(0), limiter.audit());
+    let _ = (limiter.metrics(), limiter.events(None), limiter.audit());
 }

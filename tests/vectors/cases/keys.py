@@ -29,8 +29,33 @@ def cases():
         {"hex": "68c3a96c6c6f20e29c9320f09f8c8a"},
     )
     yield same("a whole number is one key however often it comes", 42, 42)
+    yield same("a whole number is one key with its digits", 42, "42", {"hex": "3432"}, ["42"], [42], {"whole": "42"})
+    yield same("a negative number is one key with its digits", -7, "-7", {"whole": "-7"})
     yield apart(
         "whole numbers are apart", 0, 1, 10, 42, 255, 256, 65_536, 4_294_967_296, 9_007_199_254_740_991,
+    )
+    largest, smallest = "18446744073709551615", "-9223372036854775808"
+    yield same("the largest whole number of 64 bits", {"whole": largest}, largest, [{"whole": largest}])
+    yield same("the smallest whole number of 64 bits", {"whole": smallest}, smallest)
+    yield apart(
+        "whole numbers that a float does not tell apart", {"whole": "9007199254740992"},
+        {"whole": "9007199254740993"}, {"whole": "9223372036854775807"}, {"whole": "9223372036854775808"},
+        {"whole": largest}, {"whole": "-1"}, {"whole": smallest},
+    )
+    yield same(
+        "parts may be texts, whole numbers and bytes", ["telegram", 42], ["telegram", "42"],
+        ["telegram", {"whole": "42"}], [{"hex": "74656c656772616d"}, 42], rule=two,
+    )
+    yield same("all parts may be whole numbers", [-1, 0, {"whole": largest}], ["-1", "0", largest], rule=three)
+    yield apart("numbers as parts never run together", [1, 23], [12, 3], [123, ""], ["", 123], rule=two)
+    yield same("an address is one key with its text", {"address": "192.0.2.1"}, "192.0.2.1")
+    yield same(
+        "an address of version 6 is one key with its short text", {"address": "2001:db8:0:0:0:0:0:1"}, "2001:db8::1",
+        {"address": "2001:DB8::1"},
+    )
+    yield apart(
+        "addresses are not unmapped, nor cut to a prefix", {"address": "2001:db8::1"}, {"address": "2001:db8::2"},
+        {"address": "::1"},
     )
     yield apart(
         "parts never meet over a separator", ["a:b", "c"], ["a", "b:c"], ["a:b:c", ""], ["", "a:b:c"],

@@ -108,6 +108,14 @@ def of_texts():
 
 
 def of_rules():
+    for name in ("cost", "max", "timeout", "estimate", "amount", "for_", "by", "reason"):
+        yield refused(
+            f"an exemption by {name}, which is never an attribute", policy("5/min", exempt=[{name: "x"}]),
+            f"{RULE}.exempt[0].{name}",
+        )
+    for name, value in (("on_outage", "local"), ("deadline", "25ms"), ("share", 0.5), ("lease", "10s")):
+        yield refused(f"{name} without a Redis store", policy("5/min") | {name: value}, name)
+    yield refused("on_outage of a rule without a Redis store", policy("5/min", on_outage="deny"), f"{RULE}.on_outage")
     for name, value in OPTIONS:
         yield refused(f"{name} can't be {value!r}", policy("5/min", **{name: value}), f"{RULE}.{name}")
     yield refused("a ceiling below the window's max", policy("5/min window", ceiling=4), f"{RULE}.ceiling")

@@ -1,5 +1,7 @@
 """A policy at work under a manual clock: one method for each operation of a step."""
 
+import ipaddress
+
 from .reservation import Claims
 from .rule import Refused, Rule
 
@@ -157,7 +159,11 @@ def _target(step):
 
 
 def _key(key):
-    """Text and bytes are one key if their bytes are; a whole number is none of them."""
+    """Text and bytes are one key if their bytes are; a whole number is its decimal digits."""
+    if isinstance(key, list):
+        return [_key(part) for part in key]
     if isinstance(key, dict):
+        if "hex" not in key:
+            return key.get("whole") or str(ipaddress.ip_address(key["address"]))
         return bytes.fromhex(key["hex"]).decode("utf-8", "surrogateescape")
-    return key
+    return str(key) if isinstance(key, int) else key
