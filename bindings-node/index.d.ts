@@ -203,6 +203,9 @@ export type Period = number | string;
 /** How a limit counts. */
 export type Algorithm = 'bucket' | 'window' | 'counter' | 'fixed' | 'concurrent';
 
+/** What a limit takes of each hit: its cost, or 1 if that is not 0. */
+export type Counts = 'cost' | 'hits';
+
 /** A limit as a map; as a text it is `'20/min'`, `'100/s burst 20'`, `'200/h window'`, `'5 concurrent lease 30s'`. */
 export interface LimitMap {
   name?: string;
@@ -213,6 +216,8 @@ export interface LimitMap {
   lease?: Period;
   cooldown?: Period;
   scope?: string[];
+  /** What it takes of each hit: its cost (default), or 1. Not for a concurrent limit. */
+  counts?: Counts;
 }
 
 /** Limits: a text (a comma separates several), a list, or a map by names. */
@@ -234,6 +239,8 @@ export type LimitPatches =
             algorithm?: Algorithm;
             /** The one that the limit has; another is refused. */
             scope?: readonly string[];
+            /** What the limit has; anything else is refused. */
+            counts?: Counts;
           };
     };
 

@@ -46,7 +46,7 @@ class Reservation {
     return native.settle(this.#handle, actual);
   }
   cancel() {
-    return native.settle(this.#handle, 0);
+    return native.cancel(this.#handle);
   }
   /** As when it is dropped: the estimate stays spent. Settle or cancel before. */
   [dispose]() {}

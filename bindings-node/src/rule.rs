@@ -231,6 +231,10 @@ pub(crate) fn functions(add: Add<'_>, scope: Scope<'_>, surface: &Rc<Surface>) -
             let settled = reserved.map(|reserved| reserved.settle(actual));
             call.scope.boolean(settled.is_some()).map(Some)
         };
+        c"cancel": |call: Cold<'_>, [handle]: [Value; 1]| {
+            let reserved: Option<Reservation> = Handle::of(call.scope, handle)?.reservation()?.take();
+            call.scope.boolean(reserved.map(Reservation::cancel).is_some()).map(Some)
+        };
         c"release": |call: Cold<'_>, [handle]: [Value; 1]| {
             let permit: &Permit = Handle::of(call.scope, handle)?.permit()?;
             call.scope.boolean(permit.release()).map(Some)

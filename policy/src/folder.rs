@@ -7,7 +7,7 @@
 //!   messages.lock         held by flock while somebody replaces it; the kernel drops it with the process
 //! ```
 //!
-//! A table's *shape* (the names, algorithms and scopes of its limits, the room of its windows, its
+//! A table's *shape* (the names, algorithms, scopes and `counts` of its limits, the room of its windows, its
 //! capacity) is written into its header. A policy whose numbers differ is adopted; one whose shape differs
 //! is refused, with the rule and the remedy.
 
@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use tidegate_core::{FILE_HASH, FileError, TableFile};
 
 use crate::error::{Code, Error};
-use crate::limit::{algorithm_name, parse_algorithm};
+use crate::limit::{Counts, algorithm_name, parse_algorithm};
 use crate::plan::Plan;
 use crate::runtime::Runtime;
 
@@ -212,11 +212,17 @@ impl Shape {
         let limits = value["limits"].as_array()?;
         let text = |limit: &Value, field: &str| limit[field].as_str().map(str::to_string);
         let algorithm = |limit: &Value| parse_algorithm(limit["algorithm"].as_str()?);
+        let counts = |limit: &Value| match limit["counts"].as_str() {
+            None => Some(Counts::Cost),
+            Some("hits") => Some(Counts::Hits),
+            Some(_) => None,
+        };
+        let scope = |limit: &Value| Some((places(&limit["scope"])?, counts(limit)?));
         let plan = Plan::described(
             value["parts"].as_u64()? as usize,
             limits.iter().map(|limit| text(limit, "name")).collect::<Option<_>>()?,
             limits.iter().map(algorithm).collect::<Option<_>>()?,
-            limits.iter().map(|limit| places(&limit["scope"])).collect::<Option<Vec<_>>>()?,
+            limits.iter().map(scope).collect::<Option<Vec<_>>>()?,
             limits.iter().map(|limit| limit["room"].as_u64().unwrap_or(0)).collect(),
             places(&value["penalty_scope"])?,
         );
@@ -226,12 +232,17 @@ impl Shape {
     fn to_value(&self, rule: &str) -> Value {
         let plan = &self.plan;
         let limit = |index: usize| {
-            json!({
+            let mut limit = json!({
                 "name": plan.names[index],
                 "algorithm": algorithm_name(plan.algorithms[index]),
                 "scope": plan.groups[plan.places[index].0].scope,
                 "room": plan.room(index),
-            })
+            });
+            // Left out where costs are counted, as in tables of versions that knew nothing else.
+            if plan.counts(index) == Counts::Hits {
+                limit["counts"] = json!("hits");
+            }
+            limit
         };
         json!({
             "rule": rule,

@@ -8,6 +8,7 @@ use tidegate_core::Time;
 use crate::decision::Decision;
 use crate::ground::Ground;
 use crate::judge::{Receipts, part_of};
+use crate::limit::Counts;
 use crate::lock::lock;
 use crate::plan::MOST_GROUPS;
 use crate::snapshot::{Hashes, Snapshot};
@@ -21,6 +22,16 @@ pub(crate) struct Held {
 }
 
 impl Held {
+    /// What the limits of a group count.
+    fn counts(&self, group: usize) -> Counts {
+        self.snapshot.plan().groups[group].counts
+    }
+
+    /// The groups whose limits count costs: only a cancellation gives back what was counted as a hit.
+    fn parts_by_cost(&self) -> impl Iterator<Item = (usize, tidegate_core::Part<'_>)> {
+        self.parts().filter(|&(group, _)| self.counts(group) == Counts::Cost)
+    }
+
     fn parts(&self) -> impl Iterator<Item = (usize, tidegate_core::Part<'_>)> {
         (0..self.snapshot.tables.engines.len()).filter_map(|group| {
             Some((group, part_of(&self.snapshot, &self.variant, &self.hashes, group)?))
@@ -29,13 +40,24 @@ impl Held {
 
     pub(crate) fn refund(&self, cost: u64) {
         let mut time = Time::read(self.snapshot.tables.clock());
-        self.parts().for_each(|(_, part)| part.refund(cost, &mut time));
+        self.parts_by_cost().for_each(|(_, part)| part.refund(cost, &mut time));
     }
 
-    /// Gives back what was reserved, as far as it still counts.
+    /// Gives back of what was reserved, as far as it still counts.
     fn give_back(&self, receipts: &Receipts, cost: u64) {
         let mut time = Time::read(self.snapshot.tables.clock());
+        for (group, part) in self.parts_by_cost() {
+            if let Some(receipt) = &receipts[group] {
+                part.give_back(receipt, cost, &mut time);
+            }
+        }
+    }
+
+    /// Gives back all that was reserved, as far as it still counts.
+    fn cancel(&self, receipts: &Receipts, estimate: u64) {
+        let mut time = Time::read(self.snapshot.tables.clock());
         for (group, part) in self.parts() {
+            let cost = self.counts(group).of(estimate);
             if let Some(receipt) = &receipts[group] {
                 part.give_back(receipt, cost, &mut time);
             }
@@ -44,7 +66,7 @@ impl Held {
 
     fn record(&self, cost: u64) {
         let mut time = Time::read(self.snapshot.tables.clock());
-        for (_, part) in self.parts() {
+        for (_, part) in self.parts_by_cost() {
             let _ = part.record(cost, &mut time);
         }
     }
@@ -85,7 +107,8 @@ impl Reservation {
         &self.decision
     }
 
-    /// Gives back the difference to the true cost, as far as it still counts, or records it.
+    /// Gives back the difference to the true cost, as far as it still counts, or records it. Limits that
+    /// count hits keep theirs.
     ///
     /// ```
     /// let limiter = tidegate::Limiter::new("3/min").unwrap();
@@ -101,7 +124,7 @@ impl Reservation {
         }
     }
 
-    /// Gives the estimate back, as far as it still counts.
+    /// Gives the estimate back, as far as it still counts, and the hit to limits that count hits.
     ///
     /// ```
     /// let limiter = tidegate::Limiter::new("3/min").unwrap();
@@ -109,7 +132,9 @@ impl Reservation {
     /// assert_eq!(limiter.peek("alice", 0).unwrap().remaining, Some(3));
     /// ```
     pub fn cancel(self) {
-        self.settle(0);
+        if let Some(held) = &self.held {
+            held.cancel(&self.receipts, self.estimate);
+        }
     }
 }
 

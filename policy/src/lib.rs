@@ -72,7 +72,7 @@ pub use held::{Permit, Reservation};
 #[cfg(target_os = "linux")]
 pub use inspect::Inspected;
 pub use ip::{V6_PREFIX, ip_key};
-pub use limit::{IntoLimits, Limit, LimitPatch, LimitPatches, parse_period};
+pub use limit::{Counts, IntoLimits, Limit, LimitPatch, LimitPatches, parse_period};
 pub use limiter::{Limiter, ManualClock, Options};
 pub use metrics::{Event, Metrics, NamedCount};
 pub use rule::{Recorded, Rule};

@@ -15,6 +15,7 @@ use crate::error::{Code, Error};
 use crate::ground::Ground;
 use crate::held::{Held, Permit, Reservation};
 use crate::judge::{Found, Op, Plain, Receipts, hit_plainly, judge, part_of};
+use crate::limit::Counts;
 use crate::limiter::Shared;
 use crate::metrics::Meter;
 use crate::plan::MOST_LIMITS;
@@ -481,11 +482,11 @@ impl Rule {
         self.no_permits(&snapshot, "record")?;
         let (resolved, hashes) = self.counted(&snapshot, &call)?;
         let mut time = Time::read(snapshot.tables.clock());
-        let views = each_view(&snapshot, &resolved.variant, hashes.as_ref(), |part| {
-            part.record(cost, &mut time)
+        let views = each_view(&snapshot, &resolved.variant, hashes.as_ref(), |part, counts| {
+            part.record(counts.of(cost), &mut time)
         });
         let views = &views[..resolved.variant.numbers.len()];
-        let least = (0..views.len()).min_by_key(|&i| views[i].remaining).unwrap_or(0);
+        let least = resolved.variant.least(|index| views[index].remaining);
         let longest = views.iter().map(|view| view.reset).max().unwrap_or(0);
         Ok(Recorded {
             used: views[least].used,
@@ -747,12 +748,12 @@ pub(crate) fn each_view(
     snapshot: &Snapshot,
     variant: &Variant,
     hashes: Option<&Hashes>,
-    mut act: impl FnMut(tidegate_core::Part<'_>) -> tidegate_core::Views,
+    mut act: impl FnMut(tidegate_core::Part<'_>, Counts) -> tidegate_core::Views,
 ) -> [View; MOST_LIMITS] {
     let mut views = [View::default(); MOST_LIMITS];
     for (group, stated) in snapshot.plan().groups.iter().enumerate() {
         let part = hashes.and_then(|hashes| part_of(snapshot, variant, hashes, group));
-        match part.map(&mut act) {
+        match part.map(|part| act(part, stated.counts)) {
             Some(seen) => {
                 stated.limits.iter().zip(seen.iter()).for_each(|(&i, view)| views[i] = *view)
             }

@@ -13,7 +13,7 @@ use crate::config::{Mode, RuleConfig};
 use crate::decision::{Face, Reason};
 use crate::error::{Code, Error, Problem};
 use crate::ground::Ground;
-use crate::limit::LimitPatches;
+use crate::limit::{Counts, LimitPatches};
 use crate::matching::{Matcher, Subject, closest};
 use crate::plan::{MOST_GROUPS, Plan};
 use crate::runtime::{Runtime, Target};
@@ -60,7 +60,7 @@ pub(crate) struct Snapshot {
     pub(crate) closed: bool,
     /// A hit of 1 needs nothing but the engine's own answer.
     pub(crate) plain: bool,
-    /// And it has one limit.
+    /// And it has one limit, which counts costs.
     pub(crate) lone: bool,
     /// Whether it has a concurrent limit.
     pub(crate) concurrent: bool,
@@ -174,7 +174,8 @@ impl Snapshot {
             let _ = snapshot.variants[snapshot.index(layers)].set(compiled);
         }
         snapshot.plain = snapshot.is_plain();
-        snapshot.lone = snapshot.plain && !snapshot.several;
+        let by_cost = snapshot.plan().counts(0) == Counts::Cost;
+        snapshot.lone = snapshot.plain && !snapshot.several && by_cost;
         Ok(snapshot)
     }
 

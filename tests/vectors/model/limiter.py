@@ -90,11 +90,15 @@ class Limiter:
         if step["actual"] < claims.estimate:
             claims.give_back(call, claims.estimate - step["actual"])
         else:
-            rule.record(call, step["actual"] - claims.estimate)
+            rule.record_cost(call, step["actual"] - claims.estimate)
         return None
 
     def cancel(self, step):
-        return self.settle(step | {"actual": 0})
+        taken = self.taken.get(step["id"])
+        self.taken[step["id"]] = None
+        if taken:
+            _, reserved, claims = taken
+            claims.cancel(self.call(reserved)[1])
 
     # The rest.
 
