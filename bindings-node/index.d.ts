@@ -48,6 +48,9 @@ export type AcquireOptions = {
   readonly [name: string]: string | number | boolean | null | undefined | AbortSignal;
 };
 
+/** How to wait for a permit or a reservation. */
+export type WaitOptions = Omit<AcquireOptions, 'cost'> & { readonly cost?: undefined };
+
 /** Which header fields: `X-RateLimit-…`, those of the IETF's draft, or both. */
 export type HeaderStyle = 'legacy' | 'ietf' | 'both';
 
@@ -357,6 +360,13 @@ interface Operations {
    * denial, and a large cost is not starved by small ones. Keeps the process alive while it waits.
    */
   acquire(key: Key, options?: number | AcquireOptions): Promise<Decision>;
+  /**
+   * As {@link permit}, when there is a slot; waits as {@link acquire} does. A slot that this rule releases is
+   * noticed at once, one of another process or thread within a second.
+   */
+  acquirePermit(key: Key, options?: WaitOptions): Promise<Permit>;
+  /** As {@link reserve}, when the estimate is allowed; waits as {@link acquire} does. */
+  acquireReservation(key: Key, estimate: number, options?: WaitOptions): Promise<Reservation>;
   /** Records what was spent of the day's budget, always. */
   spend(key: Key, amount: number, options?: CallOptions): Budget;
   /** How the key stands with its budget. */

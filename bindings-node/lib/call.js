@@ -36,11 +36,22 @@ function takeApart(options, reserved = ['cost']) {
   return { cost: options.cost, max: options.max, attributes };
 }
 
-/** Options of a call whose cost is given otherwise. */
-function withoutCost(options = {}) {
-  const call = takeApart(options);
+/** Options of waiting, which are no attributes. */
+const WAITING = ['cost', 'timeoutMs', 'signal'];
+
+function noCost(call) {
   if (call.cost !== undefined) throw typeError('this operation has no cost among its options');
   return call;
+}
+
+/** Options of a call whose cost is given otherwise. */
+function withoutCost(options = {}) {
+  return noCost(takeApart(options));
+}
+
+/** The same, of one that waits. */
+function whileWaiting(options) {
+  return noCost(takeApart(options, WAITING));
 }
 
 /** A timeout in milliseconds, as whole ones; none is endless. */
@@ -51,4 +62,4 @@ function timeout(ms) {
   return Math.min(Math.floor(ms), Number.MAX_SAFE_INTEGER);
 }
 
-module.exports = { takeApart, timeout, withoutCost };
+module.exports = { WAITING, takeApart, timeout, whileWaiting, withoutCost };

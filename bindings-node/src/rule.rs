@@ -15,7 +15,7 @@ use crate::js::{Kind, Result, Scope, Value};
 use crate::json;
 use crate::key::{Owned, count, key_parts, text, with_any_key, with_call, with_plain_key};
 use crate::surface::{Add, Answer, Call, Surface, bind};
-use crate::wait::Line;
+use crate::wait::{Got, Line, Want};
 
 /// Judges a call by its rule, and has the decision written down: `(key, cost, max, attributes)`.
 #[inline(always)]
@@ -311,16 +311,24 @@ pub(crate) fn functions(add: Add<'_>, scope: Scope<'_>, surface: &Rc<Surface>) -
             let exempts = rule(&call, handle)?.rule.exempts()?;
             call.scope.text(&json::exempts(&exempts).to_string()).map(Some)
         };
-        // The number of who waits, or 0 if the decision is there at once.
-        c"join": |call: Cold<'_>, [handle, key, cost, max, attributes, timeout]: [Value; 6]| {
-            let cost = cost_of(call.scope, cost)?;
+        // The number of who waits, or 0 if the decision is there at once. What is held is taken by `got`.
+        c"join": |call: Cold<'_>, [handle, key, cost, max, attributes, timeout, kind]: [Value; 7]| {
+            let want = match count(call.scope, kind, "kind")? {
+                Some(1) => {
+                    let estimate = count(call.scope, cost, "estimate")?;
+                    Want::Reservation(estimate.ok_or_else(|| Failure::argument("estimate is not a number"))?)
+                }
+                Some(2) => Want::Permit,
+                _ => Want::Hit(cost_of(call.scope, cost)?),
+            };
             let timeout = count(call.scope, timeout, "timeoutMs")?.map(Duration::from_millis);
             let one = Owned::read(call.scope, [key, max, attributes])?;
             let rule = rule(&call, handle)?;
             let mut line = line(&call, handle)?.borrow_mut();
-            let number = match line.join(rule.rule.clone(), one, cost, timeout)? {
-                Ok(decision) => {
-                    rule.write(call.scope, call.surface, &decision.told())?;
+            let number = match line.join(rule.rule.clone(), one, want, timeout)? {
+                Ok(got) => {
+                    rule.write(call.scope, call.surface, &got.decision().told())?;
+                    line.got = Some(got);
                     0
                 }
                 Err(number) => number,
@@ -332,8 +340,19 @@ pub(crate) fn functions(add: Add<'_>, scope: Scope<'_>, surface: &Rc<Surface>) -
             let next = line(&call, handle)?.borrow_mut().next();
             let Some((number, result)) = next else { return call.scope.number(0.0).map(Some) };
             call.surface.write(crate::surface::BOARD - 1, &[f64::from(number)]);
-            rule(&call, handle)?.write(call.scope, call.surface, &result?.told())?;
+            let got = result?;
+            rule(&call, handle)?.write(call.scope, call.surface, &got.decision().told())?;
+            line(&call, handle)?.borrow_mut().got = Some(got);
             call.scope.number(f64::from(number)).map(Some)
+        };
+        // The reservation or permit of the answer that was told last.
+        c"got": |call: Cold<'_>, [handle]: [Value; 1]| {
+            let handle = match line(&call, handle)?.borrow_mut().got.take() {
+                Some(Got::Reservation(reserved)) => Handle::Reservation(Cell::new(Some(*reserved))),
+                Some(Got::Permit(permit)) => Handle::Permit(*permit),
+                Some(Got::Hit(_)) | None => return Ok(None),
+            };
+            call.scope.owner(Box::new(handle)).map(Some)
         };
         // Milliseconds until somebody's time comes; -1 if nobody's does.
         c"rest": |call: Cold<'_>, [handle]: [Value; 1]| {

@@ -51,6 +51,9 @@ const settled: boolean = reserved.settle(150) || reserved.cancel();
 async function wait(): Promise<boolean> {
   const signal = AbortSignal.timeout(1000);
   const later = await rule.acquire('alice', { cost: 5, timeoutMs: 2 ** 40, signal, role: 'guest' });
+  const slot: Permit = await rule.acquirePermit('job', { timeoutMs: 5, signal, role: 'guest' });
+  const spent: Reservation = await rule.acquireReservation('alice', 5, { max: 9, timeoutMs: 5 });
+  if (slot.allowed && spent.cancel()) return true;
   return later.allowed && (await limiter.acquire('alice')).allowed;
 }
 const over: boolean = rule.spend('alice', 499).over || rule.budget('alice').overPerHit;

@@ -11,7 +11,9 @@ use crate::judge::{Receipts, part_of};
 use crate::limit::Counts;
 use crate::lock::lock;
 use crate::plan::MOST_GROUPS;
+use crate::rule::RuleState;
 use crate::snapshot::{Hashes, Snapshot};
+use crate::waiters::{LineKey, WHOLE_KEY};
 
 /// Where something was charged, and by which numbers.
 #[derive(Clone, Debug)]
@@ -35,6 +37,15 @@ impl Held {
     fn parts(&self) -> impl Iterator<Item = (usize, tidegate_core::Part<'_>)> {
         (0..self.snapshot.tables.engines.len()).filter_map(|group| {
             Some((group, part_of(&self.snapshot, &self.variant, &self.hashes, group)?))
+        })
+    }
+
+    /// The lines of those who may wait for what is given back.
+    fn lines(&self) -> impl Iterator<Item = LineKey> {
+        let plan = self.snapshot.plan();
+        plan.groups.iter().zip(&self.hashes).enumerate().filter_map(|(index, (group, hash))| {
+            let line = if plan.is_whole(&group.scope) { WHOLE_KEY } else { index };
+            hash.map(|hash| (line, hash.as_u64()))
         })
     }
 
@@ -149,14 +160,15 @@ impl Reservation {
 #[derive(Debug)]
 pub struct Permit {
     decision: Decision,
-    held: Option<Held>,
+    /// Where, and whom to tell when it is free again.
+    held: Option<(Held, Arc<RuleState>)>,
     slots: Mutex<[Option<tidegate_core::Permit>; MOST_GROUPS]>,
 }
 
 impl Permit {
     pub(crate) fn new(
         decision: Decision,
-        held: Option<Held>,
+        held: Option<(Held, Arc<RuleState>)>,
         slots: [Option<tidegate_core::Permit>; MOST_GROUPS],
     ) -> Permit {
         Permit { decision, held, slots: Mutex::new(slots) }
@@ -185,14 +197,21 @@ impl Permit {
     /// assert!(limiter.permit("a").unwrap().release());
     /// ```
     pub fn release(&self) -> bool {
+        let Some((held, rule)) = &self.held else { return false };
+        let released = self.release_slots(held);
+        if !released.is_empty() {
+            rule.waiters.nudge(held.lines());
+        }
+        !released.is_empty() && released.iter().all(|held| *held)
+    }
+
+    fn release_slots(&self, held: &Held) -> Vec<bool> {
         let mut slots = lock(&self.slots);
-        let Some(held) = &self.held else { return false };
         let now = held.snapshot.tables.clock().now();
         let release = |(group, part): (usize, tidegate_core::Part<'_>)| {
             slots[group].take().map(|slot| part.release(slot, now))
         };
-        let released: Vec<bool> = held.parts().filter_map(release).collect();
-        !released.is_empty() && released.iter().all(|held| *held)
+        held.parts().filter_map(release).collect()
     }
 
     /// Starts the lease anew. False if the slot is lost.
@@ -203,7 +222,7 @@ impl Permit {
     /// ```
     pub fn renew(&self) -> bool {
         let mut slots = lock(&self.slots);
-        let Some(held) = &self.held else { return false };
+        let Some((held, _)) = &self.held else { return false };
         let now = held.snapshot.tables.clock().now();
         let renew = |(group, part): (usize, tidegate_core::Part<'_>)| {
             let slot = slots[group]?;

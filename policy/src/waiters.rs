@@ -11,6 +11,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::future::{Future, poll_fn};
 use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::task::{Poll, Waker};
 use std::time::Duration;
@@ -29,6 +30,8 @@ type Lines = HashMap<LineKey, VecDeque<Arc<Place>>>;
 #[derive(Debug)]
 struct Place {
     cost: u64,
+    /// Whether something was given back that the first may take. Written and read under the lock of the lines.
+    nudged: AtomicBool,
     waker: Mutex<Option<Waker>>,
 }
 
@@ -61,9 +64,24 @@ impl Waiters {
     }
 
     pub(crate) fn join(&self, line: LineKey, cost: u64) -> Ticket<'_> {
-        let place = Arc::new(Place { cost, waker: Mutex::new(None) });
+        let place =
+            Arc::new(Place { cost, nudged: AtomicBool::new(false), waker: Mutex::new(None) });
         self.lines().entry(line).or_default().push_back(place.clone());
         Ticket { waiters: self, line, place }
+    }
+
+    /// Has the first of each of these lines try again now: something was given back.
+    pub(crate) fn nudge(&self, of: impl Iterator<Item = LineKey>) {
+        let lines = self.lines();
+        if lines.is_empty() {
+            return;
+        }
+        let firsts: Vec<_> = of.filter_map(|line| lines.get(&line)?.front().cloned()).collect();
+        // ORDERING: Relaxed: the lock of the lines orders it.
+        firsts.iter().for_each(|place| place.nudged.store(true, Ordering::Relaxed));
+        drop(lines);
+        self.moved.notify_all();
+        firsts.iter().filter_map(|place| place.swap(None)).for_each(Waker::wake);
     }
 
     /// The first of these lines in which somebody stands.
@@ -93,6 +111,24 @@ impl Ticket<'_> {
         lines.get(&self.line).and_then(VecDeque::front).map_or(0, |first| first.cost)
     }
 
+    /// Whether it was nudged since it was last asked.
+    fn take_nudge(&self, _lines: &Lines) -> bool {
+        // ORDERING: Relaxed: see `Waiters::nudge`.
+        self.place.nudged.swap(false, Ordering::Relaxed)
+    }
+
+    /// Blocks for `most`, or until it is nudged.
+    pub(crate) fn nap(&self, most: Duration) {
+        let lines = self.waiters.lines();
+        let waiting = |lines: &mut Lines| !self.take_nudge(lines);
+        drop(self.waiters.moved.wait_timeout_while(lines, most, waiting));
+    }
+
+    /// Resolves with `sleep`, or when it is nudged.
+    pub(crate) async fn sleep(&self, sleep: impl Future<Output = ()>) {
+        self.until(sleep, || self.take_nudge(&self.waiters.lines())).await;
+    }
+
     /// Blocks until it is first, or for `most`.
     pub(crate) fn wait_turn(&self, most: Duration) {
         let lines = self.waiters.lines();
@@ -102,11 +138,15 @@ impl Ticket<'_> {
 
     /// Resolves when it is first, or with `sleep`.
     pub(crate) async fn turn(&self, sleep: impl Future<Output = ()>) {
+        self.until(sleep, || self.is_first()).await;
+    }
+
+    async fn until(&self, sleep: impl Future<Output = ()>, is_over: impl Fn() -> bool) {
         let mut sleep = pin!(sleep);
         poll_fn(|cx| {
-            // Before looking: who leaves after the look finds the waker.
+            // Before looking: who leaves, or nudges, after the look finds the waker.
             drop(self.place.swap(Some(cx.waker().clone())));
-            match self.is_first() {
+            match is_over() {
                 true => Poll::Ready(()),
                 false => sleep.as_mut().poll(cx),
             }

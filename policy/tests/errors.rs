@@ -446,7 +446,9 @@ fn calls(book: &mut Book) {
     book.refused("allow_many on permits", jobs.allow_many(&["a"]));
     book.refused("hit_many on permits", jobs.hit_many(["a"]));
     book.refused("wait on permits", jobs.wait("a", 1, None));
+    book.refused("wait_reservation on permits", jobs.wait_reservation("a", 1, None));
     book.refused("permit without a concurrent limit", rule("logins").permit("a"));
+    book.refused("wait_permit without a concurrent limit", rule("logins").wait_permit("a", None));
     book.refused("max on several limits", rule("messages").hit(Call::of(["a", "b"]).max(5), 1));
     book.refused("max above the ceiling", rule("logins").hit(Call::of("a").max(11), 1));
     book.refused("max above all", rule("classed").hit(Call::of("a").max(u64::MAX), 1));
