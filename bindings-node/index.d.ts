@@ -326,6 +326,32 @@ export interface Policy {
   [field: string]: unknown;
 }
 
+/** One step of the judgement. */
+export interface Step {
+  readonly step: 'mode' | 'exempt' | 'cost' | 'budget' | 'cooldown' | 'backoff' | 'limit';
+  /**
+   * `none`: the rule has no such thing. `allow`: uncounted, and the last step. `deny`: the first that does is the
+   * decision's reason, and the rest is told too.
+   */
+  readonly outcome: 'none' | 'pass' | 'allow' | 'deny';
+  /** The limit that it is about. */
+  readonly limit: string | null;
+  /** What it goes by: the mode, the exemption that matches, a limit's size, the day's budget, a cooldown in ms. */
+  readonly value: string | number | { readonly [field: string]: readonly string[] } | null;
+  /** Who stated that: `rule`, `default`, `when[0]`, `override` or `call`; of an exemption `rule` or `change`. */
+  readonly source: string | null;
+  /** When a refusal ends, in ms since the start of 1970. */
+  readonly untilMs: number | null;
+  /** Who made the change that it comes from, if that is known. */
+  readonly by: string | null;
+}
+
+/** Why a hit would get what it would get: what `peek` says, and the judgement in order. */
+export interface Why {
+  readonly decision: Decision;
+  readonly steps: readonly Step[];
+}
+
 /** What can be done with a rule; a limiter with one rule (or one called `default`) has it too. */
 interface Operations {
   /**
@@ -373,6 +399,8 @@ interface Operations {
   budget(key: Key, options?: CallOptions): Budget;
   /** With backoff: denied less than `quiet` ago; without: a hit of 1 would be denied now. */
   isLimited(key: Key, options?: CallOptions): boolean;
+  /** Why a hit would get what it would get: the judgement in order, each number with its source. Changes nothing. */
+  why(key: Key, cost?: Cost): Why;
   /** What is known of a key; null exactly when its state is that of a new one. */
   stats(key: Key, options?: CallOptions): Stats | null;
   /** Forgets the key's limits, penalties and budget, but never those of a wider scope. */

@@ -151,6 +151,12 @@ class Rule {
     return this.#keyed(native.isLimited, key, undefined, options);
   }
 
+  why(key, cost = 1) {
+    const call = typeof cost === 'number' ? { cost } : takeApart(cost);
+    const steps = JSON.parse(native.why(this.#native.handle, key, call.cost, call.max, call.attributes));
+    return { decision: new Decision(this.#native), steps };
+  }
+
   stats(key, options) {
     return JSON.parse(this.#keyed(native.stats, key, undefined, options));
   }

@@ -212,6 +212,13 @@ pub(crate) fn functions(add: Add<'_>, scope: Scope<'_>, surface: &Rc<Surface>) -
             let text = stats.map_or("null".to_string(), |stats| json::stats(&stats).to_string());
             call.scope.text(&text).map(Some)
         };
+        // The decision on the board, the steps as JSON.
+        c"why": |call: Cold<'_>, [handle, key, cost, max, attributes]: [Value; 5]| {
+            let cost = cost_of(call.scope, cost)?;
+            let why = keyed(&call, [handle, key, max, attributes], |rule, one| rule.why(one, cost))?;
+            rule(&call, handle)?.write(call.scope, call.surface, &why.decision.told())?;
+            call.scope.text(&json::steps(&why.steps).to_string()).map(Some)
+        };
         c"reserve": |call: Cold<'_>, [handle, key, estimate, max, attributes]: [Value; 5]| {
             let estimate = count(call.scope, estimate, "estimate")?;
             let estimate = estimate.ok_or_else(|| Failure::argument("estimate is not a number"))?;

@@ -41,6 +41,8 @@ const used: number = rule.record('a', 3).used;
 rule.refund('a', { cost: 1 });
 const mask: Uint8Array = rule.allowMany(['a', 'b']);
 const permit: Permit = limiter.permit('job');
+const until: number | null | undefined = rule.why('alice', { cost: 2, tier: 'free' }).steps[0]?.untilMs;
+const whyNot: boolean = limiter.why('alice').decision.allowed && until === null;
 const renewed: boolean = permit.held && permit.renew() && permit.release();
 const reserved: Reservation = rule.reserve('alice', 400, { tier: 'free' });
 const settled: boolean = reserved.settle(150) || reserved.cancel();

@@ -337,6 +337,20 @@ macro_rules! operations {
                 stats.map(|stats| results::stats(py, &stats)).transpose()
             }
 
+            /// Why a hit would get what it would get: the judgement in order, each number with its source. Changes nothing.
+            #[pyo3(signature = (key, cost=Count(1), *, max=None, **attributes), text_signature = "($self, key, cost=1, *, max=None, **attributes)")]
+            fn why<'py>(
+                &self,
+                py: Python<'py>,
+                key: &Bound<'py, PyAny>,
+                cost: Count,
+                max: Option<Count>,
+                attributes: Option<&Bound<'py, PyDict>>,
+            ) -> PyResult<Bound<'py, PyAny>> {
+                let why = with_call(key, max, attributes, |call| self.inner.why(call, cost.0))?;
+                results::why(py, why)
+            }
+
             /// Forgets the key's limits, penalties and budget, but never those of a wider scope.
             #[pyo3(signature = (key, **attributes))]
             fn reset(

@@ -37,6 +37,7 @@ def operations(limiter: Limiter) -> None:
         assert_type(on.budget("a").reset_after, float)
         assert_type(on.stats("a"), tidegate.Stats | None)
         assert_type(on.wait("a", timeout=datetime.timedelta(seconds=1)), Decision)
+        assert_type(on.why("a", 2, max=9, role="admin"), tidegate.Why)
         assert_type(on.wait_permit("a", timeout=1.5), Permit)
         assert_type(on.wait_reservation("a", 5, timeout=1.5, max=9), Reservation)
         coroutine: Coroutine[Any, Any, Decision] = on.acquire("a", timeout=1.5)

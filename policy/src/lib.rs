@@ -56,6 +56,7 @@ pub mod tower;
 mod variant;
 mod wait;
 mod waiters;
+mod why;
 
 pub use audit::{Finding, Severity};
 pub use budget::Budget;
@@ -82,6 +83,7 @@ pub use schema::schema;
 pub use stats::{LimitUse, Stats};
 pub use tidegate_core::{Algorithm, Clock, OnFull};
 pub use told::{Names, Tell, Told};
+pub use why::{Outcome, Step, StepValue, Why};
 
 /// The README's example, as pasted.
 #[cfg(doctest)]

@@ -20,7 +20,7 @@ use crate::runtime::Target;
 use crate::snapshot::Snapshot;
 use crate::stats::Stats;
 use crate::tables::Store;
-use crate::{Budget, Call, Decision, Permit, Reservation};
+use crate::{Budget, Call, Decision, Permit, Reservation, Why};
 
 /// The rule of a limiter that is made from limits alone.
 const DEFAULT_RULE: &str = "default";
@@ -622,6 +622,8 @@ of_the_main_rule! {
     fn check<'a>(&self, call: impl Into<Call<'a>>, cost: u64) -> Decision;
     /// See [`Rule::peek`].
     fn peek<'a>(&self, call: impl Into<Call<'a>>, cost: u64) -> Decision;
+    /// See [`Rule::why`].
+    fn why<'a>(&self, call: impl Into<Call<'a>>, cost: u64) -> Why;
     /// See [`Rule::record`].
     fn record<'a>(&self, call: impl Into<Call<'a>>, cost: u64) -> Recorded;
     /// See [`Rule::refund`].

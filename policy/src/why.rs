@@ -256,9 +256,11 @@ impl Told<'_> {
     }
 
     fn running(&self) -> Running {
-        let notes = self.snapshot.tables.penalties().and_then(|ledger| {
-            ledger.read(self.snapshot.penalty_hash(&self.resolved.subject))
-        });
+        let notes = self
+            .snapshot
+            .tables
+            .penalties()
+            .and_then(|ledger| ledger.read(self.snapshot.penalty_hash(&self.resolved.subject)));
         Running::read(notes.unwrap_or_default(), &self.resolved.variant, self.now)
     }
 

@@ -7,7 +7,7 @@ from typing import Any, Literal, final, type_check_only
 
 from typing_extensions import Self
 
-from ._results import Budget, Event, Finding, Inspected, Metrics, Recorded, Stats
+from ._results import Budget, Event, Finding, Inspected, Metrics, Recorded, Stats, Why
 from ._types import Key, Limits, Match, Time
 
 __all__ = [
@@ -291,6 +291,9 @@ class _Operations:
         """Whether the key should be left alone: with backoff, if it was denied less than ``quiet`` ago; without, if a
         hit of 1 would be denied now.
         """
+
+    def why(self, key: Key, cost: int = 1, *, max: int | None = None, **attributes: str | int) -> Why:
+        """Why a hit would get what it would get: the judgement in order, each number with its source. Changes nothing."""
 
     def stats(self, key: Key, **attributes: str | int) -> Stats | None:
         """What is known of a key; None exactly when its state is that of a new one."""

@@ -50,6 +50,12 @@ class Limiter:
         rule, call = self.call(step)
         return rule.peek(call, step.get("cost", 1))
 
+    def why(self, step):
+        rule, call = self.call(step)
+        found = rule.why(call, step.get("cost", 1))
+        decision = {name: value for name, value in found["decision"].items() if value is not ...}
+        return found | {"decision": decision}
+
     def allow(self, step):
         return self.hit(step)["allowed"]
 

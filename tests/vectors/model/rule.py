@@ -211,6 +211,61 @@ class Rule:
             decision["reset_after_ms"] = ...  # the contract does not say when nothing is all back
         return _shadowed(decision) if call.options.mode == "shadow" else decision
 
+    def why(self, call, cost):
+        """What a peek gets, and each step of the judgement."""
+        decision = self.peek(call, cost)
+        call.cells = [self.cell(limit, call.parts) for limit in call.options.limits]
+        return {"decision": decision, "steps": list(self.steps(call, cost))}
+
+    def steps(self, call, cost):
+        options, sources, penalty = call.options, call.options.sources, self.penalty(call)
+
+        def step(name, outcome, limit=None, value=None, source=None, left=None):
+            until = None if left is None or left == NEVER else int(self.clock.wall + left)
+            return {"step": name, "outcome": outcome, "limit": limit, "value": value, "source": source,
+                    "until_ms": until, "by": None}
+
+        def sized(name, outcome, limit, left=None):
+            stated = [sources.get((limit.name, field)) for field in ("burst", "max")]
+            source = "call" if "call" in stated else stated[0] or stated[1]
+            return step(name, outcome, limit.name, limit.size, source, left)
+
+        yield step("mode", "allow" if options.mode == "off" else "pass", None, options.mode, sources["mode"])
+        if options.mode == "off":
+            return
+        own, added = self.spec.get("exempt", []), self.added_exempts
+        fit = [match for match in own + added if matches(match, call.subject) is not None]
+        if fit:
+            value = {name: [str(one) for one in (values if isinstance(values, list) else [values])]
+                     for name, values in fit[0].items()}
+            yield step("exempt", "allow", None, value, "rule" if fit[0] in own else "change")
+            return
+        yield step("exempt", "pass" if own + added else "none")
+        by_cost = [limit for limit in options.limits if limit.counts == "cost" and limit.algorithm != "concurrent"]
+        if by_cost and all(limit.max for limit in options.limits):
+            smallest = min(by_cost, key=lambda limit: limit.size)
+            yield sized("cost", "deny" if cost > smallest.size else "pass", smallest)
+        else:
+            yield step("cost", "none")
+        if "budget" in self.spec:
+            over = self.is_over(call)
+            yield step("budget", "deny" if over else "pass", None, self.spec["budget"]["daily"], "rule",
+                       self.budget_left(call) if over else None)
+        else:
+            yield step("budget", "none")
+        left = penalties.cooldown_left(penalty, call.now)
+        if left:
+            limit = next(l for l in options.limits if l.name == penalty.cooldown_limit)
+            source = sources.get((limit.name, "cooldown")) or sources["cooldown"]
+            yield step("cooldown", "deny", limit.name, limit.cooldown, source, left)
+        else:
+            yield step("cooldown", "pass" if any(limit.cooldown for limit in options.limits) else "none")
+        left = penalties.enforced_left(penalty, call.now)
+        enforced = bool(options.backoff and options.backoff.get("enforce"))
+        yield step("backoff", "deny" if left else "pass" if enforced else "none", left=left or None)
+        for limit, wait in zip(options.limits, call.waits(cost)):
+            yield sized("limit", "deny" if wait > 0 else "pass", limit, ceil(wait) if 0 < wait < NEVER and limit.of(cost) <= limit.size else None)
+
     def headers(self, call, decision, style):
         views = []
         for limit, cell in call.pairs():
