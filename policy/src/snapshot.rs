@@ -408,12 +408,12 @@ impl Snapshot {
         changed.last().map(|(source, _)| source).or(own.map(|_| Source::Rule))
     }
 
-    /// Who stated the size of a limit.
-    pub(crate) fn size_source(&self, layers: Layers, index: usize) -> Source {
+    /// Who stated the size of a limit; `by_call` if the call has a `max`, which an unwritten burst follows.
+    pub(crate) fn size_source(&self, layers: Layers, index: usize, by_call: bool) -> Source {
         let limit = &self.config.limits[index];
         let burst = self.source(layers, index, limit.burst, |patch| patch.burst);
-        let max = self.source(layers, index, Some(limit.max), |patch| patch.max);
-        burst.or(max).unwrap_or(Source::Rule)
+        let max = || self.source(layers, index, Some(limit.max), |patch| patch.max);
+        burst.or_else(|| if by_call { Some(Source::Call) } else { max() }).unwrap_or(Source::Rule)
     }
 
     /// Who stated the cooldown of a limit.

@@ -186,6 +186,7 @@ struct Told<'s> {
     snapshot: &'s Snapshot,
     resolved: &'s Resolved<'s>,
     layers: Layers,
+    /// Whether the call has a `max` of its own.
     max: bool,
     cost: u64,
     /// When it was judged.
@@ -226,8 +227,7 @@ impl Told<'_> {
 
     fn size(&self, step: Step, index: usize) -> Step {
         let size = self.resolved.variant.numbers[index].size;
-        let source = self.snapshot.size_source(self.layers, index);
-        let source = if self.max { Source::Call } else { source };
+        let source = self.snapshot.size_source(self.layers, index, self.max);
         step.of(self.name(index)).by(StepValue::Number(size), source)
     }
 

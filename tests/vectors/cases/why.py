@@ -84,6 +84,13 @@ def sources():
     )
 
 
+    yield case(
+        "a max of the call beside a burst that is written", policy("10/min burst 4"),
+        why(0, max=3, due={"steps": steps(
+            one("cost", "pass", "10/min", 4, "rule"), limits=[one("limit", "pass", "10/min", 4, "rule")])}),
+    )
+
+
 def refusals():
     yield case(
         "off and exempt end the judgement",

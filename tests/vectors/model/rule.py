@@ -227,8 +227,7 @@ class Rule:
 
         def sized(name, outcome, limit, left=None):
             stated = [sources.get((limit.name, field)) for field in ("burst", "max")]
-            source = "call" if "call" in stated else stated[0] or stated[1]
-            return step(name, outcome, limit.name, limit.size, source, left)
+            return step(name, outcome, limit.name, limit.size, stated[0] or stated[1], left)
 
         yield step("mode", "allow" if options.mode == "off" else "pass", None, options.mode, sources["mode"])
         if options.mode == "off":
