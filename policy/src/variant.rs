@@ -236,16 +236,22 @@ impl Variant {
     /// their shares of the limits' sizes.
     #[inline]
     pub(crate) fn least(&self, remaining: impl Fn(usize) -> u64) -> usize {
-        let limits = 0..self.numbers.len();
         if self.mixed {
-            let size = |index: usize| u128::from(self.numbers[index].size.max(1));
-            let shares = |&a: &usize, &b: &usize| {
-                let (of_a, of_b) = (u128::from(remaining(a)), u128::from(remaining(b)));
-                (of_a * size(b)).cmp(&(of_b * size(a)))
-            };
-            return limits.min_by(shares).unwrap_or(0);
+            return self.least_share(&remaining);
         }
-        limits.min_by_key(|&index| remaining(index)).unwrap_or(0)
+        (0..self.numbers.len()).min_by_key(|&index| remaining(index)).unwrap_or(0)
+    }
+
+    /// Apart, so that its wide arithmetic takes no registers from rules that need none.
+    #[cold]
+    #[inline(never)]
+    fn least_share(&self, remaining: &dyn Fn(usize) -> u64) -> usize {
+        let size = |index: usize| u128::from(self.numbers[index].size.max(1));
+        let shares = |&a: &usize, &b: &usize| {
+            let (of_a, of_b) = (u128::from(remaining(a)), u128::from(remaining(b)));
+            (of_a * size(b)).cmp(&(of_b * size(a)))
+        };
+        (0..self.numbers.len()).min_by(shares).unwrap_or(0)
     }
 
     /// Whether what is left of a limit is worth a warning.
