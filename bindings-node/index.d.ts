@@ -56,6 +56,9 @@ export type AcquireOptions = {
   readonly [name: string]: string | number | boolean | null | undefined | AbortSignal;
 };
 
+/** How to wait for a permit or a reservation. */
+export type WaitOptions = Omit<AcquireOptions, 'cost'> & { readonly cost?: undefined };
+
 /** Which header fields: `X-RateLimit-…`, those of the IETF's draft, or both. */
 export type HeaderStyle = 'legacy' | 'ietf' | 'both';
 
@@ -223,6 +226,9 @@ export type Period = number | string;
 /** How a limit counts. */
 export type Algorithm = 'bucket' | 'window' | 'counter' | 'fixed' | 'concurrent';
 
+/** What a limit takes of each hit: its cost, or 1 if that is not 0. */
+export type Counts = 'cost' | 'hits';
+
 /** A limit as a map; as a text it is `'20/min'`, `'100/s burst 20'`, `'200/h window'`, `'5 concurrent lease 30s'`. */
 export interface LimitMap {
   name?: string;
@@ -233,6 +239,8 @@ export interface LimitMap {
   lease?: Period;
   cooldown?: Period;
   scope?: string[];
+  /** What it takes of each hit: its cost (default), or 1. Not for a concurrent limit. */
+  counts?: Counts;
 }
 
 /** Limits: a text (a comma separates several), a list, or a map by names. */
@@ -254,6 +262,8 @@ export type LimitPatches =
             algorithm?: Algorithm;
             /** The one that the limit has; another is refused. */
             scope?: readonly string[];
+            /** What the limit has; anything else is refused. */
+            counts?: Counts;
           };
     };
 
@@ -341,6 +351,32 @@ export interface Policy {
   [field: string]: unknown;
 }
 
+/** One step of the judgement. */
+export interface Step {
+  readonly step: 'mode' | 'exempt' | 'cost' | 'budget' | 'cooldown' | 'backoff' | 'limit';
+  /**
+   * `none`: the rule has no such thing. `allow`: uncounted, and the last step. `deny`: the first that does is the
+   * decision's reason, and the rest is told too.
+   */
+  readonly outcome: 'none' | 'pass' | 'allow' | 'deny';
+  /** The limit that it is about. */
+  readonly limit: string | null;
+  /** What it goes by: the mode, the exemption that matches, a limit's size, the day's budget, a cooldown in ms. */
+  readonly value: string | number | { readonly [field: string]: readonly string[] } | null;
+  /** Who stated that: `rule`, `default`, `when[0]`, `override` or `call`; of an exemption `rule` or `change`. */
+  readonly source: string | null;
+  /** When a refusal ends, in ms since the start of 1970. */
+  readonly untilMs: number | null;
+  /** Who made the change that it comes from, if that is known. */
+  readonly by: string | null;
+}
+
+/** Why a hit would get what it would get: what `peek` says, and the judgement in order. */
+export interface Why {
+  readonly decision: Decision;
+  readonly steps: readonly Step[];
+}
+
 /** What can be done with a rule; a limiter with one rule (or one called `default`) has it too. */
 interface Operations {
   /**
@@ -375,12 +411,21 @@ interface Operations {
    * denial, and a large cost is not starved by small ones. Keeps the process alive while it waits.
    */
   acquire(key: Key, options?: number | AcquireOptions): Promise<Decision>;
+  /**
+   * As {@link permit}, when there is a slot; waits as {@link acquire} does. A slot that this rule releases is
+   * noticed at once, one of another process or thread within a second.
+   */
+  acquirePermit(key: Key, options?: WaitOptions): Promise<Permit>;
+  /** As {@link reserve}, when the estimate is allowed; waits as {@link acquire} does. */
+  acquireReservation(key: Key, estimate: number, options?: WaitOptions): Promise<Reservation>;
   /** Records what was spent of the day's budget, always. */
   spend(key: Key, amount: number, options?: CallOptions): Budget;
   /** How the key stands with its budget. */
   budget(key: Key, options?: CallOptions): Budget;
   /** With backoff: denied less than `quiet` ago; without: a hit of 1 would be denied now. */
   isLimited(key: Key, options?: CallOptions): boolean;
+  /** Why a hit would get what it would get: the judgement in order, each number with its source. Changes nothing. */
+  why(key: Key, cost?: Cost): Why;
   /** What is known of a key; null exactly when its state is that of a new one. */
   stats(key: Key, options?: CallOptions): Stats | null;
   /** Forgets the key's limits, penalties and budget, but never those of a wider scope. */

@@ -956,6 +956,19 @@ int tg_is_limited(const struct tg_rule *rule,
 tg_status tg_stats(const struct tg_rule *rule, const struct tg_key *key, struct tg_key_stats *out);
 
 /**
+ * Why a hit of `cost` would get what it would get, changing nothing.
+ *
+ * Writes a JSON text to `out`: `decision`, and `steps`, the judgement in order. A step has `step` (mode,
+ * exempt, cost, budget, cooldown, backoff, or limit, once for each), `outcome` (none, pass, allow or
+ * deny), `limit` (its name), `value` (what it goes by), `source` (who stated that: rule, default,
+ * when[0], override or call), `until_ms` (Unix time) and `by`. Free it with `tg_string_free`.
+ */
+tg_status tg_why(const struct tg_rule *rule,
+                 const struct tg_key *key,
+                 uint64_t cost,
+                 char **out);
+
+/**
  * Forgets the key's limits, penalties and budget, but never those of a wider scope.
  */
 tg_status tg_reset(const struct tg_rule *rule, const struct tg_key *key);

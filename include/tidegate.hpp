@@ -335,6 +335,12 @@ class rule {
   bool clear_override_match(const std::string &match) const {
     return detail::answered(tg_clear_override_match(rule_, match.c_str()));
   }
+  /// Why a hit would get what it would get, as JSON; see tg_why.
+  std::string why(const key &key, uint64_t cost = 1) const {
+    char *text = nullptr;
+    detail::check(tg_why(rule_, key.get(), cost, &text));
+    return detail::owned(text);
+  }
   std::string overrides() const { return told(tg_overrides); }
   void set_default(const std::string &limits) const { detail::check(tg_set_default(rule_, limits.c_str())); }
   void add_exempt(const std::string &match) const { detail::check(tg_add_exempt(rule_, match.c_str())); }

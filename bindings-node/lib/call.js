@@ -59,9 +59,17 @@ function takeApart(options, own = ['cost']) {
   return { cost: options.cost, max: options.max, attributes };
 }
 
+/** Options of waiting, which are no attributes. */
+const WAITING = ['timeoutMs', 'signal'];
+
 /** Options of a call that takes no cost, or has it as an argument. */
 function withoutCost(options = {}) {
   return takeApart(options, []);
+}
+
+/** The same, of one that waits. */
+function whileWaiting(options) {
+  return takeApart(options, WAITING);
 }
 
 /** A timeout in milliseconds, as whole ones; none is endless. */
@@ -72,4 +80,4 @@ function timeout(ms) {
   return Math.min(Math.floor(ms), Number.MAX_SAFE_INTEGER);
 }
 
-module.exports = { takeApart, timeout, withoutCost };
+module.exports = { WAITING, takeApart, timeout, whileWaiting, withoutCost };

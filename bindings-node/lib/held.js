@@ -9,9 +9,12 @@ const dispose = Symbol.dispose ?? Symbol.for('nodejs.dispose');
 /** A slot of a concurrent limit. */
 class Permit {
   #handle;
+  #line;
 
-  constructor(handle, decision) {
+  /** `line`: of those who may wait for the slot. */
+  constructor(handle, decision, line) {
     this.#handle = handle;
+    this.#line = line;
     this.decision = decision;
   }
   get allowed() {
@@ -21,7 +24,9 @@ class Permit {
     return native.isHeld(this.#handle);
   }
   release() {
-    return native.release(this.#handle);
+    const released = native.release(this.#handle);
+    this.#line.nudge();
+    return released;
   }
   renew() {
     return native.renew(this.#handle);
@@ -46,7 +51,7 @@ class Reservation {
     return native.settle(this.#handle, actual);
   }
   cancel() {
-    return native.settle(this.#handle, 0);
+    return native.cancel(this.#handle);
   }
   /** As when it is dropped: the estimate stays spent. Settle or cancel before. */
   [dispose]() {}

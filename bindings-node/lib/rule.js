@@ -1,7 +1,7 @@
 'use strict';
 
 const { native, typeError } = require('./native.js');
-const { takeApart, timeout, withoutCost } = require('./call.js');
+const { WAITING, takeApart, timeout, whileWaiting, withoutCost } = require('./call.js');
 const { Decision } = require('./decision.js');
 const { Permit, Reservation } = require('./held.js');
 const { json, limitsJson } = require('./policy.js');
@@ -101,7 +101,7 @@ class Rule {
 
   permit(key, options) {
     const handle = this.#keyed(native.permit, key, undefined, options);
-    return new Permit(handle, new Decision(this.#native));
+    return new Permit(handle, new Decision(this.#native), this.#line);
   }
 
   /** Whether it has a concurrent limit, so that `permit` takes the place of a hit. */
@@ -119,8 +119,22 @@ class Rule {
   }
 
   async acquire(key, options = {}) {
-    const call = typeof options === 'number' ? { cost: options } : takeApart(options, ['cost', 'timeoutMs', 'signal']);
-    return this.#line.join(key, call, timeout(options.timeoutMs), options.signal);
+    const call = typeof options === 'number' ? { cost: options } : takeApart(options, ['cost', ...WAITING]);
+    const make = () => new Decision(this.#native);
+    return this.#line.join(key, call, timeout(options.timeoutMs), options.signal, 0, make);
+  }
+
+  async acquireReservation(key, estimate, options = {}) {
+    if (typeof estimate !== 'number') throw typeError('estimate is not a number');
+    const call = { ...whileWaiting(options), cost: estimate };
+    const make = () => new Reservation(native.got(this.#native.handle), new Decision(this.#native));
+    return this.#line.join(key, call, timeout(options.timeoutMs), options.signal, 1, make);
+  }
+
+  async acquirePermit(key, options = {}) {
+    const call = whileWaiting(options);
+    const make = () => new Permit(native.got(this.#native.handle), new Decision(this.#native), this.#line);
+    return this.#line.join(key, call, timeout(options.timeoutMs), options.signal, 2, make);
   }
 
   spend(key, amount, options) {
@@ -135,6 +149,12 @@ class Rule {
 
   isLimited(key, options) {
     return this.#keyed(native.isLimited, key, undefined, options);
+  }
+
+  why(key, cost = 1) {
+    const call = typeof cost === 'number' ? { cost } : takeApart(cost);
+    const steps = JSON.parse(native.why(this.#native.handle, key, call.cost, call.max, call.attributes));
+    return { decision: new Decision(this.#native), steps };
   }
 
   stats(key, options) {

@@ -5,7 +5,6 @@
 // while somebody waits, and only then.
 
 const { native, typeError } = require('./native.js');
-const { Decision } = require('./decision.js');
 
 const { board } = native;
 /** Where the number of who has an answer is written. */
@@ -23,12 +22,12 @@ class Line {
     this.#rule = rule;
   }
 
-  /** The decision, or a promise of it. */
-  join(key, { cost, max, attributes }, timeoutMs, signal) {
+  /** What `make` makes of the answer, or a promise of it. `kind`: 0 a hit, 1 a reservation, 2 a permit. */
+  join(key, { cost, max, attributes }, timeoutMs, signal, kind, make) {
     if (signal !== undefined && !(signal instanceof AbortSignal)) throw typeError('signal is an AbortSignal');
     signal?.throwIfAborted();
-    const number = native.join(this.#rule.handle, key, cost, max, attributes, timeoutMs);
-    if (number === 0) return new Decision(this.#rule);
+    const number = native.join(this.#rule.handle, key, cost, max, attributes, timeoutMs, kind);
+    if (number === 0) return make();
     return new Promise((resolve, reject) => {
       const abort = () => {
         native.leave(this.#rule.handle, number);
@@ -36,7 +35,7 @@ class Line {
         this.run();
       };
       signal?.addEventListener('abort', abort, { once: true });
-      this.#waiting.set(number, { resolve, reject, abort, signal });
+      this.#waiting.set(number, { resolve, reject, abort, signal, make });
       this.#schedule();
     });
   }
@@ -48,6 +47,11 @@ class Line {
     return one;
   }
 
+  /** Has those look who were woken: a slot was released. */
+  nudge() {
+    if (this.#waiting.size > 0) this.run();
+  }
+
   /** Hands out all answers that are there. */
   run() {
     for (;;) {
@@ -55,7 +59,8 @@ class Line {
       try {
         number = native.next(this.#rule.handle);
         if (number === 0) break;
-        this.#settle(number).resolve(new Decision(this.#rule));
+        const one = this.#settle(number);
+        one.resolve(one.make());
       } catch (error) {
         this.#settle(board[NUMBER]).reject(error);
       }

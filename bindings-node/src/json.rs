@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use policy::{
     Budget, Events, Finding, Inspected, LimitPatch, LimitPatches, LimitUse, Match, Metrics,
-    NamedCount, Stats, Target,
+    NamedCount, Stats, Step, Target,
 };
 use serde_json::{Map, Value, json};
 
@@ -90,6 +90,10 @@ pub(crate) fn stats(stats: &Stats) -> Value {
         "lastAllowedMs": stats.last_allowed.map(ms),
         "budget": stats.budget.as_ref().map(budget),
     })
+}
+
+pub(crate) fn steps(all: &[Step]) -> Value {
+    all.iter().map(|step| camel(step.to_value())).collect()
 }
 
 pub(crate) fn exempts(all: &[Match]) -> Value {

@@ -17,7 +17,7 @@ use crate::key::{
     Owned, count, key_parts, optional_text, text, with_any_key, with_call, with_plain_key,
 };
 use crate::surface::{Add, Answer, Call, Surface, bind};
-use crate::wait::Line;
+use crate::wait::{Got, Line, Want};
 
 /// Judges a call by its rule, and has the decision written down: `(key, cost, max, attributes)`.
 #[inline(always)]
@@ -214,6 +214,13 @@ pub(crate) fn functions(add: Add<'_>, scope: Scope<'_>, surface: &Rc<Surface>) -
             let text = stats.map_or("null".to_string(), |stats| json::stats(&stats).to_string());
             call.scope.text(&text).map(Some)
         };
+        // The decision on the board, the steps as JSON.
+        c"why": |call: Cold<'_>, [handle, key, cost, max, attributes]: [Value; 5]| {
+            let cost = cost_of(call.scope, cost)?;
+            let why = keyed(&call, [handle, key, max, attributes], |rule, one| rule.why(one, cost))?;
+            rule(&call, handle)?.write(call.scope, call.surface, &why.decision.told())?;
+            call.scope.text(&json::steps(&why.steps).to_string()).map(Some)
+        };
         c"reserve": |call: Cold<'_>, [handle, key, estimate, max, attributes]: [Value; 5]| {
             let estimate = count(call.scope, estimate, "estimate")?;
             let estimate = estimate.ok_or_else(|| Failure::argument("estimate is not a number"))?;
@@ -232,6 +239,10 @@ pub(crate) fn functions(add: Add<'_>, scope: Scope<'_>, surface: &Rc<Surface>) -
             let reserved: Option<Reservation> = Handle::of(call.scope, handle)?.reservation()?.take();
             let settled = reserved.map(|reserved| reserved.settle(actual));
             call.scope.boolean(settled.is_some()).map(Some)
+        };
+        c"cancel": |call: Cold<'_>, [handle]: [Value; 1]| {
+            let reserved: Option<Reservation> = Handle::of(call.scope, handle)?.reservation()?.take();
+            call.scope.boolean(reserved.map(Reservation::cancel).is_some()).map(Some)
         };
         c"release": |call: Cold<'_>, [handle]: [Value; 1]| {
             let permit: &Permit = Handle::of(call.scope, handle)?.permit()?;
@@ -309,16 +320,24 @@ pub(crate) fn functions(add: Add<'_>, scope: Scope<'_>, surface: &Rc<Surface>) -
             let exempts = rule(&call, handle)?.rule.exempts()?;
             call.scope.text(&json::exempts(&exempts).to_string()).map(Some)
         };
-        // The number of who waits, or 0 if the decision is there at once.
-        c"join": |call: Cold<'_>, [handle, key, cost, max, attributes, timeout]: [Value; 6]| {
-            let cost = cost_of(call.scope, cost)?;
+        // The number of who waits, or 0 if the decision is there at once. What is held is taken by `got`.
+        c"join": |call: Cold<'_>, [handle, key, cost, max, attributes, timeout, kind]: [Value; 7]| {
+            let want = match count(call.scope, kind, "kind")? {
+                Some(1) => {
+                    let estimate = count(call.scope, cost, "estimate")?;
+                    Want::Reservation(estimate.ok_or_else(|| Failure::argument("estimate is not a number"))?)
+                }
+                Some(2) => Want::Permit,
+                _ => Want::Hit(cost_of(call.scope, cost)?),
+            };
             let timeout = count(call.scope, timeout, "timeoutMs")?.map(Duration::from_millis);
             let one = Owned::read(call.scope, [key, max, attributes])?;
             let rule = rule(&call, handle)?;
             let mut line = line(&call, handle)?.borrow_mut();
-            let number = match line.join(rule.rule.clone(), one, cost, timeout)? {
-                Ok(decision) => {
-                    rule.write(call.scope, call.surface, &decision.told())?;
+            let number = match line.join(rule.rule.clone(), one, want, timeout)? {
+                Ok(got) => {
+                    rule.write(call.scope, call.surface, &got.decision().told())?;
+                    line.got = Some(got);
                     0
                 }
                 Err(number) => number,
@@ -330,8 +349,19 @@ pub(crate) fn functions(add: Add<'_>, scope: Scope<'_>, surface: &Rc<Surface>) -
             let next = line(&call, handle)?.borrow_mut().next();
             let Some((number, result)) = next else { return call.scope.number(0.0).map(Some) };
             call.surface.write(crate::surface::BOARD - 1, &[f64::from(number)]);
-            rule(&call, handle)?.write(call.scope, call.surface, &result?.told())?;
+            let got = result?;
+            rule(&call, handle)?.write(call.scope, call.surface, &got.decision().told())?;
+            line(&call, handle)?.borrow_mut().got = Some(got);
             call.scope.number(f64::from(number)).map(Some)
+        };
+        // The reservation or permit of the answer that was told last.
+        c"got": |call: Cold<'_>, [handle]: [Value; 1]| {
+            let handle = match line(&call, handle)?.borrow_mut().got.take() {
+                Some(Got::Reservation(reserved)) => Handle::Reservation(Cell::new(Some(*reserved))),
+                Some(Got::Permit(permit)) => Handle::Permit(*permit),
+                Some(Got::Hit(_)) | None => return Ok(None),
+            };
+            call.scope.owner(Box::new(handle)).map(Some)
         };
         // Milliseconds until somebody's time comes; -1 if nobody's does.
         c"rest": |call: Cold<'_>, [handle]: [Value; 1]| {

@@ -14,13 +14,40 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
-use policy::{Call, Decision, Key, Rule};
+use policy::{Call, Decision, Key, Permit, Reservation, Rule};
 
 use crate::failure::Failure;
 use crate::js::Result;
 use crate::key::Owned;
 
-type Waiting = Pin<Box<dyn Future<Output = std::result::Result<Decision, policy::Error>>>>;
+/// What is waited for.
+#[derive(Clone, Copy)]
+pub(crate) enum Want {
+    /// A hit of this cost.
+    Hit(u64),
+    /// A reservation of this estimate.
+    Reservation(u64),
+    Permit,
+}
+
+/// What it came to, granted or not.
+pub(crate) enum Got {
+    Hit(Box<Decision>),
+    Reservation(Box<Reservation>),
+    Permit(Box<Permit>),
+}
+
+impl Got {
+    pub(crate) fn decision(&self) -> &Decision {
+        match self {
+            Got::Hit(decision) => decision,
+            Got::Reservation(reserved) => reserved.decision(),
+            Got::Permit(permit) => permit.decision(),
+        }
+    }
+}
+
+type Waiting = Pin<Box<dyn Future<Output = std::result::Result<Got, policy::Error>>>>;
 
 /// Numbers of tasks that others woke.
 #[derive(Default)]
@@ -69,6 +96,8 @@ pub(crate) struct Line {
     due: BTreeSet<(Instant, u32)>,
     woken: Arc<Woken>,
     last: u32,
+    /// What the last answer gave, until JavaScript takes it.
+    pub(crate) got: Option<Got>,
 }
 
 async fn sleep(alarm: Rc<Alarm>, wait: Duration) {
@@ -86,7 +115,7 @@ async fn sleep(alarm: Rc<Alarm>, wait: Duration) {
 fn waiting(
     rule: Rule,
     call: Owned,
-    cost: u64,
+    want: Want,
     timeout: Option<Duration>,
     alarm: Rc<Alarm>,
 ) -> Waiting {
@@ -95,12 +124,24 @@ fn waiting(
         let pairs: Vec<(&str, &str)> = pairs.collect();
         let one = Call::of(Key::parts(call.parts.iter().map(Vec::as_slice))).with(&pairs);
         let one = call.max.map_or(one, |max| one.max(max));
-        rule.acquire_with(one, cost, timeout, |wait| sleep(alarm.clone(), wait)).await
+        let sleep = |wait| sleep(alarm.clone(), wait);
+        Ok(match want {
+            Want::Hit(cost) => {
+                Got::Hit(Box::new(rule.acquire_with(one, cost, timeout, sleep).await?))
+            }
+            Want::Reservation(estimate) => {
+                let got = rule.acquire_reservation_with(one, estimate, timeout, sleep).await?;
+                Got::Reservation(Box::new(got))
+            }
+            Want::Permit => {
+                Got::Permit(Box::new(rule.acquire_permit_with(one, timeout, sleep).await?))
+            }
+        })
     })
 }
 
 impl Task {
-    fn poll(&mut self) -> Poll<Result<Decision>> {
+    fn poll(&mut self) -> Poll<Result<Got>> {
         self.alarm.due.set(None);
         let mut context = Context::from_waker(&self.waker);
         let waiting = &mut self.waiting;
@@ -113,18 +154,18 @@ impl Task {
 }
 
 impl Line {
-    /// The decision, if there is one at once; else the number of who waits.
+    /// What it came to, if that is there at once; else the number of who waits.
     pub(crate) fn join(
         &mut self,
         rule: Rule,
         call: Owned,
-        cost: u64,
+        want: Want,
         timeout: Option<Duration>,
-    ) -> Result<std::result::Result<Decision, u32>> {
+    ) -> Result<std::result::Result<Got, u32>> {
         self.last = self.last.wrapping_add(1);
         let alarm = Rc::new(Alarm::default());
         let bell = Bell { number: self.last, woken: self.woken.clone() };
-        let waiting = waiting(rule, call, cost, timeout, alarm.clone());
+        let waiting = waiting(rule, call, want, timeout, alarm.clone());
         let mut task = Task { waiting, alarm, waker: Arc::new(bell).into(), listed: None };
         match task.poll() {
             Poll::Ready(result) => result.map(Ok),
@@ -159,7 +200,7 @@ impl Line {
     }
 
     /// The next who has an answer, and what it is.
-    pub(crate) fn next(&mut self) -> Option<(u32, Result<Decision>)> {
+    pub(crate) fn next(&mut self) -> Option<(u32, Result<Got>)> {
         while let Some(number) = self.ready() {
             let Some(mut task) = self.take(number) else { continue };
             match task.poll() {

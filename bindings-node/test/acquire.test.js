@@ -6,7 +6,7 @@ const assert = require('node:assert/strict');
 const { spawnSync } = require('node:child_process');
 const path = require('node:path');
 const { after, test } = require('node:test');
-const { Decision, Limiter, ManualClock } = require('tidegate');
+const { Decision, Limiter, ManualClock, Permit, Reservation } = require('tidegate');
 
 const ENTRY = JSON.stringify(path.join(__dirname, '..'));
 
@@ -188,4 +188,61 @@ test('the process lives while somebody waits, and no longer', () => {
   assert.deepEqual([closed.status, closed.stdout], [0, 'closed\n'], closed.stderr);
   const idle = run("const l = new Limiter('1/d'); l.acquire('a').then(() => console.log('done'))");
   assert.deepEqual([idle.status, idle.stdout], [0, 'done\n'], idle.stderr);
+});
+
+test('a permit is had as soon as one is released, or when its lease ends', async () => {
+  const { limiter, clock } = made('1 concurrent lease 30s');
+  const held = limiter.permit('job');
+  const [next, last] = [limiter.acquirePermit('job'), limiter.acquirePermit('job', { timeoutMs: 60_000 })];
+  assert(await pending(next));
+  held.release();
+  const permit = await next;
+  assert(permit instanceof Permit && permit.allowed && permit.held);
+  assert(await pending(last));
+  clock.set(30_000);
+  assert.equal((await last).held, true);
+  const late = await limiter.acquirePermit('job', { timeoutMs: 0, role: 'guest' });
+  assert.deepEqual([late.allowed, late.held, late.decision.reason], [false, false, '1']);
+});
+
+test('a release wakes who waits, by a clock that runs', async () => {
+  const limiter = new Limiter('1 concurrent lease 1h');
+  const held = limiter.permit('job');
+  const start = performance.now();
+  const waiting = limiter.acquirePermit('job', { timeoutMs: 30_000 });
+  setTimeout(() => held.release(), 20);
+  assert.equal((await waiting).allowed, true);
+  assert(performance.now() - start < 900, 'looking again once a second takes longer');
+  limiter.close();
+});
+
+test('a reservation is had when its estimate is there', async () => {
+  const { limiter, clock } = made('100/10s');
+  limiter.hit('alice', 100);
+  const waiting = limiter.acquireReservation('alice', 50, { timeoutMs: 5_000 });
+  assert(await pending(waiting));
+  clock.set(5_000);
+  const reserved = await waiting;
+  assert(reserved instanceof Reservation && reserved.allowed);
+  assert.equal(reserved.settle(20), true);
+  assert.equal(limiter.peek('alice', 0).remaining, 30);
+  assert.equal((await limiter.acquireReservation('bob', 5, { max: 9 })).decision.limit, 9);
+  const never = await limiter.acquireReservation('alice', 101);
+  assert.deepEqual([never.allowed, never.decision.reason, never.cancel()], [false, 'cost', true]);
+});
+
+test('waiting for what is held: mistakes, aborts, and rules that are for others', async () => {
+  const { limiter } = made('1 concurrent');
+  const held = limiter.permit('job');
+  const aborting = new AbortController();
+  const waiting = limiter.acquirePermit('job', { signal: aborting.signal });
+  assert(await pending(waiting));
+  aborting.abort(new Error('enough'));
+  await assert.rejects(waiting, /enough/);
+  held.release();
+  assert.equal(limiter.permit('job').allowed, true);
+  await assert.rejects(limiter.acquireReservation('job', 1), /acquire_permit/);
+  await assert.rejects(limiter.acquirePermit('job', { cost: 2 }), TypeError);
+  await assert.rejects(made('1/s').limiter.acquirePermit('a'), /no concurrent limit/);
+  await assert.rejects(made('1/s').limiter.acquireReservation('a'), TypeError);
 });

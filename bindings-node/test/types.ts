@@ -41,6 +41,8 @@ const used: number = rule.record('a', 3).used;
 rule.refund('a', { cost: 1 });
 const mask: Uint8Array = rule.allowMany(['a', 'b']);
 const permit: Permit = limiter.permit('job');
+const until: number | null | undefined = rule.why('alice', { cost: 2, tier: 'free' }).steps[0]?.untilMs;
+const whyNot: boolean = limiter.why('alice').decision.allowed && until === null;
 const renewed: boolean = permit.held && permit.renew() && permit.release();
 const reserved: Reservation = rule.reserve('alice', 400, { tier: 'free' });
 const settled: boolean = reserved.settle(150) || reserved.cancel();
@@ -51,6 +53,9 @@ const settled: boolean = reserved.settle(150) || reserved.cancel();
 async function wait(): Promise<boolean> {
   const signal = AbortSignal.timeout(1000);
   const later = await rule.acquire('alice', { cost: 5, timeoutMs: 2 ** 40, signal, role: 'guest' });
+  const slot: Permit = await rule.acquirePermit('job', { timeoutMs: 5, signal, role: 'guest' });
+  const spent: Reservation = await rule.acquireReservation('alice', 5, { max: 9, timeoutMs: 5 });
+  if (slot.allowed && spent.cancel()) return true;
   return later.allowed && (await limiter.acquire('alice')).allowed;
 }
 const over: boolean = rule.spend('alice', 499).over || rule.budget('alice').overPerHit;

@@ -88,6 +88,11 @@ class Run {
         return spelt(rule.budget(key, options));
       case 'stats':
         return spelt(rule.stats(key, options));
+      case 'why': {
+        const why = rule.why(key, { cost: step.cost ?? 1, ...options });
+        const steps = why.steps.map(({ untilMs, ...rest }) => ({ ...rest, until_ms: untilMs }));
+        return { decision: this.decided(why.decision, step), steps };
+      }
       case 'set_override':
         return rule.setOverride(step.match ?? key, step.limits);
       case 'clear_override':

@@ -186,18 +186,48 @@ macro_rules! operations {
             /// Blocks until a hit is allowed, and spends it; other threads run meanwhile. A denial at once if it can't be
             /// in time.
             #[pyo3(signature = (key, cost=Count(1), *, timeout=None, max=None, **attributes), text_signature = "($self, key, cost=1, *, timeout=None, max=None, **attributes)")]
-            fn wait(
+            fn wait<'py>(
                 &self,
-                py: Python<'_>,
-                key: &Bound<'_, PyAny>,
+                py: Python<'py>,
+                key: &Bound<'py, PyAny>,
                 cost: Count,
                 timeout: Option<Seconds>,
                 max: Option<Count>,
-                attributes: Option<&Bound<'_, PyDict>>,
-            ) -> PyResult<Decision> {
+                attributes: Option<&Bound<'py, PyDict>>,
+            ) -> PyResult<Bound<'py, PyAny>> {
                 let timeout = timeout.map_or(Ok(None), Seconds::timeout)?;
                 let call = OwnedCall::new(key, max, attributes)?;
-                Waiting::new(&self.inner, call, cost.0, timeout).block(py)
+                Waiting::new(&self.inner, call, Want::Hit(cost.0), timeout).block(py)
+            }
+
+            /// As ``permit``, blocking until there is a slot, as ``wait`` does. Falsy if denied.
+            #[pyo3(signature = (key, *, timeout=None, **attributes))]
+            fn wait_permit<'py>(
+                &self,
+                py: Python<'py>,
+                key: &Bound<'py, PyAny>,
+                timeout: Option<Seconds>,
+                attributes: Option<&Bound<'py, PyDict>>,
+            ) -> PyResult<Bound<'py, PyAny>> {
+                let timeout = timeout.map_or(Ok(None), Seconds::timeout)?;
+                let call = OwnedCall::new(key, None, attributes)?;
+                Waiting::new(&self.inner, call, Want::Permit, timeout).block(py)
+            }
+
+            /// As ``reserve``, blocking until the estimate is allowed, as ``wait`` does. Falsy if denied.
+            #[pyo3(signature = (key, estimate, *, timeout=None, max=None, **attributes))]
+            fn wait_reservation<'py>(
+                &self,
+                py: Python<'py>,
+                key: &Bound<'py, PyAny>,
+                estimate: Count,
+                timeout: Option<Seconds>,
+                max: Option<Count>,
+                attributes: Option<&Bound<'py, PyDict>>,
+            ) -> PyResult<Bound<'py, PyAny>> {
+                let timeout = timeout.map_or(Ok(None), Seconds::timeout)?;
+                let call = OwnedCall::new(key, max, attributes)?;
+                Waiting::new(&self.inner, call, Want::Reservation(estimate.0), timeout).block(py)
             }
 
             /// ``await`` it: resolves when a hit is allowed, which is spent then, or with a denial at once if it can't be in
@@ -214,8 +244,39 @@ macro_rules! operations {
             ) -> PyResult<Bound<'py, PyAny>> {
                 let timeout = timeout.map_or(Ok(None), Seconds::timeout)?;
                 let call = OwnedCall::new(key, max, attributes)?;
-                let waiting = Waiting::new(&self.inner, call, cost.0, timeout);
+                let waiting = Waiting::new(&self.inner, call, Want::Hit(cost.0), timeout);
                 acquired(py)?.call1((waiting,))
+            }
+
+            /// ``await`` it: as ``permit``, when there is a slot, as ``acquire`` waits. Falsy if denied.
+            #[pyo3(signature = (key, *, timeout=None, **attributes))]
+            fn acquire_permit<'py>(
+                &self,
+                py: Python<'py>,
+                key: &Bound<'py, PyAny>,
+                timeout: Option<Seconds>,
+                attributes: Option<&Bound<'py, PyDict>>,
+            ) -> PyResult<Bound<'py, PyAny>> {
+                let timeout = timeout.map_or(Ok(None), Seconds::timeout)?;
+                let call = OwnedCall::new(key, None, attributes)?;
+                acquired(py)?.call1((Waiting::new(&self.inner, call, Want::Permit, timeout),))
+            }
+
+            /// ``await`` it: as ``reserve``, when the estimate is allowed, as ``acquire`` waits. Falsy if denied.
+            #[pyo3(signature = (key, estimate, *, timeout=None, max=None, **attributes))]
+            fn acquire_reservation<'py>(
+                &self,
+                py: Python<'py>,
+                key: &Bound<'py, PyAny>,
+                estimate: Count,
+                timeout: Option<Seconds>,
+                max: Option<Count>,
+                attributes: Option<&Bound<'py, PyDict>>,
+            ) -> PyResult<Bound<'py, PyAny>> {
+                let timeout = timeout.map_or(Ok(None), Seconds::timeout)?;
+                let call = OwnedCall::new(key, max, attributes)?;
+                let want = Want::Reservation(estimate.0);
+                acquired(py)?.call1((Waiting::new(&self.inner, call, want, timeout),))
             }
 
             /// Records what was spent of the day's budget, always.
@@ -274,6 +335,20 @@ macro_rules! operations {
             ) -> PyResult<Option<Bound<'py, PyAny>>> {
                 let stats = with_call(key, None, attributes, |call| self.inner.stats(call))?;
                 stats.map(|stats| results::stats(py, &stats)).transpose()
+            }
+
+            /// Why a hit would get what it would get: the judgement in order, each number with its source. Changes nothing.
+            #[pyo3(signature = (key, cost=Count(1), *, max=None, **attributes), text_signature = "($self, key, cost=1, *, max=None, **attributes)")]
+            fn why<'py>(
+                &self,
+                py: Python<'py>,
+                key: &Bound<'py, PyAny>,
+                cost: Count,
+                max: Option<Count>,
+                attributes: Option<&Bound<'py, PyDict>>,
+            ) -> PyResult<Bound<'py, PyAny>> {
+                let why = with_call(key, max, attributes, |call| self.inner.why(call, cost.0))?;
+                results::why(py, why)
             }
 
             /// Forgets the key's limits, penalties and budget, but never those of a wider scope.
@@ -416,6 +491,6 @@ pub(crate) mod prelude {
     pub(crate) use crate::held::{Permit, Reservation};
     pub(crate) use crate::key::{OwnedCall, with_call};
     pub(crate) use crate::value::{Count, Seconds, UNIT, to_json, to_tuple};
-    pub(crate) use crate::waiting::{Waiting, acquired};
+    pub(crate) use crate::waiting::{Waiting, Want, acquired};
     pub(crate) use crate::{operations, results};
 }

@@ -4,12 +4,14 @@ use std::time::Duration;
 
 use policy::{
     Budget, Event, Events, Finding, LimitPatch, LimitPatches, Match, Metrics, NamedCount, Recorded,
-    Stats, Target,
+    Stats, Step, StepValue, Target, Why,
 };
 use pyo3::call::PyCallArgs;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
+
+use crate::decision::Decision;
 
 type Made<'py> = PyResult<Bound<'py, PyAny>>;
 
@@ -41,6 +43,24 @@ pub(crate) fn stats<'py>(py: Python<'py>, it: &Stats) -> Made<'py> {
     let budget = it.budget.as_ref().map(|it| budget(py, it)).transpose()?;
     let last = it.last_allowed.map(seconds);
     made(py, "Stats", (limits, seconds(it.cooldown_left), it.violations, last, budget))
+}
+
+fn step<'py>(py: Python<'py>, it: &Step) -> Made<'py> {
+    let value = match &it.value {
+        StepValue::None => py.None().into_bound(py),
+        StepValue::Text(text) => PyString::new(py, text).into_any(),
+        StepValue::Number(number) => number.into_pyobject(py)?.into_any(),
+        StepValue::Time(time) => seconds(*time).into_pyobject(py)?.into_any(),
+        StepValue::Match(one) => matching(py, one)?,
+    };
+    let until = it.until.map(seconds);
+    let fields = (it.step, it.outcome.as_str(), &it.limit, value, &it.source, until, &it.by);
+    made(py, "Step", fields)
+}
+
+pub(crate) fn why<'py>(py: Python<'py>, it: Why) -> Made<'py> {
+    let steps = it.steps.iter().map(|one| step(py, one)).collect::<PyResult<Vec<_>>>()?;
+    made(py, "Why", (Decision::from(it.decision), steps))
 }
 
 fn counts<'py>(py: Python<'py>, all: &[NamedCount]) -> PyResult<Vec<Bound<'py, PyAny>>> {

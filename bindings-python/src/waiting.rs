@@ -1,4 +1,4 @@
-//! Waiting until a hit is allowed, without a thread: the policy crate's own future, and two that drive it.
+//! Waiting until a hit, a reservation or a permit is allowed, without a thread: the policy crate's own future, and two that drive it.
 //!
 //! `rule.wait` parks its thread, detached from the interpreter. `rule.acquire` is Python's
 //! (`python/tidegate/_acquire.py`): it polls, sleeps in its event loop for as long as it is told, and is woken
@@ -15,12 +15,39 @@ use pyo3::sync::PyOnceLock;
 
 use crate::decision::Decision;
 use crate::errors::{guard, raised};
+use crate::held::{Permit, Reservation};
 use crate::key::OwnedCall;
 
 /// How long a thread sleeps at most before it looks whether Python has a signal for it.
 const SIGNALS: Duration = Duration::from_millis(50);
 
-type Answer = Result<policy::Decision, policy::Error>;
+/// What is waited for.
+pub(crate) enum Want {
+    /// A hit of this cost.
+    Hit(u64),
+    /// A reservation of this estimate.
+    Reservation(u64),
+    Permit,
+}
+
+/// What it came to, granted or not.
+pub(crate) enum Got {
+    Hit(Box<policy::Decision>),
+    Reservation(Box<policy::Reservation>),
+    Permit(Box<policy::Permit>),
+}
+
+impl Got {
+    fn into_python<'py>(self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        Ok(match self {
+            Got::Hit(decision) => Bound::new(py, Decision::from(*decision))?.into_any(),
+            Got::Reservation(one) => Bound::new(py, Reservation::new(py, *one)?)?.into_any(),
+            Got::Permit(permit) => Bound::new(py, Permit::new(py, *permit)?)?.into_any(),
+        })
+    }
+}
+
+type Answer = Result<Got, policy::Error>;
 type Acquiring = Pin<Box<dyn Future<Output = Answer> + Send>>;
 
 /// Until when the future wants to sleep, told to whoever drives it.
@@ -46,7 +73,7 @@ impl Future for Sleep {
     }
 }
 
-/// One who waits for a hit.
+/// One who waits.
 #[pyclass(frozen, module = "tidegate._tidegate")]
 pub(crate) struct Waiting {
     /// None when it is over.
@@ -56,17 +83,17 @@ pub(crate) struct Waiting {
 
 /// What a look came to.
 enum Step {
-    Done(Box<policy::Decision>),
+    Done(Got),
     /// Look again after this, or when woken.
     Sleep(Duration),
 }
 
-/// What can be waited for: a rule, or a limiter's only one.
+/// What can be waited on: a rule, or a limiter's only one.
 pub(crate) trait Acquire: Clone + Send + Sync + 'static {
     fn acquire_with<F: Future<Output = ()> + Send>(
         &self,
         call: policy::Call<'_>,
-        cost: u64,
+        want: Want,
         timeout: Option<Duration>,
         sleep: impl Fn(Duration) -> F + Send + Sync,
     ) -> impl Future<Output = Answer> + Send;
@@ -78,11 +105,26 @@ macro_rules! acquire {
             fn acquire_with<F: Future<Output = ()> + Send>(
                 &self,
                 call: policy::Call<'_>,
-                cost: u64,
+                want: Want,
                 timeout: Option<Duration>,
                 sleep: impl Fn(Duration) -> F + Send + Sync,
             ) -> impl Future<Output = Answer> + Send {
-                <$of>::acquire_with(self, call, cost, timeout, sleep)
+                async move {
+                    Ok(match want {
+                        Want::Hit(cost) => {
+                            let got = <$of>::acquire_with(self, call, cost, timeout, sleep).await?;
+                            Got::Hit(Box::new(got))
+                        }
+                        Want::Reservation(estimate) => {
+                            let got = self.acquire_reservation_with(call, estimate, timeout, sleep);
+                            Got::Reservation(Box::new(got.await?))
+                        }
+                        Want::Permit => {
+                            let got = self.acquire_permit_with(call, timeout, sleep);
+                            Got::Permit(Box::new(got.await?))
+                        }
+                    })
+                }
             }
         }
     )*};
@@ -93,7 +135,7 @@ impl Waiting {
     pub(crate) fn new(
         on: &impl Acquire,
         call: OwnedCall,
-        cost: u64,
+        want: Want,
         timeout: Option<Duration>,
     ) -> Waiting {
         let (on, alarm) = (on.clone(), Alarm::default());
@@ -104,7 +146,7 @@ impl Waiting {
         };
         let acquiring = async move {
             let attributes = call.attributes();
-            on.acquire_with(call.call(&attributes), cost, timeout, sleep).await
+            on.acquire_with(call.call(&attributes), want, timeout, sleep).await
         };
         Waiting { acquiring: Mutex::new(Some(Box::pin(acquiring))), alarm }
     }
@@ -118,10 +160,10 @@ impl Waiting {
             return Err(raised("OperationError", "this is over"));
         };
         let polled = guard(|| match acquiring.as_mut().poll(&mut Context::from_waker(waker)) {
-            Poll::Ready(answer) => answer.map(|decision| Some(Box::new(decision))),
+            Poll::Ready(answer) => answer.map(Some),
             Poll::Pending => Ok(None),
         });
-        if let Ok(None) = polled {
+        if matches!(polled, Ok(None)) {
             let until = *locked(&self.alarm);
             let left = until.map(|until| until.saturating_duration_since(Instant::now()));
             return Ok(Step::Sleep(left.unwrap_or(SIGNALS)));
@@ -129,15 +171,15 @@ impl Waiting {
         let over = held.take();
         drop(held);
         drop(over);
-        polled.map(|decision| Step::Done(decision.unwrap_or_else(|| unreachable!())))
+        polled.map(|got| Step::Done(got.unwrap_or_else(|| unreachable!())))
     }
 
     /// Blocks this thread until it is over, detached from the interpreter while it sleeps.
-    pub(crate) fn block(&self, py: Python<'_>) -> PyResult<Decision> {
+    pub(crate) fn block<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
         loop {
             match self.look(&waker)? {
-                Step::Done(decision) => return Ok((*decision).into()),
+                Step::Done(got) => return got.into_python(py),
                 Step::Sleep(left) => py.detach(|| std::thread::park_timeout(left.min(SIGNALS))),
             }
             py.check_signals()?;
@@ -169,11 +211,11 @@ impl Wake for CallBack {
 
 #[pymethods]
 impl Waiting {
-    /// Looks whether it is over. The decision if so; if not, the seconds to sleep before looking again, unless ``wake`` is
+    /// Looks whether it is over. What it came to if so; if not, the seconds to sleep before looking again, unless ``wake`` is
     /// called sooner.
     fn poll<'py>(&self, py: Python<'py>, wake: Py<PyAny>) -> PyResult<Bound<'py, PyAny>> {
         match self.look(&Waker::from(Arc::new(CallBack(wake))))? {
-            Step::Done(decision) => Ok(Bound::new(py, Decision::from(*decision))?.into_any()),
+            Step::Done(got) => got.into_python(py),
             Step::Sleep(left) => Ok(left.as_secs_f64().into_pyobject(py)?.into_any()),
         }
     }

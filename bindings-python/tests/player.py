@@ -54,6 +54,12 @@ def in_ms(record):
     return fields
 
 
+def step_of(one):
+    fields = one._asdict()
+    fields["until_ms"] = ms(fields.pop("until"))
+    return fields | ({"value": ms(one.value)} if isinstance(one.value, float) else {})
+
+
 class Player:
     def __init__(self, policy, start_ms=0, wall_ms=0):
         self.clock = tidegate.ManualClock(start_ms / 1000, wall=wall_ms / 1000)
@@ -84,6 +90,12 @@ class Player:
         if isinstance(answer, tidegate.Decision):
             return decided(answer, step.get("style") or "both")
         return in_ms(answer)
+
+    def do_why(self, step):
+        rule = self.limiter.rule(step.get("rule", "default"))
+        options = step.get("attributes", {}) | ({"max": step["max"]} if "max" in step else {})
+        decision, steps = rule.why(key_of(step), step.get("cost", 1), **options)
+        return {"decision": decided(decision, "both"), "steps": [step_of(one) for one in steps]}
 
     def do_spend(self, step):
         rule = self.limiter.rule(step.get("rule", "default"))

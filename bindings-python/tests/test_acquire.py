@@ -227,3 +227,70 @@ def test_a_loop_that_ended_is_not_woken():
     asyncio.run(first(behind))
     waiting.close()  # Passes the turn on to a loop that is closed.
     behind.close()
+
+
+@pytest.mark.parametrize("run", LOOPS)
+def test_a_permit_is_had_as_soon_as_one_is_released(run):
+    async def main():
+        limiter = Limiter("1 concurrent lease 1h")
+        held = limiter.permit("job")
+        late = await limiter.acquire_permit("job", timeout=0.01)
+        assert isinstance(late, tidegate.Permit) and not late and late.decision.reason == "1"
+        start = time.monotonic()
+        threading.Timer(0.05, held.release).start()
+        with await limiter.acquire_permit("job", timeout=30) as permit:
+            assert permit and not limiter.permit("job")
+        assert 0.04 < time.monotonic() - start < 0.9  # Looking again once a second would take longer.
+        assert limiter.permit("job")
+
+    run(main)
+
+
+@pytest.mark.parametrize("run", LOOPS)
+def test_a_reservation_is_had_when_its_estimate_is_there(run):
+    async def main():
+        limiter = Limiter("1000/s burst 100")
+        limiter.hit("a", 100)
+        reserved = await limiter.acquire_reservation("a", 50, timeout=5)
+        assert isinstance(reserved, tidegate.Reservation) and reserved
+        assert reserved.cancel() and not reserved.cancel()
+        never = await limiter.acquire_reservation("a", 101)
+        assert not never and never.decision.reason == "cost" and not never.settle(1)
+
+    run(main)
+
+
+def test_threads_wait_for_permits_and_reservations():
+    limiter = Limiter("1 concurrent lease 1h")
+    held = limiter.permit("job")
+    threading.Timer(0.05, held.release).start()
+    start = time.monotonic()
+    with limiter.wait_permit("job", timeout=30) as permit:
+        assert permit and time.monotonic() - start < 0.9
+        assert not limiter.wait_permit("job", timeout=0.01)
+    clock = ManualClock()
+    tokens = Limiter("100/s", clock=clock)
+    assert tokens.wait_reservation("a", 80).settle(30)
+    assert tokens.peek("a", 0).remaining == 70
+    assert tokens.wait_reservation("b", 10, max=20).decision.limit == 20
+    late = tokens.wait_reservation("a", 90, timeout=0.1)
+    assert not late and late.decision.retry_after == 0.2
+    with pytest.raises(tidegate.OperationError, match="acquire_permit"):
+        limiter.wait_reservation("job", 1)
+    with pytest.raises(tidegate.OperationError, match="acquire"):
+        tokens.wait_permit("a")
+
+
+def test_a_cancelled_task_holds_no_permit():
+    async def main():
+        limiter = Limiter("1 concurrent lease 1h")
+        held = limiter.permit("job")
+        task = asyncio.create_task(limiter.acquire_permit("job"))
+        await settle()
+        task.cancel()
+        held.release()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert limiter.permit("job")
+
+    asyncio.run(main())

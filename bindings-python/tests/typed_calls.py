@@ -38,6 +38,9 @@ def operations(limiter: Limiter) -> None:
         assert_type(on.budget("a").reset_after, float)
         assert_type(on.stats("a"), tidegate.Stats | None)
         assert_type(on.wait("a", timeout=datetime.timedelta(seconds=1)), Decision)
+        assert_type(on.why("a", 2, max=9, role="admin"), tidegate.Why)
+        assert_type(on.wait_permit("a", timeout=1.5), Permit)
+        assert_type(on.wait_reservation("a", 5, timeout=1.5, max=9), Reservation)
         coroutine: Coroutine[Any, Any, Decision] = on.acquire("a", timeout=1.5)
         coroutine.close()
         on.set_override("a", "60/min")
@@ -61,6 +64,8 @@ def decisions(decision: Decision) -> None:
 
 
 async def waiting(limiter: Limiter) -> Decision:
+    assert_type(await limiter.acquire_permit("a", timeout=1.5, role="admin"), Permit)
+    assert_type(await limiter.acquire_reservation("a", 5, timeout=1.5, max=9), Reservation)
     return await limiter.acquire("a")
 
 

@@ -401,7 +401,7 @@ impl Engine {
     /// What a hit would get, changing nothing.
     pub fn peek(&self, key: &[u8], cost: u64) -> Outcome {
         let (part, mut views) = (self.part(self.hash(key)), [Views::default()]);
-        let together = peek_together(&[part], cost, &Time::read(&self.clock), &mut views);
+        let together = peek_together(&[part], &[cost], &Time::read(&self.clock), &mut views);
         together.with(views[0])
     }
 
@@ -610,7 +610,7 @@ impl Part<'_> {
         match self.hit_cell(cost, time, views) {
             Some(together) => together,
             // What is refused is looked at with more care.
-            None => hit_together(&[*self], cost, time, std::array::from_mut(views)),
+            None => hit_together(&[*self], &[cost], time, std::array::from_mut(views)),
         }
     }
 
@@ -802,7 +802,8 @@ pub struct Together<const N: usize> {
     pub shared: bool,
 }
 
-/// Spends `cost` in every part or in none: for limits that are keyed differently.
+/// Spends each part's cost in it, or nothing in any: for limits that are keyed differently, or that
+/// count different things. Where a cost is 0, nothing is spent.
 ///
 /// ```
 /// use std::time::Duration;
@@ -814,7 +815,7 @@ pub struct Together<const N: usize> {
 /// let hit = |who: &[u8]| {
 ///     let parts = [each.part(each.hash(who)), all.part(all.hash(b""))];
 ///     let views = &mut [Views::default(); 2];
-///     hit_together(&parts, 1, &mut Time::read(&Clock::System), views).answer
+///     hit_together(&parts, &[1, 1], &mut Time::read(&Clock::System), views).answer
 /// };
 /// assert_eq!([hit(b"a"), hit(b"a"), hit(b"b")], [Answer::Allowed; 3]);
 /// assert_eq!(hit(b"b"), Answer::Denied);
@@ -822,11 +823,11 @@ pub struct Together<const N: usize> {
 /// ```
 pub fn hit_together<const N: usize>(
     parts: &[Part<'_>; N],
-    cost: u64,
+    costs: &[u64; N],
     time: &mut Time<'_>,
     views: &mut [Views; N],
 ) -> Together<N> {
-    hit_noting(parts, cost, time, views, |_, _, _, _| ())
+    hit_noting(parts, costs, time, views, |_, _, _, _| ())
 }
 
 /// As [`hit_together`], with a receipt for what was taken in each part: for [`Part::give_back`]. A part in
@@ -841,20 +842,20 @@ pub fn hit_together<const N: usize>(
 /// let (part, time) = (engine.part(engine.hash(b"alice")), &mut Time::read(&Clock::System));
 /// let mut receipts = [None];
 /// let views = &mut [Views::default()];
-/// assert!(reserve_together(&[part], 5, time, views, &mut receipts).answer.is_allowed());
+/// assert!(reserve_together(&[part], &[5], time, views, &mut receipts).answer.is_allowed());
 /// part.give_back(&receipts[0].unwrap(), 3, time);
 /// assert_eq!(engine.peek(b"alice", 0).views[0].remaining, 3);
 /// ```
 pub fn reserve_together<const N: usize>(
     parts: &[Part<'_>; N],
-    cost: u64,
+    costs: &[u64; N],
     time: &mut Time<'_>,
     views: &mut [Views; N],
     receipts: &mut [Option<Receipt>; N],
 ) -> Together<N> {
     *receipts = [None; N];
-    hit_noting(parts, cost, time, views, |i, row, taken, (began, now)| {
-        receipts[i] = Some(Receipt::new(row, taken, cost, began, now));
+    hit_noting(parts, costs, time, views, |i, row, taken, (began, now)| {
+        receipts[i] = Some(Receipt::new(row, taken, costs[i], began, now));
     })
 }
 
@@ -862,20 +863,21 @@ pub fn reserve_together<const N: usize>(
 /// after that.
 fn hit_noting<const N: usize>(
     parts: &[Part<'_>; N],
-    cost: u64,
+    costs: &[u64; N],
     time: &mut Time<'_>,
     views: &mut [Views; N],
     mut note: impl FnMut(usize, &Row<'_>, &Taken, (u64, u64)),
 ) -> Together<N> {
-    if cost == 0 || parts.iter().any(|part| cost > part.limits.smallest()) {
-        return look_only(parts, cost, time.now(), views);
+    let mut each = parts.iter().zip(costs);
+    if each.any(|(part, &cost)| cost == 0 || cost > part.limits.smallest()) {
+        return look_only(parts, costs, time.now(), views);
     }
     // A lone cell can't be met half-taken: its refusal needs no second look unless it was mended.
     let lone = N == 1 && parts.iter().all(|part| part.limits.placed.len() == 1);
     let denied = |shared| Together { answer: Answer::Denied, permits: [None; N], shared };
     let mut doubted = false;
     for _ in 0..ATTEMPTS {
-        match attempt(parts, cost, time, views, &mut note) {
+        match attempt(parts, costs, time, views, &mut note) {
             Attempt::Done(together) => return together,
             Attempt::Refused { shared } if doubted => return denied(shared),
             Attempt::Refused { shared } => {
@@ -888,7 +890,7 @@ fn hit_noting<const N: usize>(
         }
     }
     // Others took and gave back all the while. A denial needs a wait: the shortest there is.
-    look_together(parts, cost, time.now(), views);
+    look_together(parts, costs, time.now(), views);
     if views.iter().all(Views::fits) && N > 0 {
         views[0].set_wait(1);
     }
@@ -899,13 +901,13 @@ fn hit_noting<const N: usize>(
 /// What [`hit_together`] would say, changing nothing.
 pub fn peek_together<const N: usize>(
     parts: &[Part<'_>; N],
-    cost: u64,
+    costs: &[u64; N],
     time: &Time<'_>,
     views: &mut [Views; N],
 ) -> Together<N> {
     let now = time.now();
-    let mut together = look_only(parts, cost, now, views);
-    if together.answer == Answer::Allowed && cost > 0 {
+    let mut together = look_only(parts, costs, now, views);
+    if together.answer == Answer::Allowed && !costs.contains(&0) {
         let full = |part: &Part<'_>| match part.engine.on_full {
             OnFull::Overflow => Answer::Allowed,
             _ => part.engine.peek_full(part.hash, now),
@@ -935,12 +937,12 @@ enum Attempt<const N: usize> {
 /// What a hit gets that can't or need not be charged.
 fn look_only<const N: usize>(
     parts: &[Part<'_>; N],
-    cost: u64,
+    costs: &[u64; N],
     now: u64,
     views: &mut [Views; N],
 ) -> Together<N> {
-    look_together(parts, cost, now, views);
-    let answers = || (0..N).map(|i| parts[i].limits.judge(&views[i], cost));
+    look_together(parts, costs, now, views);
+    let answers = || (0..N).map(|i| parts[i].limits.judge(&views[i], costs[i]));
     let denied = answers().find(|answer| *answer == Answer::Denied);
     let worst = denied.or_else(|| answers().find(|answer| *answer == Answer::Cost));
     let answer = worst.unwrap_or(Answer::Allowed);
@@ -955,15 +957,20 @@ fn mend_together<const N: usize>(parts: &[Part<'_>; N], time: &mut Time<'_>) -> 
     any
 }
 
-fn look_together(parts: &[Part<'_>], cost: u64, now: u64, views: &mut [Views]) {
-    for (part, views) in parts.iter().zip(views) {
-        part.look_to(cost, now, views);
+fn look_together<const N: usize>(
+    parts: &[Part<'_>; N],
+    costs: &[u64; N],
+    now: u64,
+    views: &mut [Views; N],
+) {
+    for (i, part) in parts.iter().enumerate() {
+        part.look_to(costs[i], now, &mut views[i]);
     }
 }
 
 fn attempt<const N: usize>(
     parts: &[Part<'_>; N],
-    cost: u64,
+    costs: &[u64; N],
     time: &mut Time<'_>,
     views: &mut [Views; N],
     note: &mut impl FnMut(usize, &Row<'_>, &Taken, (u64, u64)),
@@ -972,9 +979,9 @@ fn attempt<const N: usize>(
     for (i, part) in parts.iter().enumerate() {
         match part.engine.row(part.hash, time.now()) {
             Ok(row) => rows[i] = Some(row),
-            Err(Answer::Uncounted) => views[i] = part.limits.views_of_new(cost),
+            Err(Answer::Uncounted) => views[i] = part.limits.views_of_new(costs[i]),
             Err(answer) => {
-                look_together(parts, cost, time.now(), views);
+                look_together(parts, costs, time.now(), views);
                 let permits = [None; N];
                 return Attempt::Done(Together { answer, permits, shared: false });
             }
@@ -982,14 +989,14 @@ fn attempt<const N: usize>(
     }
     for (i, part) in parts.iter().enumerate() {
         let Some(row) = &rows[i] else { continue };
-        if part.limits.look(row, cost, time.now(), &mut views[i]).is_err() {
+        if part.limits.look(row, costs[i], time.now(), &mut views[i]).is_err() {
             return Attempt::Lost;
         }
     }
     if !views.iter().all(Views::fits) {
         return Attempt::Refused { shared: is_shared(&rows) };
     }
-    take_rows(parts, &rows, views, cost, time, note)
+    take_rows(parts, &rows, views, costs, time, note)
 }
 
 fn is_shared(rows: &[Option<Row<'_>>]) -> bool {
@@ -1000,7 +1007,7 @@ fn take_rows<const N: usize>(
     parts: &[Part<'_>; N],
     rows: &[Option<Row<'_>>; N],
     views: &mut [Views; N],
-    cost: u64,
+    costs: &[u64; N],
     time: &mut Time<'_>,
     note: &mut impl FnMut(usize, &Row<'_>, &Taken, (u64, u64)),
 ) -> Attempt<N> {
@@ -1009,12 +1016,12 @@ fn take_rows<const N: usize>(
     for i in 0..N {
         let Some(row) = &rows[i] else { continue };
         let keep_us = parts[i].engine.keep_us();
-        if parts[i].limits.take(row, cost, keep_us, time, &mut taken[i]) == Ok(true) {
+        if parts[i].limits.take(row, costs[i], keep_us, time, &mut taken[i]) == Ok(true) {
             continue;
         }
         for (back, row) in rows.iter().enumerate().take(i) {
             let Some(row) = row else { continue };
-            parts[back].limits.give_back(row, &taken[back], cost, time);
+            parts[back].limits.give_back(row, &taken[back], costs[back], time);
         }
         return Attempt::Lost;
     }

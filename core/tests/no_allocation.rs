@@ -173,7 +173,7 @@ fn hits_on_parts_and_on_keys_of_parts_allocate_nothing() {
             let hash = each.hash_parts(&[b"telegram", b"bot", &key(number)]);
             let parts = [each.part(hash), all.part(all.hash(b""))];
             let mut views = [Views::default(); 2];
-            let answer = hit_together(&parts, 1, &mut Time::read(&clock), &mut views).answer;
+            let answer = hit_together(&parts, &[1; 2], &mut Time::read(&clock), &mut views).answer;
             assert!(matches!(answer, Answer::Allowed | Answer::Denied));
             _ = each.allow_hashed(hash);
         }

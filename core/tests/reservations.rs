@@ -34,7 +34,7 @@ fn engine(limit: Limit) -> (Engine, Arc<ManualClock>) {
 fn reserve(engine: &Engine, key: &[u8], cost: u64) -> Option<Receipt> {
     let (part, time) = (engine.part(engine.hash(key)), &mut Time::read(engine.clock()));
     let (views, mut receipts) = (&mut [Views::default()], [None]);
-    let together = reserve_together(&[part], cost, time, views, &mut receipts);
+    let together = reserve_together(&[part], &[cost], time, views, &mut receipts);
     assert_eq!(together.answer.is_allowed(), receipts[0].is_some());
     receipts[0]
 }

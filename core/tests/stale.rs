@@ -256,7 +256,7 @@ fn told_and_true(stated: Limit, from: u64, to: u64) -> (View, View) {
     let (mut time, mut views) = (Time::read(&clock), [Views::default(); 2]);
     hand.set(to);
     let parts = [all.part(all.hash(b"")), each.part(each.hash(b"new"))];
-    assert!(hit_together(&parts, 1, &mut time, &mut views).answer.is_allowed());
+    assert!(hit_together(&parts, &[1; 2], &mut time, &mut views).answer.is_allowed());
     (views[0][0], all.peek(b"", 0).views[0])
 }
 

@@ -651,7 +651,7 @@ fn parts_in_different_tables_are_charged_alike_after_any_race() {
             let number = dice.below(100);
             let parts = [each.part(each.hash(&key(number))), all.part(all.hash(b""))];
             let (time, views) = (&mut Time::read(&clock), &mut [Views::default(); 2]);
-            let allowed = hit_together(&parts, 1, time, views).answer.is_allowed();
+            let allowed = hit_together(&parts, &[1; 2], time, views).answer.is_allowed();
             granted[number].fetch_add(usize::from(allowed), SeqCst);
         }
     });

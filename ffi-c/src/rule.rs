@@ -5,7 +5,7 @@ use std::mem::MaybeUninit;
 
 use policy::{Budget, Call, Limiter, Rule, Stats};
 
-use crate::boundary::{answer, given, guard, room, slice};
+use crate::boundary::{answer, given, guard, owned_text, room, slice};
 use crate::decision::{Out, TG_MOST_LIMITS, TG_NONE, Written, ms, tg_decision};
 use crate::key::{tg_bytes, tg_key};
 use crate::names::Names;
@@ -359,6 +359,29 @@ pub unsafe extern "C" fn tg_stats(
 ) -> tg_status {
     // SAFETY: the caller's word.
     unsafe { keyed(rule, key, out, |rule, call| rule.stats(call), stats) }
+}
+
+/// Why a hit of `cost` would get what it would get, changing nothing.
+///
+/// Writes a JSON text to `out`: `decision`, and `steps`, the judgement in order. A step has `step` (mode,
+/// exempt, cost, budget, cooldown, backoff, or limit, once for each), `outcome` (none, pass, allow or
+/// deny), `limit` (its name), `value` (what it goes by), `source` (who stated that: rule, default,
+/// when[0], override or call), `until_ms` (Unix time) and `by`. Free it with `tg_string_free`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tg_why(
+    rule: Option<&tg_rule>,
+    key: Option<&tg_key>,
+    cost: u64,
+    out: Option<&mut MaybeUninit<*mut c_char>>,
+) -> tg_status {
+    guard(|| {
+        let (rule, key) = (given(rule, "rule")?, given(key, "key")?);
+        let out = given(out, "out")?;
+        // SAFETY: the caller's word.
+        let why = unsafe { key.with(|call| Ok(rule.rule.why(*call, cost)?)) }?;
+        out.write(owned_text(why.to_value().to_string())?);
+        Ok(())
+    })
 }
 
 /// Forgets the key's limits, penalties and budget, but never those of a wider scope.

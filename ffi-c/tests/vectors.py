@@ -218,6 +218,12 @@ class Run:
             used = {text(u.name): {f: getattr(u, f) for f in fields} for u in s.limits[:s.limit_count]}
             return {"limits": used, "cooldown_left_ms": s.cooldown_left_ms, "violations": s.violations,
                     "budget": budget(s.budget) if s.has_budget else None}
+        if op == "why":
+            out = c.c_void_p()
+            ok(lib.tg_why(rule, k, cost, c.byref(out)))
+            why = json.loads(c.string_at(out))
+            lib.tg_string_free(out)
+            return why
         if op == "set_override":
             if "match" in step:
                 return ok(lib.tg_set_override_match(rule, match, limits))

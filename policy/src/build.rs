@@ -9,7 +9,7 @@ use crate::config::{DEFAULT_CAPACITY, LEAST_CAPACITY, Match, Policy, RuleConfig}
 use crate::decision::{Dates, Face};
 use crate::error::{Code, Error, Problem};
 use crate::file::{NO_RULE, not_an_hour};
-use crate::limit::{LimitPatch, LimitPatches, algorithm_name, not_its_period};
+use crate::limit::{LimitPatch, LimitPatches, algorithm_name, counts_name, not_its_period};
 use crate::matching::Matcher;
 use crate::nearest::unknown;
 use crate::plan::{Plan, scope_of};
@@ -225,6 +225,11 @@ fn check_patch(
             let names = (format!("[{}]", named.join(", ")), format!("[{}]", stated.join(", ")));
             problems.push(Problem::new(path, fixed("scope", (&names.0, &names.1))));
         }
+    }
+    let own = plan.counts(index);
+    if let Some(other) = patch.counts.filter(|other| *other != own) {
+        let names = (counts_name(own), counts_name(other));
+        problems.push(Problem::new(format!("{path}.counts"), fixed("counts", names)));
     }
     problems
 }

@@ -254,8 +254,7 @@ impl Decision {
     /// A look at what is left as a no, for one who may not take it: others were first.
     pub(crate) fn out_of_turn(mut self) -> Decision {
         if self.allowed {
-            let limits = 0..self.face().limits.len();
-            let least = limits.min_by_key(|&index| self.left[index].remaining).unwrap_or(0);
+            let least = self.variant.least(|index| self.left[index].remaining());
             self.allowed = false;
             self.reason = Some(Reason::limit(least));
             self.retry_after = Some(Duration::from_millis(1));

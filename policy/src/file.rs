@@ -13,8 +13,8 @@ use crate::config::{
 };
 use crate::error::{Code, Error, Problem};
 use crate::limit::{
-    ALGORITHMS, DEFAULT_LEASE, Limit, LimitPatch, LimitPatches, not_its_period, parse_algorithm,
-    parse_limit, parse_limits, parse_patch, period,
+    ALGORITHMS, COUNTS, DEFAULT_LEASE, Limit, LimitPatch, LimitPatches, not_its_period,
+    parse_algorithm, parse_limit, parse_limits, parse_patch, period,
 };
 use crate::nearest::unknown;
 use crate::parse::{MOST_TEXT, parse, too_long};
@@ -48,9 +48,9 @@ pub(crate) mod fields {
         "on_full",
     ];
     pub(crate) const LIMIT: &[&str] =
-        &["name", "max", "per", "burst", "algorithm", "lease", "cooldown", "scope"];
+        &["name", "max", "per", "burst", "algorithm", "lease", "cooldown", "scope", "counts"];
     pub(crate) const PATCH: &[&str] =
-        &["max", "per", "burst", "lease", "cooldown", "algorithm", "scope"];
+        &["max", "per", "burst", "lease", "cooldown", "algorithm", "scope", "counts"];
     pub(crate) const WHEN: &[&str] =
         &["match", "limits", "warn_at", "cooldown", "backoff", "alert", "notify", "mode", "attach"];
     pub(crate) const BACKOFF: &[&str] = &["steps", "quiet", "round", "enforce"];
@@ -735,6 +735,7 @@ impl Reader {
         let burst = get("burst").and_then(|v| self.whole(&of("burst"), v));
         let cooldown = get("cooldown").and_then(|v| self.period(&of("cooldown"), v));
         let scope = get("scope").and_then(|v| self.texts(&of("scope"), v));
+        let counts = get("counts").and_then(|v| self.choice(&of("counts"), v, &COUNTS));
         let stated = get("name").and_then(|v| self.text(&of("name"), v));
         if let (Some(name), Some(_)) = (name, &stated) {
             self.wrong(&of("name"), format!("this limit is already called {name:?}"));
@@ -744,7 +745,7 @@ impl Reader {
             Some(name) => limit.named(name),
             None => limit,
         };
-        Some(Limit { burst, cooldown, scope, ..limit })
+        Some(Limit { burst, cooldown, scope, counts: counts.unwrap_or_default(), ..limit })
     }
 
     fn when(&mut self, path: &str, value: &Value, names: &[&str]) -> Option<When> {
@@ -806,6 +807,7 @@ impl Reader {
             cooldown: get("cooldown").and_then(|v| self.period(&of("cooldown"), v)),
             algorithm: get("algorithm").and_then(|v| self.choice(&of("algorithm"), v, &ALGORITHMS)),
             scope: get("scope").and_then(|v| self.texts(&of("scope"), v)),
+            counts: get("counts").and_then(|v| self.choice(&of("counts"), v, &COUNTS)),
         })
     }
 

@@ -12,7 +12,7 @@
 //! checked in the same way: a regular file, not a link, of the right owner, that nobody else may write
 //! (see `tidegate-core`, directory.rs).
 //!
-//! A table's *shape* (the names, algorithms and scopes of its limits, the room of its windows, its
+//! A table's *shape* (the names, algorithms, scopes and `counts` of its limits, the room of its windows, its
 //! capacity) is written into its header. A policy whose numbers differ is adopted; one whose shape differs
 //! is refused, with the rule and the remedy. The name of a limit that is named by its text is a label: it
 //! is written down, and another label in its place is the same limit.
@@ -27,7 +27,7 @@ use serde_json::{Value, json};
 use tidegate_core::{Access, Directory, FILE_HASH, FileError, Host, TableFile};
 
 use crate::error::{Code, Error};
-use crate::limit::{algorithm_name, is_label, parse_algorithm};
+use crate::limit::{Counts, algorithm_name, is_label, parse_algorithm};
 use crate::plan::Plan;
 use crate::runtime::Runtime;
 
@@ -230,11 +230,17 @@ impl Shape {
         // Tables of earlier builds don't say: a name that is read as a limit is a label there.
         let label = |(limit, name): (&Value, &String)| limit["label"] == true || is_label(name);
         let labelled = limits.iter().zip(&names).map(label).collect();
+        let counts = |limit: &Value| match limit["counts"].as_str() {
+            None => Some(Counts::Cost),
+            Some("hits") => Some(Counts::Hits),
+            Some(_) => None,
+        };
+        let scope = |limit: &Value| Some((places(&limit["scope"])?, counts(limit)?));
         let plan = Plan::described(
             value["parts"].as_u64()? as usize,
             (names, labelled),
             limits.iter().map(algorithm).collect::<Option<_>>()?,
-            limits.iter().map(|limit| places(&limit["scope"])).collect::<Option<Vec<_>>>()?,
+            limits.iter().map(scope).collect::<Option<Vec<_>>>()?,
             limits.iter().map(|limit| limit["room"].as_u64().unwrap_or(0)).collect(),
             places(&value["penalty_scope"])?,
         );
@@ -252,6 +258,10 @@ impl Shape {
             });
             if plan.labelled[index] {
                 limit["label"] = json!(true);
+            }
+            // Left out where costs are counted, as in tables of versions that knew nothing else.
+            if plan.counts(index) == Counts::Hits {
+                limit["counts"] = json!("hits");
             }
             limit
         };

@@ -7,8 +7,11 @@ use tidegate_core::{ForkLock, Time};
 use crate::decision::Decision;
 use crate::ground::Ground;
 use crate::judge::{Receipts, part_of};
+use crate::limit::Counts;
 use crate::plan::MOST_GROUPS;
+use crate::rule::RuleState;
 use crate::snapshot::{Hashes, Snapshot};
+use crate::waiters::{LineKey, WHOLE_KEY};
 
 /// Where something was charged, and by which numbers.
 #[derive(Clone, Debug)]
@@ -19,21 +22,51 @@ pub(crate) struct Held {
 }
 
 impl Held {
+    /// What the limits of a group count.
+    fn counts(&self, group: usize) -> Counts {
+        self.snapshot.plan().groups[group].counts
+    }
+
+    /// The groups whose limits count costs: only a cancellation gives back what was counted as a hit.
+    fn parts_by_cost(&self) -> impl Iterator<Item = (usize, tidegate_core::Part<'_>)> {
+        self.parts().filter(|&(group, _)| self.counts(group) == Counts::Cost)
+    }
+
     fn parts(&self) -> impl Iterator<Item = (usize, tidegate_core::Part<'_>)> {
         (0..self.snapshot.tables.engines.len()).filter_map(|group| {
             Some((group, part_of(&self.snapshot, &self.variant, &self.hashes, group)?))
         })
     }
 
-    pub(crate) fn refund(&self, cost: u64) {
-        let mut time = Time::read(self.snapshot.tables.clock());
-        self.parts().for_each(|(_, part)| part.refund(cost, &mut time));
+    /// The lines of those who may wait for what is given back.
+    fn lines(&self) -> impl Iterator<Item = LineKey> {
+        let plan = self.snapshot.plan();
+        plan.groups.iter().zip(&self.hashes).enumerate().filter_map(|(index, (group, hash))| {
+            let line = if plan.is_whole(&group.scope) { WHOLE_KEY } else { index };
+            hash.map(|hash| (line, hash.as_u64()))
+        })
     }
 
-    /// Gives back what was reserved, as far as it still counts.
+    pub(crate) fn refund(&self, cost: u64) {
+        let mut time = Time::read(self.snapshot.tables.clock());
+        self.parts_by_cost().for_each(|(_, part)| part.refund(cost, &mut time));
+    }
+
+    /// Gives back of what was reserved, as far as it still counts.
     fn give_back(&self, receipts: &Receipts, cost: u64) {
         let mut time = Time::read(self.snapshot.tables.clock());
+        for (group, part) in self.parts_by_cost() {
+            if let Some(receipt) = &receipts[group] {
+                part.give_back(receipt, cost, &mut time);
+            }
+        }
+    }
+
+    /// Gives back all that was reserved, as far as it still counts.
+    fn cancel(&self, receipts: &Receipts, estimate: u64) {
+        let mut time = Time::read(self.snapshot.tables.clock());
         for (group, part) in self.parts() {
+            let cost = self.counts(group).of(estimate);
             if let Some(receipt) = &receipts[group] {
                 part.give_back(receipt, cost, &mut time);
             }
@@ -42,7 +75,7 @@ impl Held {
 
     fn record(&self, cost: u64) {
         let mut time = Time::read(self.snapshot.tables.clock());
-        for (_, part) in self.parts() {
+        for (_, part) in self.parts_by_cost() {
             let _ = part.record(cost, &mut time);
         }
     }
@@ -83,7 +116,8 @@ impl Reservation {
         &self.decision
     }
 
-    /// Gives back the difference to the true cost, as far as it still counts, or records it.
+    /// Gives back the difference to the true cost, as far as it still counts, or records it. Limits that
+    /// count hits keep theirs.
     ///
     /// ```
     /// let limiter = tidegate::Limiter::new("3/min").unwrap();
@@ -99,7 +133,7 @@ impl Reservation {
         }
     }
 
-    /// Gives the estimate back, as far as it still counts.
+    /// Gives the estimate back, as far as it still counts, and the hit to limits that count hits.
     ///
     /// ```
     /// let limiter = tidegate::Limiter::new("3/min").unwrap();
@@ -107,7 +141,9 @@ impl Reservation {
     /// assert_eq!(limiter.peek("alice", 0).unwrap().remaining, Some(3));
     /// ```
     pub fn cancel(self) {
-        self.settle(0);
+        if let Some(held) = &self.held {
+            held.cancel(&self.receipts, self.estimate);
+        }
     }
 }
 
@@ -122,7 +158,8 @@ impl Reservation {
 #[derive(Debug)]
 pub struct Permit {
     decision: Decision,
-    held: Option<Held>,
+    /// Where, and whom to tell when it is free again.
+    held: Option<(Held, Arc<RuleState>)>,
     /// None in a forked child whose parent was just giving them back.
     slots: ForkLock<[Option<tidegate_core::Permit>; MOST_GROUPS]>,
 }
@@ -130,7 +167,7 @@ pub struct Permit {
 impl Permit {
     pub(crate) fn new(
         decision: Decision,
-        held: Option<Held>,
+        held: Option<(Held, Arc<RuleState>)>,
         slots: [Option<tidegate_core::Permit>; MOST_GROUPS],
     ) -> Permit {
         Permit { decision, held, slots: ForkLock::new(slots) }
@@ -159,14 +196,21 @@ impl Permit {
     /// assert!(limiter.permit("a").unwrap().release());
     /// ```
     pub fn release(&self) -> bool {
+        let Some((held, rule)) = &self.held else { return false };
+        let released = self.release_slots(held);
+        if !released.is_empty() {
+            rule.waiters.nudge(held.lines());
+        }
+        !released.is_empty() && released.iter().all(|held| *held)
+    }
+
+    fn release_slots(&self, held: &Held) -> Vec<bool> {
         let mut slots = self.slots.lock();
-        let Some(held) = &self.held else { return false };
         let now = held.snapshot.tables.clock().now();
         let release = |(group, part): (usize, tidegate_core::Part<'_>)| {
             slots[group].take().map(|slot| part.release(slot, now))
         };
-        let released: Vec<bool> = held.parts().filter_map(release).collect();
-        !released.is_empty() && released.iter().all(|held| *held)
+        held.parts().filter_map(release).collect()
     }
 
     /// Starts the lease anew. False if the slot is lost.
@@ -177,7 +221,7 @@ impl Permit {
     /// ```
     pub fn renew(&self) -> bool {
         let mut slots = self.slots.lock();
-        let Some(held) = &self.held else { return false };
+        let Some((held, _)) = &self.held else { return false };
         let now = held.snapshot.tables.clock().now();
         let renew = |(group, part): (usize, tidegate_core::Part<'_>)| {
             let slot = slots[group]?;

@@ -1,5 +1,6 @@
 //! The order of judgement: off, exempt, cost, budget, cooldown, enforced backoff, limits.
 
+use std::array::from_fn;
 use std::time::Duration;
 
 use tidegate_core::{
@@ -108,10 +109,10 @@ pub(crate) fn part_of<'a>(
 fn ask_one(part: &Part<'_>, cost: u64, how: Ask<'_>, time: &mut Time<'_>, joint: &mut Joint) {
     let together = match how {
         Ask::Spend => part.hit(cost, time, &mut joint.views),
-        Ask::Look => peek_together(&[*part], cost, time, std::array::from_mut(&mut joint.views)),
+        Ask::Look => peek_together(&[*part], &[cost], time, std::array::from_mut(&mut joint.views)),
         Ask::Reserve([receipt, ..]) => {
             let views = std::array::from_mut(&mut joint.views);
-            reserve_together(&[*part], cost, time, views, std::array::from_mut(receipt))
+            reserve_together(&[*part], &[cost], time, views, std::array::from_mut(receipt))
         }
     };
     (joint.answer, joint.shared) = (together.answer, together.shared);
@@ -121,18 +122,18 @@ fn ask_one(part: &Part<'_>, cost: u64, how: Ask<'_>, time: &mut Time<'_>, joint:
 fn ask<const N: usize>(
     snapshot: &Snapshot,
     parts: &[Part<'_>; N],
-    cost: u64,
+    costs: &[u64; N],
     how: Ask<'_>,
     time: &mut Time<'_>,
     joint: &mut Joint,
 ) {
     let mut views = [Views::default(); N];
     let together = match how {
-        Ask::Spend => hit_together(parts, cost, time, &mut views),
-        Ask::Look => peek_together(parts, cost, time, &mut views),
+        Ask::Spend => hit_together(parts, costs, time, &mut views),
+        Ask::Look => peek_together(parts, costs, time, &mut views),
         Ask::Reserve(receipts) => {
             let mut mine = [None; N];
-            let together = reserve_together(parts, cost, time, &mut views, &mut mine);
+            let together = reserve_together(parts, costs, time, &mut views, &mut mine);
             receipts[..N].copy_from_slice(&mine);
             together
         }
@@ -306,11 +307,17 @@ impl Case<'_> {
             // A rule has at least one group.
             return;
         };
+        let groups = &snapshot.plan().groups;
+        let costs = |group: usize| groups[group].counts.of(cost);
         match (of(1), of(2), of(3)) {
-            (None, ..) => ask_one(&a, cost, how, time, joint),
-            (Some(b), None, _) => ask(snapshot, &[a, b], cost, how, time, joint),
-            (Some(b), Some(c), None) => ask(snapshot, &[a, b, c], cost, how, time, joint),
-            (Some(b), Some(c), Some(d)) => ask(snapshot, &[a, b, c, d], cost, how, time, joint),
+            (None, ..) => ask_one(&a, costs(0), how, time, joint),
+            (Some(b), None, _) => ask(snapshot, &[a, b], &from_fn(costs), how, time, joint),
+            (Some(b), Some(c), None) => {
+                ask(snapshot, &[a, b, c], &from_fn(costs), how, time, joint)
+            }
+            (Some(b), Some(c), Some(d)) => {
+                ask(snapshot, &[a, b, c, d], &from_fn(costs), how, time, joint)
+            }
         }
     }
 
@@ -402,10 +409,9 @@ impl Case<'_> {
         &joint.views[..self.variant().numbers.len()]
     }
 
-    /// The limit with the least left; ties go to the one declared first.
     fn least(&self, joint: &Joint) -> usize {
         let views = self.views(joint);
-        (0..views.len()).min_by_key(|&index| views[index].remaining).unwrap_or(0)
+        self.variant().least(|index| views[index].remaining)
     }
 
     fn reset_after(&self, joint: &Joint) -> Duration {
@@ -440,11 +446,12 @@ impl Case<'_> {
 
     /// What the limits would say after the hit.
     fn foresee(&self, joint: &mut Joint) {
-        let places = &self.snapshot.plan().places;
+        let plan = self.snapshot.plan();
         let after = |(view, &(group, at)): (&View, &(usize, usize))| {
-            view.after(&self.variant().groups[group].stated()[at], self.cost, self.now)
+            let cost = plan.groups[group].counts.of(self.cost);
+            view.after(&self.variant().groups[group].stated()[at], cost, self.now)
         };
-        joint.views = joint.views.iter().zip(places).map(after).collect();
+        joint.views = joint.views.iter().zip(&plan.places).map(after).collect();
     }
 
     /// Denied for good: nothing starts, and nothing is counted.

@@ -56,6 +56,7 @@ pub mod tower;
 mod variant;
 mod wait;
 mod waiters;
+mod why;
 
 pub use audit::{Finding, Severity};
 pub use budget::Budget;
@@ -72,7 +73,7 @@ pub use held::{Permit, Reservation};
 #[cfg(target_os = "linux")]
 pub use inspect::Inspected;
 pub use ip::{V6_PREFIX, ip_key};
-pub use limit::{IntoLimits, Limit, LimitPatch, LimitPatches, parse_period};
+pub use limit::{Counts, IntoLimits, Limit, LimitPatch, LimitPatches, parse_period};
 pub use limiter::{Limiter, ManualClock, Options};
 pub use metrics::{Event, Events, Metrics, NamedCount};
 pub use rule::{Recorded, Rule};
@@ -85,6 +86,7 @@ pub use tidegate_core::{Algorithm, Clock, OnFull};
 #[doc(hidden)]
 pub use tidegate_core::{ForkLock, Once};
 pub use told::{Names, Tell, Told};
+pub use why::{Outcome, Step, StepValue, Why};
 
 /// The README's example, as pasted.
 #[cfg(doctest)]

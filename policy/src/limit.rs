@@ -15,6 +15,39 @@ pub(crate) const DEFAULT_LEASE: Duration = Duration::from_secs(60);
 pub(crate) const REASONS: [&str; 8] =
     ["cooldown", "backoff", "budget", "exempt", "off", "cost", "full", "outage"];
 
+/// What a limit takes of each hit.
+///
+/// ```
+/// use std::time::Duration;
+/// use tidegate::{Counts, Limit};
+/// let minute = Duration::from_secs(60);
+/// let requests = Limit::bucket(60, minute).named("requests").counts(Counts::Hits);
+/// let tokens = Limit::bucket(100_000, minute).named("tokens");
+/// let limiter = tidegate::Limiter::new([requests, tokens]).unwrap();
+/// assert!(limiter.hit("alice", 1_200).unwrap().allowed);
+/// let stats = limiter.stats("alice").unwrap().unwrap();
+/// assert_eq!((stats.limits[0].used, stats.limits[1].used), (1, 1_200));
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Counts {
+    /// Its cost.
+    #[default]
+    Cost,
+    /// 1, if its cost is not 0.
+    Hits,
+}
+
+impl Counts {
+    /// What is taken of a hit of `cost`.
+    #[inline]
+    pub(crate) fn of(self, cost: u64) -> u64 {
+        match self {
+            Counts::Cost => cost,
+            Counts::Hits => cost.min(1),
+        }
+    }
+}
+
 /// How much one key may spend over time, by one algorithm.
 ///
 /// ```
@@ -39,6 +72,7 @@ pub struct Limit {
     pub(crate) burst: Option<u64>,
     pub(crate) cooldown: Option<Duration>,
     pub(crate) scope: Option<Vec<String>>,
+    pub(crate) counts: Counts,
 }
 
 impl Limit {
@@ -55,7 +89,7 @@ impl Limit {
             _ => format!("{max}/{}", period_text(per)),
         };
         let (labelled, burst, cooldown, scope) = (true, None, None, None);
-        Limit { name, labelled, algorithm, max, per, burst, cooldown, scope }
+        Limit { name, labelled, algorithm, max, per, burst, cooldown, scope, counts: Counts::Cost }
     }
     /// A token bucket that refills `max` tokens each `per`.
     ///
@@ -158,6 +192,19 @@ impl Limit {
         Limit { scope: Some(parts.into_iter().map(Into::into).collect()), ..self }
     }
 
+    /// Counting the cost of each hit, or hits. A concurrent limit counts permits, so that it can't have this.
+    ///
+    /// ```
+    /// use tidegate::{Counts, Limit};
+    /// let requests = Limit::bucket(2, std::time::Duration::from_secs(60)).counts(Counts::Hits);
+    /// let limiter = tidegate::Limiter::new(requests).unwrap();
+    /// assert_eq!(limiter.hit("alice", 50).unwrap().remaining, Some(1));
+    /// ```
+    #[must_use]
+    pub fn counts(self, counts: Counts) -> Limit {
+        Limit { counts, ..self }
+    }
+
     /// What decisions call it: unless [named](Limit::named), its text up to the first space.
     ///
     /// ```
@@ -244,6 +291,8 @@ pub struct LimitPatch {
     pub algorithm: Option<Algorithm>,
     /// The scope that the limit has: a change that states another is refused.
     pub scope: Option<Vec<String>>,
+    /// What the limit counts: a change that states another is refused.
+    pub counts: Option<Counts>,
 }
 
 impl LimitPatch {
@@ -254,7 +303,7 @@ impl LimitPatch {
 
     /// Only what changes, without what must be as it is.
     pub(crate) fn changes(self) -> LimitPatch {
-        LimitPatch { algorithm: None, scope: None, ..self }
+        LimitPatch { algorithm: None, scope: None, counts: None, ..self }
     }
 }
 
@@ -430,6 +479,15 @@ pub(crate) const ALGORITHMS: [(&str, Algorithm); 5] = [
     ("fixed", Algorithm::Fixed),
     ("concurrent", Algorithm::Concurrent),
 ];
+
+pub(crate) const COUNTS: [(&str, Counts); 2] = [("cost", Counts::Cost), ("hits", Counts::Hits)];
+
+pub(crate) fn counts_name(counts: Counts) -> &'static str {
+    match counts {
+        Counts::Cost => "cost",
+        Counts::Hits => "hits",
+    }
+}
 
 pub(crate) fn parse_algorithm(word: &str) -> Option<Algorithm> {
     ALGORITHMS.iter().find(|(name, _)| *name == word).map(|(_, algorithm)| *algorithm)

@@ -19,7 +19,7 @@ use crate::runtime::Target;
 use crate::snapshot::Snapshot;
 use crate::stats::Stats;
 use crate::tables::{Opening, Store};
-use crate::{Budget, Call, Decision, Permit, Reservation};
+use crate::{Budget, Call, Decision, Permit, Reservation, Why};
 
 /// The rule of a limiter that is made from limits alone.
 const DEFAULT_RULE: &str = "default";
@@ -571,6 +571,60 @@ impl Limiter {
         self.main()?.acquire_with(call, cost, timeout, sleep).await
     }
 
+    /// See [`Rule::acquire_permit_with`].
+    ///
+    /// # Errors
+    /// As [`Rule::acquire_permit_with`]; and if it is not clear which rule is meant.
+    pub async fn acquire_permit_with<'a, F: Future<Output = ()>>(
+        &self,
+        call: impl Into<Call<'a>>,
+        timeout: Option<Duration>,
+        sleep: impl Fn(Duration) -> F,
+    ) -> Result<Permit, Error> {
+        self.main()?.acquire_permit_with(call, timeout, sleep).await
+    }
+
+    /// See [`Rule::acquire_reservation_with`].
+    ///
+    /// # Errors
+    /// As [`Rule::acquire_reservation_with`]; and if it is not clear which rule is meant.
+    pub async fn acquire_reservation_with<'a, F: Future<Output = ()>>(
+        &self,
+        call: impl Into<Call<'a>>,
+        estimate: u64,
+        timeout: Option<Duration>,
+        sleep: impl Fn(Duration) -> F,
+    ) -> Result<Reservation, Error> {
+        self.main()?.acquire_reservation_with(call, estimate, timeout, sleep).await
+    }
+
+    /// See [`Rule::acquire_permit`].
+    ///
+    /// # Errors
+    /// As [`Rule::acquire_permit`]; and if it is not clear which rule is meant.
+    #[cfg(feature = "tokio")]
+    pub async fn acquire_permit<'a>(
+        &self,
+        call: impl Into<Call<'a>>,
+        timeout: Option<Duration>,
+    ) -> Result<Permit, Error> {
+        self.main()?.acquire_permit(call, timeout).await
+    }
+
+    /// See [`Rule::acquire_reservation`].
+    ///
+    /// # Errors
+    /// As [`Rule::acquire_reservation`]; and if it is not clear which rule is meant.
+    #[cfg(feature = "tokio")]
+    pub async fn acquire_reservation<'a>(
+        &self,
+        call: impl Into<Call<'a>>,
+        estimate: u64,
+        timeout: Option<Duration>,
+    ) -> Result<Reservation, Error> {
+        self.main()?.acquire_reservation(call, estimate, timeout).await
+    }
+
     /// See [`Rule::acquire`].
     ///
     /// ```
@@ -620,6 +674,8 @@ of_the_main_rule! {
     fn check<'a>(&self, call: impl Into<Call<'a>>, cost: u64) -> Decision;
     /// See [`Rule::peek`].
     fn peek<'a>(&self, call: impl Into<Call<'a>>, cost: u64) -> Decision;
+    /// See [`Rule::why`].
+    fn why<'a>(&self, call: impl Into<Call<'a>>, cost: u64) -> Why;
     /// See [`Rule::record`].
     fn record<'a>(&self, call: impl Into<Call<'a>>, cost: u64) -> Recorded;
     /// See [`Rule::refund`].
@@ -634,6 +690,10 @@ of_the_main_rule! {
     fn hit_many<'a>(&self, calls: impl IntoIterator<Item = impl Into<Call<'a>>>) -> Vec<Decision>;
     /// See [`Rule::wait`].
     fn wait<'a>(&self, call: impl Into<Call<'a>>, cost: u64, timeout: Option<Duration>) -> Decision;
+    /// See [`Rule::wait_permit`].
+    fn wait_permit<'a>(&self, call: impl Into<Call<'a>>, timeout: Option<Duration>) -> Permit;
+    /// See [`Rule::wait_reservation`].
+    fn wait_reservation<'a>(&self, call: impl Into<Call<'a>>, estimate: u64, timeout: Option<Duration>) -> Reservation;
     /// See [`Rule::spend`].
     fn spend<'a>(&self, call: impl Into<Call<'a>>, amount: u64) -> Budget;
     /// See [`Rule::budget`].

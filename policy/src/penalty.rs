@@ -286,6 +286,26 @@ impl Standing {
     }
 }
 
+/// What bars a key now, each by itself.
+pub(crate) struct Running {
+    /// Nanoseconds that a cooldown has to run, and whose it is.
+    pub(crate) cooldown: u64,
+    pub(crate) cooling: Option<usize>,
+    /// Nanoseconds that an enforced wait has to run.
+    pub(crate) enforced: u64,
+}
+
+impl Running {
+    pub(crate) fn read(notes: [u64; 3], variant: &Variant, now: u64) -> Running {
+        let penalty = Penalty::from_note(notes[PENALTY]);
+        Running {
+            cooldown: cooldown_left(penalty, variant, now),
+            cooling: penalty.limit(),
+            enforced: enforced_left(penalty, Some(notes[UNTIL]), variant, now),
+        }
+    }
+}
+
 /// What notes on a key say, for statistics.
 pub(crate) struct Record {
     pub(crate) cooldown_left: u64,

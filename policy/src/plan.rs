@@ -1,22 +1,24 @@
-//! How a rule's limits lie in tables: those of one scope share a row.
+//! How a rule's limits lie in tables: those of one scope that count the same share a row.
 
 use tidegate_core::Algorithm;
 
 use crate::call::MOST_PARTS;
 use crate::config::RuleConfig;
 use crate::error::Problem;
-use crate::limit::{Limit, REASONS, algorithm_name};
+use crate::limit::{Counts, Limit, REASONS, algorithm_name};
 
 /// The most limits of a rule.
 pub(crate) const MOST_LIMITS: usize = 8;
-/// The most scopes of a rule's limits.
+/// The most scopes of a rule's limits; one whose limits count costs and hits is two.
 pub(crate) const MOST_GROUPS: usize = 4;
 
-/// Limits that are keyed alike.
+/// Limits that are keyed alike and count the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Group {
     /// Which parts of the key, in the key's order.
     pub(crate) scope: Vec<usize>,
+    /// What is taken from them. (All windows of a row share one log, and so its weights.)
+    pub(crate) counts: Counts,
     /// Which limits of the rule.
     pub(crate) limits: Vec<usize>,
 }
@@ -48,8 +50,9 @@ impl Plan {
         for (index, limit) in rule.limits.iter().enumerate() {
             let path = || format!("limits.{}.scope", limit.name);
             let scope = scope_of(limit.scope.as_deref(), &rule.key, path, &mut problems);
-            places.push(place_in(&mut groups, scope, index));
+            places.push(place_in(&mut groups, scope, limit.counts, index));
         }
+        problems.extend(check_counts(&rule.limits));
         problems.extend(check_groups(&groups, rule));
         problems.extend(check_ceiling(rule));
         let path = || "penalty_scope".to_string();
@@ -69,19 +72,19 @@ impl Plan {
         })
     }
 
-    /// A plan as a file describes it: a name (and whether it is a label), an algorithm, a scope and its
-    /// room for each limit.
+    /// A plan as a file describes it: a name (and whether it is a label), an algorithm, a scope with what it
+    /// counts, and its room for each limit.
     pub(crate) fn described(
         parts: usize,
         (names, labelled): (Vec<String>, Vec<bool>),
         algorithms: Vec<Algorithm>,
-        scopes: Vec<Vec<usize>>,
+        scopes: Vec<(Vec<usize>, Counts)>,
         ceilings: Vec<u64>,
         penalty_scope: Vec<usize>,
     ) -> Plan {
         let (mut groups, mut places) = (Vec::new(), Vec::new());
-        for (index, scope) in scopes.into_iter().enumerate() {
-            places.push(place_in(&mut groups, scope, index));
+        for (index, (scope, counts)) in scopes.into_iter().enumerate() {
+            places.push(place_in(&mut groups, scope, counts, index));
         }
         Plan { names, labelled, algorithms, groups, places, ceilings, parts, penalty_scope }
     }
@@ -131,6 +134,11 @@ impl Plan {
         exact.then_some(self.ceilings[index])
     }
 
+    /// What limit `index` counts.
+    pub(crate) fn counts(&self, index: usize) -> Counts {
+        self.groups[self.places[index].0].counts
+    }
+
     pub(crate) fn is_whole(&self, scope: &[usize]) -> bool {
         scope.len() == self.parts
     }
@@ -154,11 +162,16 @@ impl Plan {
     }
 }
 
-/// Puts a limit into the group of its scope, and says where it is now.
-fn place_in(groups: &mut Vec<Group>, scope: Vec<usize>, index: usize) -> (usize, usize) {
-    let known = groups.iter().position(|group| group.scope == scope);
+/// Puts a limit into its group, and says where it is now.
+fn place_in(
+    groups: &mut Vec<Group>,
+    scope: Vec<usize>,
+    counts: Counts,
+    index: usize,
+) -> (usize, usize) {
+    let known = groups.iter().position(|group| group.scope == scope && group.counts == counts);
     let at = known.unwrap_or_else(|| {
-        groups.push(Group { scope, limits: Vec::new() });
+        groups.push(Group { scope, counts, limits: Vec::new() });
         groups.len() - 1
     });
     groups[at].limits.push(index);
@@ -255,11 +268,25 @@ fn check_ceiling(rule: &RuleConfig) -> Option<Problem> {
     Some(Problem::new("ceiling", message))
 }
 
+fn check_counts(limits: &[Limit]) -> Vec<Problem> {
+    let wrong =
+        |limit: &&Limit| limit.algorithm == Algorithm::Concurrent && limit.counts == Counts::Hits;
+    let problem = |limit: &Limit| {
+        let path = format!("limits.{}.counts", limit.name);
+        Problem::new(path, "a concurrent limit counts permits; leave `counts` out")
+    };
+    limits.iter().filter(wrong).map(problem).collect()
+}
+
 fn check_groups(groups: &[Group], rule: &RuleConfig) -> Vec<Problem> {
     let mut problems = Vec::new();
     if groups.len() > MOST_GROUPS {
+        let apart = match groups.iter().any(|group| group.counts == Counts::Hits) {
+            true => " (those of costs and of hits are two)",
+            false => "",
+        };
         let message =
-            format!("there are {} scopes; a rule has at most {MOST_GROUPS}", groups.len());
+            format!("there are {} scopes{apart}; a rule has at most {MOST_GROUPS}", groups.len());
         problems.push(Problem::new("limits", message));
     }
     for group in groups {

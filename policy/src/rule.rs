@@ -15,6 +15,7 @@ use crate::error::{Code, Error};
 use crate::ground::Ground;
 use crate::held::{Held, Permit, Reservation};
 use crate::judge::{Found, Op, Plain, Receipts, hit_plainly, judge, part_of};
+use crate::limit::Counts;
 use crate::limiter::Shared;
 use crate::metrics::{Meter, Sequence};
 use crate::plan::MOST_LIMITS;
@@ -330,14 +331,28 @@ impl Rule {
         Ok(self.snapshot()?.concurrent)
     }
 
-    fn no_permits(&self, snapshot: &Snapshot, operation: &str) -> Result<(), Error> {
+    pub(crate) fn no_permits(&self, snapshot: &Snapshot, operation: &str) -> Result<(), Error> {
         if snapshot.concurrent { Err(self.wants_permit(operation)) } else { Ok(()) }
+    }
+
+    /// For operations that hold a slot; `operation` is the one for other rules.
+    pub(crate) fn only_permits(&self, snapshot: &Snapshot, operation: &str) -> Result<(), Error> {
+        if snapshot.concurrent {
+            return Ok(());
+        }
+        let message =
+            format!("rule {:?} has no concurrent limit: use `{operation}`", snapshot.face.rule);
+        Err(Error::new(Code::Operation, message))
     }
 
     #[cold]
     fn wants_permit(&self, operation: &str) -> Error {
+        let instead = match operation {
+            "acquire" | "acquire_reservation" => "acquire_permit",
+            _ => "permit",
+        };
         let message = format!(
-            "rule {:?} has a concurrent limit: use `permit` in place of `{operation}`",
+            "rule {:?} has a concurrent limit: use `{instead}` in place of `{operation}`",
             self.name()
         );
         Error::new(Code::Operation, message)
@@ -446,20 +461,6 @@ impl Rule {
         self.decided(&snapshot, &call.into(), cost, Op::Peek)
     }
 
-    /// As [`Rule::hit`] for those who wait: a denial counts for nothing.
-    pub(crate) fn attempt(&self, call: &Call<'_>, cost: u64) -> Result<Decision, Error> {
-        let snapshot = self.snapshot()?;
-        self.no_permits(&snapshot, "acquire")?;
-        self.decided(&snapshot, call, cost, Op::Try)
-    }
-
-    /// What [`Rule::attempt`] would get, changing nothing.
-    pub(crate) fn foresee(&self, call: &Call<'_>, cost: u64) -> Result<Decision, Error> {
-        let snapshot = self.snapshot()?;
-        self.no_permits(&snapshot, "acquire")?;
-        self.decided(&snapshot, call, cost, Op::Foresee)
-    }
-
     /// Where a call is counted; `None` if it is not.
     pub(crate) fn counted<'s>(
         &self,
@@ -486,11 +487,11 @@ impl Rule {
         self.no_permits(&snapshot, "record")?;
         let (resolved, hashes) = self.counted(&snapshot, &call)?;
         let mut time = Time::read(snapshot.tables.clock());
-        let views = each_view(&snapshot, &resolved.variant, hashes.as_ref(), |part| {
-            part.record(cost, &mut time)
+        let views = each_view(&snapshot, &resolved.variant, hashes.as_ref(), |part, counts| {
+            part.record(counts.of(cost), &mut time)
         });
         let views = &views[..resolved.variant.numbers.len()];
-        let least = (0..views.len()).min_by_key(|&i| views[i].remaining).unwrap_or(0);
+        let least = resolved.variant.least(|index| views[index].remaining);
         let longest = views.iter().map(|view| view.reset).max().unwrap_or(0);
         Ok(Recorded {
             used: views[least].used,
@@ -541,11 +542,21 @@ impl Rule {
         call: impl Into<Call<'a>>,
         estimate: u64,
     ) -> Result<Reservation, Error> {
-        let (snapshot, call) = (self.snapshot()?, call.into());
-        self.no_permits(&snapshot, "reserve")?;
+        self.reserve_by(&call.into(), estimate, Op::Hit, "reserve")
+    }
+
+    pub(crate) fn reserve_by(
+        &self,
+        call: &Call<'_>,
+        estimate: u64,
+        op: Op,
+        operation: &str,
+    ) -> Result<Reservation, Error> {
+        let snapshot = self.snapshot()?;
+        self.no_permits(&snapshot, operation)?;
         let mut receipts = Receipts::default();
         let mut found = Found { receipts: Some(&mut receipts), ..Found::default() };
-        let decision = self.judged(&snapshot, &call, estimate, Op::Hit, &mut found)?;
+        let decision = self.judged(&snapshot, call, estimate, op, &mut found)?;
         let spent = decision.allowed && decision.would.is_none();
         let held = found
             .hashes
@@ -569,18 +580,24 @@ impl Rule {
     /// # Errors
     /// As [`Rule::allow`], and for rules without a concurrent limit.
     pub fn permit<'a>(&self, call: impl Into<Call<'a>>) -> Result<Permit, Error> {
-        let (snapshot, call) = (self.snapshot()?, call.into());
-        if !snapshot.concurrent {
-            let message =
-                format!("rule {:?} has no concurrent limit: use `hit`", snapshot.face.rule);
-            return Err(Error::new(Code::Operation, message));
-        }
+        self.permit_by(&call.into(), Op::Hit, "hit")
+    }
+
+    pub(crate) fn permit_by(
+        &self,
+        call: &Call<'_>,
+        op: Op,
+        operation: &str,
+    ) -> Result<Permit, Error> {
+        let snapshot = self.snapshot()?;
+        self.only_permits(&snapshot, operation)?;
         let mut found = Found::default();
-        let decision = self.judged(&snapshot, &call, 1, Op::Hit, &mut found)?;
+        let decision = self.judged(&snapshot, call, 1, op, &mut found)?;
         let held = found
             .hashes
             .filter(|_| found.permits.iter().any(Option::is_some))
-            .map(|hashes| self.held(&snapshot, decision.variant.clone(), hashes));
+            .map(|hashes| self.held(&snapshot, decision.variant.clone(), hashes))
+            .map(|held| (held, self.state.clone()));
         Ok(Permit::new(decision, held, found.permits))
     }
 
@@ -757,12 +774,12 @@ pub(crate) fn each_view(
     snapshot: &Snapshot,
     variant: &Variant,
     hashes: Option<&Hashes>,
-    mut act: impl FnMut(tidegate_core::Part<'_>) -> tidegate_core::Views,
+    mut act: impl FnMut(tidegate_core::Part<'_>, Counts) -> tidegate_core::Views,
 ) -> [View; MOST_LIMITS] {
     let mut views = [View::default(); MOST_LIMITS];
     for (group, stated) in snapshot.plan().groups.iter().enumerate() {
         let part = hashes.and_then(|hashes| part_of(snapshot, variant, hashes, group));
-        match part.map(&mut act) {
+        match part.map(|part| act(part, stated.counts)) {
             Some(seen) => {
                 stated.limits.iter().zip(seen.iter()).for_each(|(&i, view)| views[i] = *view)
             }

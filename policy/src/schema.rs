@@ -12,7 +12,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::Value;
 
 use crate::file::{MODES, NOTIFY, ON_FULL};
-use crate::limit::ALGORITHMS;
+use crate::limit::{ALGORITHMS, COUNTS};
 
 /// The JSON Schema of policy files, as `policy.schema.json` has it.
 ///
@@ -82,6 +82,7 @@ forms! {
         "pattern": r"^(memory(:.+)?|file:.+)$|\$\{"
     });
     Algorithm => choice(ALGORITHMS);
+    Counts => choice(COUNTS);
     Notify => choice(NOTIFY);
     OnFull => choice(ON_FULL);
     // Some YAML readers take a plain `off` for false.
@@ -225,6 +226,8 @@ struct Limit {
     cooldown: Option<Period>,
     /// The key parts that it counts by; none: one count for all keys. All unless set.
     scope: Option<Values>,
+    /// What it takes of each hit: its cost, or 1. `cost` unless set. Not for a concurrent limit.
+    counts: Option<Counts>,
 }
 
 /// What is different for calls that match.
@@ -285,6 +288,8 @@ struct Patch {
     algorithm: Option<Algorithm>,
     /// The scope that the limit has. Another is an error.
     scope: Option<Values>,
+    /// What the limit counts. Anything else is an error.
+    counts: Option<Counts>,
 }
 
 /// Longer and longer waits for those who are denied again and again.

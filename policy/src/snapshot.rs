@@ -10,23 +10,24 @@ use tidegate_core::{Algorithm, Hash, OnFull, Once, Spent};
 
 use crate::budget::Day;
 use crate::call::{Call, MOST_PARTS};
-use crate::config::{Mode, RuleConfig};
+use crate::config::{Match, Mode, RuleConfig, When};
 use crate::decision::{Face, Reason};
 use crate::error::{Code, Error, Problem};
 use crate::ground::Ground;
-use crate::limit::LimitPatches;
+use crate::limit::{Counts, LimitPatch, LimitPatches};
 use crate::matching::{Matcher, Subject, closest};
 use crate::plan::{MOST_GROUPS, Plan};
 use crate::runtime::{Runtime, Target};
 use crate::tables::{Tables, is_unspent};
 use crate::variant::{Effective, Variant};
+use crate::why::Source;
 
 /// A key's row in each group; groups that the rule does not have are left at 0.
 pub(crate) type Hashes = [Option<Hash>; MOST_GROUPS];
 
 /// Which layers of change apply to a call: 0 for none, else one more than the place in the list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Layers {
+pub(crate) struct Layers {
     when: usize,
     by_match: usize,
     by_key: usize,
@@ -61,7 +62,7 @@ pub(crate) struct Snapshot {
     pub(crate) closed: bool,
     /// A hit of 1 needs nothing but the engine's own answer.
     pub(crate) plain: bool,
-    /// And it has one limit.
+    /// And it has one limit, which counts costs.
     pub(crate) lone: bool,
     /// Whether it has a concurrent limit.
     pub(crate) concurrent: bool,
@@ -230,7 +231,8 @@ impl Snapshot {
             snapshot.slot(layers).set(ground(snapshot.compile(layers)?));
         }
         snapshot.plain = snapshot.is_plain();
-        snapshot.lone = snapshot.plain && !snapshot.several;
+        let by_cost = snapshot.plan().counts(0) == Counts::Cost;
+        snapshot.lone = snapshot.plain && !snapshot.several && by_cost;
         Ok(snapshot)
     }
 
@@ -477,20 +479,100 @@ impl Snapshot {
         Error::new(Code::Key, message)
     }
 
-    /// The call, and the numbers that it is judged by.
-    #[inline]
-    pub(crate) fn resolve<'a>(&'a self, call: &'a Call<'_>) -> Result<Resolved<'a>, Error> {
-        let (subject, defaulted) = self.subject(call)?;
+    #[inline(always)]
+    fn layers(&self, subject: &Subject<'_>) -> Layers {
         let after = |place: Option<usize>| place.map_or(0, |place| place + 1);
-        let layers = Layers {
-            when: after(closest(self.whens.iter(), &subject)),
-            by_match: after(closest(self.by_match.iter().map(|(matcher, _)| matcher), &subject)),
+        Layers {
+            when: after(closest(self.whens.iter(), subject)),
+            by_match: after(closest(self.by_match.iter().map(|(matcher, _)| matcher), subject)),
             by_key: match self.by_key.is_empty() {
                 true => 0,
                 false => self.layer_of(subject.parts().iter().copied()),
             },
-        };
-        let variant = self.variant(layers);
+        }
+    }
+
+    /// The layers that a call is judged by, without those that the policy has no room for any more.
+    pub(crate) fn layers_in_force(&self, subject: &Subject<'_>) -> Layers {
+        let mut layers = self.layers(subject);
+        for without in
+            [|l: Layers| Layers { by_key: 0, ..l }, |l: Layers| Layers { by_match: 0, ..l }]
+        {
+            if self.compile(layers).is_err() {
+                layers = without(layers);
+            }
+        }
+        layers
+    }
+
+    /// What each layer changes of the limits, the weakest first.
+    fn patches(&self, layers: Layers) -> impl Iterator<Item = (Source, &LimitPatches)> {
+        let when = layers.when.checked_sub(1);
+        let by_match = layers.by_match.checked_sub(1).map(|at| &self.by_match[at].1);
+        let by_key = layers.by_key.checked_sub(1).map(|at| &self.key_layers[at]);
+        let when = when.map(|at| (Source::When(at), &self.config.when[at].limits));
+        let overrides = by_match.into_iter().chain(by_key).map(|limits| (Source::Override, limits));
+        [(Source::Default, &self.default)].into_iter().chain(when).chain(overrides)
+    }
+
+    /// Who stated a field of a limit last; nobody, if it is not stated.
+    fn source<T>(
+        &self,
+        layers: Layers,
+        index: usize,
+        own: Option<T>,
+        field: impl Fn(&LimitPatch) -> Option<T>,
+    ) -> Option<Source> {
+        let name = &self.config.limits[index].name;
+        let changed = self.patches(layers).filter(|(_, limits)| {
+            limits.iter().any(|(other, patch)| other == name && field(patch).is_some())
+        });
+        changed.last().map(|(source, _)| source).or(own.map(|_| Source::Rule))
+    }
+
+    /// Who stated the size of a limit; `by_call` if the call has a `max`, which an unwritten burst follows.
+    pub(crate) fn size_source(&self, layers: Layers, index: usize, by_call: bool) -> Source {
+        let limit = &self.config.limits[index];
+        let burst = self.source(layers, index, limit.burst, |patch| patch.burst);
+        let max = || self.source(layers, index, Some(limit.max), |patch| patch.max);
+        burst.or_else(|| if by_call { Some(Source::Call) } else { max() }).unwrap_or(Source::Rule)
+    }
+
+    /// Who stated the cooldown of a limit.
+    pub(crate) fn cooldown_source(&self, layers: Layers, index: usize) -> Source {
+        let own = self.config.limits[index].cooldown;
+        let source = self.source(layers, index, own, |patch| patch.cooldown);
+        let of_rule = || self.when_source(layers, |when| when.cooldown.is_some());
+        source.unwrap_or_else(of_rule)
+    }
+
+    /// Who stated the mode.
+    pub(crate) fn mode_source(&self, layers: Layers) -> Source {
+        self.when_source(layers, |when| when.mode.is_some())
+    }
+
+    fn when_source(&self, layers: Layers, states: impl Fn(&When) -> bool) -> Source {
+        let when = layers.when.checked_sub(1).filter(|&at| states(&self.config.when[at]));
+        when.map_or(Source::Rule, Source::When)
+    }
+
+    /// The exemptions that the snapshot goes by, in their order.
+    pub(crate) fn exempts_in_force(&self) -> Vec<Match> {
+        let (runtime, _) = self.tables.runtime();
+        let all = runtime.exempts(&self.config.exempt);
+        all.into_iter().filter(|one| Matcher::new(one, &self.config.key).is_ok()).collect()
+    }
+
+    /// Which exemption a call has.
+    pub(crate) fn exemption(&self, subject: &Subject<'_>) -> Option<usize> {
+        self.exempts.iter().position(|matcher| matcher.fit(subject).is_some())
+    }
+
+    /// The call, and the numbers that it is judged by.
+    #[inline]
+    pub(crate) fn resolve<'a>(&'a self, call: &'a Call<'_>) -> Result<Resolved<'a>, Error> {
+        let (subject, defaulted) = self.subject(call)?;
+        let variant = self.variant(self.layers(&subject));
         let variant = match call.max {
             Some(max) => Numbers::Own(Ground::own(self.with_max(variant, max)?)),
             None => Numbers::Known(variant),

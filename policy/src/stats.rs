@@ -151,7 +151,7 @@ impl Rule {
         let variant = &resolved.variant;
         let hashes = snapshot.hashes(&resolved.subject);
         let now = snapshot.tables.clock().now();
-        let views = each_view(&snapshot, variant, Some(&hashes), |part| part.look(0, now));
+        let views = each_view(&snapshot, variant, Some(&hashes), |part, _| part.look(0, now));
         let views = &views[..variant.numbers.len()];
         let record = record_of(&snapshot, &resolved);
         let budget = snapshot.config.budget.as_ref().map(|b| budget_of(&snapshot, &resolved, b));

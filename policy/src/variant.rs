@@ -9,7 +9,7 @@ use tidegate_core::{self as core, Algorithm};
 use crate::config::{AlertAt, Backoff, Mode, Notify, RuleConfig, When};
 use crate::decision::Face;
 use crate::error::Problem;
-use crate::limit::{Limit, LimitPatches, period_text};
+use crate::limit::{Counts, Limit, LimitPatches, period_text};
 use crate::plan::Plan;
 
 /// Parts of one that `warn_at` is kept in.
@@ -127,8 +127,10 @@ pub(crate) struct Variant {
     pub(crate) groups: Box<[core::Limits]>,
     /// For each limit, in declared order.
     pub(crate) numbers: Box<[Numbers]>,
-    /// The limit that holds least, unless one never allows anything.
+    /// The limit that holds least of those that count costs, unless one never allows anything.
     pub(crate) smallest: Option<usize>,
+    /// Whether some limits count costs and others hits.
+    mixed: bool,
     /// What must be left of a limit of [`WHOLE`] for no warning.
     warn_below: Option<u64>,
     pub(crate) backoff: Option<Steps>,
@@ -188,6 +190,7 @@ impl Variant {
             attach,
             numbers: _,
             smallest: _,
+            mixed: _,
             warn_below: _,
             backoff: _,
             alert: _,
@@ -202,9 +205,11 @@ impl Variant {
     fn compiled(effective: Effective, groups: Box<[core::Limits]>, face: Arc<Face>) -> Variant {
         let numbers: Box<[Numbers]> =
             effective.limits.iter().map(|limit| numbers(limit, effective.cooldown)).collect();
-        let fixed = |limit: &&Limit| limit.algorithm != Algorithm::Concurrent;
+        let by_cost = |limit: &&Limit| {
+            limit.algorithm != Algorithm::Concurrent && limit.counts == Counts::Cost
+        };
         let never = effective.limits.iter().any(|limit| limit.max == 0);
-        let sizes = || effective.limits.iter().enumerate().filter(|(_, limit)| fixed(limit));
+        let sizes = || effective.limits.iter().enumerate().filter(|(_, limit)| by_cost(limit));
         let smallest = sizes().min_by_key(|(_, limit)| limit.size()).map(|(index, _)| index);
         let backoff = effective.backoff.as_ref().map(Steps::new);
         let alert = effective.alert.map(|alert| (alert.violations, nanos(alert.within)));
@@ -217,6 +222,7 @@ impl Variant {
             groups,
             numbers,
             smallest: smallest.filter(|_| !never),
+            mixed: effective.limits.iter().any(|l| l.counts != effective.limits[0].counts),
             warn_below: effective.warn_at.map(|at| ((1.0 - at) * WHOLE as f64).round() as u64),
             backoff,
             alert,
@@ -224,6 +230,28 @@ impl Variant {
             keep: announced.max(cooldown).max(within),
             effective,
         }
+    }
+
+    /// The limit with the least left; ties go to the one declared first. Costs and hits are compared by
+    /// their shares of the limits' sizes.
+    #[inline]
+    pub(crate) fn least(&self, remaining: impl Fn(usize) -> u64) -> usize {
+        if self.mixed {
+            return self.least_share(&remaining);
+        }
+        (0..self.numbers.len()).min_by_key(|&index| remaining(index)).unwrap_or(0)
+    }
+
+    /// Apart, so that its wide arithmetic takes no registers from rules that need none.
+    #[cold]
+    #[inline(never)]
+    fn least_share(&self, remaining: &dyn Fn(usize) -> u64) -> usize {
+        let size = |index: usize| u128::from(self.numbers[index].size.max(1));
+        let shares = |&a: &usize, &b: &usize| {
+            let (of_a, of_b) = (u128::from(remaining(a)), u128::from(remaining(b)));
+            (of_a * size(b)).cmp(&(of_b * size(a)))
+        };
+        (0..self.numbers.len()).min_by(shares).unwrap_or(0)
     }
 
     /// Whether what is left of a limit is worth a warning.

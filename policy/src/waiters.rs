@@ -12,6 +12,7 @@ use std::collections::{HashMap, VecDeque};
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Poll, Wake, Waker};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
@@ -36,6 +37,8 @@ struct Lines {
 #[derive(Debug)]
 struct Place {
     cost: u64,
+    /// Whether something was given back that the first may take.
+    nudged: AtomicBool,
     waker: ForkLock<Option<Waker>>,
 }
 
@@ -84,10 +87,29 @@ impl Waiters {
     }
 
     pub(crate) fn join(&self, line: LineKey, cost: u64) -> Ticket<'_> {
-        let place = Arc::new(Place { cost, waker: ForkLock::new(None) });
+        let (nudged, waker) = (AtomicBool::new(false), ForkLock::new(None));
+        let place = Arc::new(Place { cost, nudged, waker });
         let mut lines = self.lines();
         lines.of.entry(line).or_default().push_back(place.clone());
         Ticket { waiters: self, line, place, generation: lines.generation }
+    }
+
+    /// Has the first of each of these lines try again now: something was given back.
+    pub(crate) fn nudge(&self, of: impl Iterator<Item = LineKey>) {
+        let lines = self.lines();
+        let firsts: Vec<_> = match lines.of.is_empty() {
+            true => return,
+            false => of.filter_map(|line| lines.of.get(&line)?.front().cloned()).collect(),
+        };
+        drop(lines);
+        for place in firsts {
+            // ORDERING: Release, with the swap in `take_nudge`: what was given back is there. The flag is set
+            // before the waker is taken, and a waiter leaves its waker before it looks at the flag.
+            place.nudged.store(true, Ordering::Release);
+            if let Some(waker) = place.swap(None) {
+                waker.wake();
+            }
+        }
     }
 
     /// The first of these lines in which somebody stands.
@@ -116,16 +138,36 @@ impl Ticket<'_> {
         lines.of.get(&self.line).and_then(VecDeque::front).map_or(0, |first| first.cost)
     }
 
+    /// Whether it was nudged since it was last asked.
+    fn take_nudge(&self) -> bool {
+        // ORDERING: Acquire; see `Waiters::nudge`.
+        self.place.nudged.swap(false, Ordering::Acquire)
+    }
+
+    /// Blocks for `most`, or until it is nudged.
+    pub(crate) fn nap(&self, most: Duration) {
+        self.park_until(most, || self.take_nudge());
+    }
+
+    /// Resolves with `sleep`, or when it is nudged.
+    pub(crate) async fn sleep(&self, sleep: impl Future<Output = ()>) {
+        self.until(sleep, || self.take_nudge()).await;
+    }
+
     /// Blocks until it is first, or for `most`.
     pub(crate) fn wait_turn(&self, most: Duration) {
+        self.park_until(most, || self.is_first());
+    }
+
+    fn park_until(&self, most: Duration, is_over: impl Fn() -> bool) {
         let end = Instant::now().checked_add(most);
-        // Before looking: who leaves after the look finds the waker.
-        let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
-        drop(self.place.swap(Some(waker)));
-        while !self.is_first() {
+        loop {
+            // Before looking: who leaves, or nudges, after the look finds the waker.
+            let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+            drop(self.place.swap(Some(waker)));
             let left = end.map_or(most, |end| end.saturating_duration_since(Instant::now()));
-            if left.is_zero() {
-                break;
+            if is_over() || left.is_zero() {
+                return;
             }
             std::thread::park_timeout(left);
         }
@@ -133,11 +175,15 @@ impl Ticket<'_> {
 
     /// Resolves when it is first, or with `sleep`.
     pub(crate) async fn turn(&self, sleep: impl Future<Output = ()>) {
+        self.until(sleep, || self.is_first()).await;
+    }
+
+    async fn until(&self, sleep: impl Future<Output = ()>, is_over: impl Fn() -> bool) {
         let mut sleep = pin!(sleep);
         poll_fn(|cx| {
-            // Before looking: who leaves after the look finds the waker.
+            // Before looking: who leaves, or nudges, after the look finds the waker.
             drop(self.place.swap(Some(cx.waker().clone())));
-            match self.is_first() {
+            match is_over() {
                 true => Poll::Ready(()),
                 false => sleep.as_mut().poll(cx),
             }

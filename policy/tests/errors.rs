@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tidegate::{
-    Call, Code, Error, Limit, LimitPatch, Limiter, ManualClock, Match, Options, Policy, RuleConfig,
-    Target, ip_key, limit_patches, parse_period,
+    Call, Code, Counts, Error, Limit, LimitPatch, Limiter, ManualClock, Match, Options, Policy,
+    RuleConfig, Target, ip_key, limit_patches, parse_period,
 };
 
 /// What stands in the place of a message that is missing.
@@ -317,6 +317,8 @@ fn limits(book: &mut Book) {
         json!({"max": 5, "per": "1m", "cooldown": 5}),
         json!({"max": 5, "per": "1m", "cooldown": "400d"}),
         json!({"max": 5, "per": "1m", "scope": ["x"]}),
+        json!({"max": 5, "per": "1m", "counts": "bytes"}),
+        json!({"max": 5, "algorithm": "concurrent", "counts": "hits"}),
         json!({"max": 5, "per": "1m", "brust": 5}),
         json!({"max": 5, "per": "1m", "name": "b"}),
         json!({"max": 5, "prr": "1m"}),
@@ -349,6 +351,10 @@ fn limits(book: &mut Book) {
     let rule = json!({"key": ["a", "b", "c"], "limits": {"1": scoped(json!(["a"])), "2": scoped(json!(["b"])),
         "3": scoped(json!(["c"])), "4": scoped(json!([])), "5": scoped(json!(["a", "b"]))}});
     book.refused("five scopes", Limiter::from_policy(&of_rule(rule)));
+    let hits = |scope: Value| json!({"max": 5, "per": "1s", "scope": scope, "counts": "hits"});
+    let rule = json!({"key": ["a", "b", "c"], "limits": {"1": scoped(json!(["a"])), "2": hits(json!(["a"])),
+        "3": scoped(json!(["b"])), "4": hits(json!(["b"])), "5": hits(json!([]))}});
+    book.refused("five groups in three scopes", Limiter::from_policy(&of_rule(rule)));
 }
 
 fn whens(book: &mut Book) {
@@ -362,6 +368,7 @@ fn whens(book: &mut Book) {
         ("5/s", json!({"match": {}, "limits": {"per-day": {"max": 1}}})),
         ("5/s", json!({"match": {}, "limits": 5})),
         ("5/s", json!({"match": {}, "limits": {"5/s": {"algorithm": "fixed", "scope": []}}})),
+        ("5/s", json!({"match": {}, "limits": {"5/s": {"counts": "hits"}}})),
         ("5/s", json!({"match": {}, "limits": {"5/s": {"maxx": 5, "per": 5}}})),
         ("5/s", json!({"match": {}, "limits": "60/s window"})),
         ("5/s", json!({"match": {}, "limits": "60/mni"})),
@@ -437,7 +444,9 @@ fn calls(book: &mut Book) {
     book.refused("allow_many on permits", jobs.allow_many(&["a"]));
     book.refused("hit_many on permits", jobs.hit_many(["a"]));
     book.refused("wait on permits", jobs.wait("a", 1, None));
+    book.refused("wait_reservation on permits", jobs.wait_reservation("a", 1, None));
     book.refused("permit without a concurrent limit", rule("logins").permit("a"));
+    book.refused("wait_permit without a concurrent limit", rule("logins").wait_permit("a", None));
     book.refused("max on several limits", rule("messages").hit(Call::of(["a", "b"]).max(5), 1));
     book.refused("max above the ceiling", rule("logins").hit(Call::of("a").max(11), 1));
     book.refused("max above all", rule("classed").hit(Call::of("a").max(u64::MAX), 1));
@@ -460,6 +469,8 @@ fn calls(book: &mut Book) {
     let bucket = limit_patches(&json!("5/min bucket"), &["5/min"]).unwrap();
     book.refused("another algorithm", logins.set_override(Target::key("a"), bucket));
     let scope = LimitPatch { scope: Some(Vec::new()), ..LimitPatch::default() };
+    let counts = LimitPatch { counts: Some(Counts::Hits), ..LimitPatch::default() };
+    book.refused("another count", logins.set_default(patch("5/min", counts)));
     book.refused("another scope", logins.set_default(patch("5/min", scope)));
     book.refused(
         "a key of other parts",

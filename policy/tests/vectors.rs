@@ -228,6 +228,7 @@ impl Run {
             "spend" => budget(&rule.spend(call, step["amount"].as_u64().unwrap())?),
             "budget" => budget(&rule.budget(call)?),
             "stats" => stats(rule.stats(call)?),
+            "why" => rule.why(call, cost)?.to_value(),
             "set_override" => {
                 let limits = limit_patches(&step["limits"], &self.names(name))?;
                 json!(rule.set_override(self.target(step), limits)?)

@@ -454,3 +454,167 @@ mod on_tokio {
         assert!(rule.acquire("alice", 3, Some(Duration::ZERO)).await.unwrap().allowed);
     }
 }
+
+/// Polls a future once, by hand.
+fn poll<T>(future: &mut Pin<Box<dyn Future<Output = Result<T, Error>> + Send + '_>>) -> Option<T> {
+    match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(answer) => Some(answer.unwrap()),
+        Poll::Pending => None,
+    }
+}
+
+mod permits {
+    use super::*;
+
+    type Waiting<'r> = Pin<Box<dyn Future<Output = Result<tidegate::Permit, Error>> + Send + 'r>>;
+
+    fn waiting<'r>(rule: &'r Rule, key: &'r str, timeout: Option<Duration>) -> Waiting<'r> {
+        Box::pin(rule.acquire_permit_with(key, timeout, until_polled))
+    }
+
+    #[test]
+    fn a_slot_is_had_when_it_is_released_or_its_lease_ends() {
+        let (rule, clock) = rule(json!({"limits": "1 concurrent lease 30s"}));
+        let held = rule.permit("job").unwrap();
+        let mut next = waiting(&rule, "job", None);
+        assert!(poll(&mut next).is_none() && poll(&mut next).is_none());
+        assert!(held.release());
+        let held = poll(&mut next).unwrap();
+        assert!(held.is_held() && held.decision().allowed);
+        let mut last = waiting(&rule, "job", None);
+        assert!(poll(&mut last).is_none());
+        clock.advance(30 * SECOND);
+        assert!(poll(&mut last).unwrap().is_held());
+    }
+
+    #[test]
+    fn a_lease_that_ends_too_late_is_no_reason_to_give_up() {
+        let (rule, clock) = rule(json!({"limits": "1 concurrent lease 30s"}));
+        let held = rule.permit("job").unwrap();
+        let (mut first, mut second) =
+            (waiting(&rule, "job", Some(5 * SECOND)), waiting(&rule, "job", Some(5 * SECOND)));
+        assert!(poll(&mut first).is_none() && poll(&mut second).is_none());
+        clock.advance(2 * SECOND);
+        assert!(held.release() && poll(&mut second).is_none());
+        let held = poll(&mut first).unwrap();
+        assert!(held.is_held());
+        clock.advance(3 * SECOND);
+        let denied = poll(&mut second).unwrap();
+        assert!(!denied.is_held() && denied.decision().reason() == Some("1"));
+        let at_once = waiting(&rule, "job", Some(Duration::ZERO));
+        assert!(!poll(&mut { at_once }).unwrap().decision().allowed);
+    }
+
+    #[test]
+    fn other_limits_that_take_too_long_are() {
+        let limits = json!({"slots": "5 concurrent", "per-hour": "1/h"});
+        let (rule, _clock) = rule(json!({ "limits": limits }));
+        let _held = rule.permit("job").unwrap();
+        let late = poll(&mut waiting(&rule, "job", Some(5 * SECOND))).unwrap();
+        assert_eq!((late.is_held(), late.decision().reason()), (false, Some("per-hour")));
+    }
+
+    #[test]
+    fn dropping_the_future_holds_nothing_and_waiting_counts_no_denial() {
+        let limits = json!({"slots": {"max": 1, "algorithm": "concurrent", "cooldown": "1h"}});
+        let (rule, _clock) = rule(json!({ "limits": limits }));
+        let held = rule.permit("job").unwrap();
+        let mut given_up = waiting(&rule, "job", None);
+        assert!(poll(&mut given_up).is_none());
+        drop(given_up);
+        drop(held);
+        assert!(rule.permit("job").unwrap().is_held());
+    }
+
+    #[test]
+    fn slots_over_all_keys_are_had_in_turn() {
+        let limits = json!({"all": {"max": 1, "algorithm": "concurrent", "scope": []}});
+        let (rule, _clock) = rule(json!({ "limits": limits }));
+        let held = rule.permit("a").unwrap();
+        let (mut first, mut second) = (waiting(&rule, "b", None), waiting(&rule, "c", None));
+        assert!(poll(&mut first).is_none() && poll(&mut second).is_none());
+        drop(held);
+        assert!(poll(&mut second).is_none());
+        let held = poll(&mut first).unwrap();
+        assert!(held.is_held() && poll(&mut second).is_none());
+        drop(held);
+        assert!(poll(&mut second).unwrap().is_held());
+    }
+
+    #[test]
+    fn a_thread_is_woken_by_a_release() {
+        let limiter = Limiter::new("1 concurrent lease 1h").unwrap();
+        let held = limiter.permit("job").unwrap();
+        let start = Instant::now();
+        std::thread::scope(|scope| {
+            let waits = scope.spawn(|| limiter.wait_permit("job", None).unwrap().is_held());
+            std::thread::sleep(Duration::from_millis(50));
+            held.release();
+            assert!(waits.join().unwrap());
+        });
+        // One who naps until it looks again does so after a second.
+        assert!(start.elapsed() < Duration::from_millis(900), "{:?}", start.elapsed());
+    }
+
+    #[test]
+    fn threads_take_turns_at_a_slot() {
+        let limiter = Limiter::new("2 concurrent lease 1h").unwrap();
+        let out = AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..6 {
+                scope.spawn(|| {
+                    for _ in 0..20 {
+                        let permit = limiter.wait_permit("job", None).unwrap();
+                        assert!(out.fetch_add(1, Ordering::SeqCst) < 2);
+                        out.fetch_sub(1, Ordering::SeqCst);
+                        drop(permit);
+                    }
+                });
+            }
+        });
+    }
+
+    #[test]
+    fn each_rule_has_its_own_way_to_wait() {
+        let (jobs, _clock) = rule(json!({"limits": "1 concurrent"}));
+        let (hits, _other) = rule(json!({"limits": "1/s"}));
+        let word = |error: Error, word: &str| assert!(error.to_string().contains(word), "{error}");
+        word(hits.wait_permit("a", None).unwrap_err(), "`acquire`");
+        word(jobs.wait_reservation("a", 1, None).unwrap_err(), "acquire_permit");
+        word(jobs.wait("a", 1, None).unwrap_err(), "acquire_permit");
+    }
+}
+
+mod reservations {
+    use super::*;
+
+    #[test]
+    fn an_estimate_is_spent_when_it_is_there_and_settled_later() {
+        let (rule, clock) = drained();
+        let mut waiting: Pin<
+            Box<dyn Future<Output = Result<tidegate::Reservation, Error>> + Send>,
+        > = Box::pin(rule.acquire_reservation_with("alice", 5, None, until_polled));
+        assert!(poll(&mut waiting).is_none());
+        clock.advance(4 * SECOND);
+        assert!(poll(&mut waiting).is_none() && left(&rule, "alice") == 4);
+        clock.advance(SECOND);
+        let reserved = poll(&mut waiting).unwrap();
+        assert!(reserved.decision().allowed && left(&rule, "alice") == 0);
+        reserved.settle(2);
+        assert_eq!(left(&rule, "alice"), 3);
+        let late = rule.wait_reservation("alice", 5, Some(Duration::from_millis(1_999))).unwrap();
+        assert_eq!(late.decision().retry_after, Some(2 * SECOND));
+        late.cancel();
+        assert_eq!(left(&rule, "alice"), 3);
+    }
+
+    #[test]
+    fn a_max_of_the_call_holds_while_it_waits() {
+        let (rule, _clock) = drained();
+        let call = Call::of("bob").max(2);
+        assert_eq!(rule.wait_reservation(call, 1, None).unwrap().decision().limit, Some(10));
+        let (plain, _clock) = super::rule(json!({"limits": "60/min"}));
+        let call = Call::of("bob").max(2);
+        assert_eq!(plain.wait_reservation(call, 1, None).unwrap().decision().limit, Some(2));
+    }
+}

@@ -21,7 +21,20 @@ from ._errors import (
     UnknownRuleError,
 )
 from ._limited import RateLimited, limited
-from ._results import Budget, Event, Events, Finding, Inspected, KeyCount, LimitUse, Metrics, Recorded, Stats
+from ._results import (
+    Budget,
+    Event,
+    Events,
+    Finding,
+    Inspected,
+    KeyCount,
+    LimitUse,
+    Metrics,
+    Recorded,
+    Stats,
+    Step,
+    Why,
+)
 from ._tidegate import (
     IETF_DRAFT,
     Decision,
@@ -62,9 +75,11 @@ __all__ = [
     "Reservation",
     "Rule",
     "Stats",
+    "Step",
     "StoreError",
     "TidegateError",
     "UnknownRuleError",
+    "Why",
     "__version__",
     "ip_key",
     "limited",

@@ -8,14 +8,16 @@ import weakref
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ._tidegate import Decision, Waiting
+    from ._tidegate import Decision, Permit, Reservation, Waiting
+
+    Got = Decision | Permit | Reservation
 
 
 def _nobody() -> None:
     """Wakes nobody: for the first look, when nobody sleeps yet."""
 
 
-async def acquire(waiting: Waiting) -> Decision:
+async def acquire(waiting: Waiting) -> Got:
     try:
         step = waiting.poll(_nobody)
         if not isinstance(step, float):
@@ -34,7 +36,7 @@ def _resolve(turn: asyncio.Future[None]) -> None:
         turn.set_result(None)
 
 
-async def _on_asyncio(waiting: Waiting, loop: asyncio.AbstractEventLoop) -> Decision:
+async def _on_asyncio(waiting: Waiting, loop: asyncio.AbstractEventLoop) -> Got:
     while True:
         turn = loop.create_future()
         # Weakly, so that a task which nobody runs any more is not kept by the line that it stands in.
@@ -56,7 +58,7 @@ async def _on_asyncio(waiting: Waiting, loop: asyncio.AbstractEventLoop) -> Deci
             timer.cancel()
 
 
-async def _on_trio(waiting: Waiting) -> Decision:
+async def _on_trio(waiting: Waiting) -> Got:
     import trio
 
     token = trio.lowlevel.current_trio_token()

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from ._tidegate import Decision
 
 
 class Recorded(NamedTuple):
@@ -42,6 +45,31 @@ class Stats(NamedTuple):
     violations: int
     last_allowed: float | None
     budget: Budget | None
+
+
+class Step(NamedTuple):
+    """One step of the judgement.
+
+    ``step`` is ``mode``, ``exempt``, ``cost``, ``budget``, ``cooldown``, ``backoff``, or ``limit``, once for each. ``outcome`` is ``none``
+    (the rule has no such thing), ``pass``, ``allow`` (uncounted, and the last step) or ``deny`` (the first is the decision's
+    reason). ``value`` is what the step goes by, ``source`` who stated that: ``rule``, ``default``, ``when[0]``, ``override`` or ``call``.
+    ``until`` is when a refusal ends, in seconds since the start of 1970.
+    """
+
+    step: str
+    outcome: str
+    limit: str | None
+    value: str | int | float | dict[str, list[str]] | None
+    source: str | None
+    until: float | None
+    by: str | None
+
+
+class Why(NamedTuple):
+    """Why a hit would get what it would get: what ``peek`` says, and the judgement in order."""
+
+    decision: Decision
+    steps: list[Step]
 
 
 class KeyCount(NamedTuple):

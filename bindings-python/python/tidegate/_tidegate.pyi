@@ -7,7 +7,7 @@ from typing import Any, Literal, final, type_check_only
 
 from typing_extensions import Self
 
-from ._results import Budget, Events, Finding, Inspected, Metrics, Recorded, Stats
+from ._results import Budget, Events, Finding, Inspected, Metrics, Recorded, Stats, Why
 from ._types import Key, Limits, Match, Time
 
 __all__ = [
@@ -169,10 +169,10 @@ class Reservation:
 
 @final
 class Waiting:
-    """One who waits for a hit: what ``acquire`` is made of."""
+    """One who waits: what ``acquire``, ``acquire_permit`` and ``acquire_reservation`` are made of."""
 
-    def poll(self, wake: Callable[[], object]) -> Decision | float:
-        """Looks whether it is over. The decision if so; if not, the seconds to sleep before looking again, unless ``wake``
+    def poll(self, wake: Callable[[], object]) -> Decision | Permit | Reservation | float:
+        """Looks whether it is over. What it came to if so; if not, the seconds to sleep before looking again, unless ``wake``
         is called sooner.
         """
 
@@ -244,6 +244,39 @@ class _Operations:
         time. Cancelling spends nothing. On asyncio and trio.
         """
 
+    def wait_permit(self, key: Key, *, timeout: Time | None = None, **attributes: str | int) -> Permit:
+        """As ``permit``, blocking until there is a slot, as ``wait`` does. Falsy if denied.
+
+        A slot that this process releases is noticed at once, one of another process within a second.
+        """
+
+    def acquire_permit(
+        self, key: Key, *, timeout: Time | None = None, **attributes: str | int
+    ) -> Coroutine[Any, Any, Permit]:
+        """``await`` it: as ``permit``, when there is a slot, as ``acquire`` waits. Falsy if denied."""
+
+    def wait_reservation(
+        self,
+        key: Key,
+        estimate: int,
+        *,
+        timeout: Time | None = None,
+        max: int | None = None,
+        **attributes: str | int,
+    ) -> Reservation:
+        """As ``reserve``, blocking until the estimate is allowed, as ``wait`` does. Falsy if denied."""
+
+    def acquire_reservation(
+        self,
+        key: Key,
+        estimate: int,
+        *,
+        timeout: Time | None = None,
+        max: int | None = None,
+        **attributes: str | int,
+    ) -> Coroutine[Any, Any, Reservation]:
+        """``await`` it: as ``reserve``, when the estimate is allowed, as ``acquire`` waits. Falsy if denied."""
+
     def spend(self, key: Key, amount: int, **attributes: str | int) -> Budget:
         """Records what was spent of the day's budget, always."""
 
@@ -258,6 +291,9 @@ class _Operations:
         """Whether the key should be left alone: with backoff, if it was denied less than ``quiet`` ago; without, if a
         hit of 1 would be denied now.
         """
+
+    def why(self, key: Key, cost: int = 1, *, max: int | None = None, **attributes: str | int) -> Why:
+        """Why a hit would get what it would get: the judgement in order, each number with its source. Changes nothing."""
 
     def stats(self, key: Key, **attributes: str | int) -> Stats | None:
         """What is known of a key; None exactly when its state is that of a new one."""

@@ -18,7 +18,7 @@ fn limits_of_two() -> [Limit; 4] {
 fn reserve(engine: &Engine, cost: u64) -> Receipt {
     let (part, mut receipts) = (engine.part(engine.hash(b"k")), [None]);
     let (time, views) = (&mut Time::read(engine.clock()), &mut [Views::default()]);
-    let told = reserve_together(&[part], cost, time, views, &mut receipts);
+    let told = reserve_together(&[part], &[cost], time, views, &mut receipts);
     assert!(told.answer.is_allowed());
     receipts[0].expect("it was counted")
 }

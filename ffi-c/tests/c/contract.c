@@ -318,6 +318,11 @@ static void changes(void) {
   HAS(text, "\"match\":{\"role\":[\"staff\"]}");
   HAS(text, "\"limits\":{\"2/min\":{\"max\":60}}");
   tg_string_free(text);
+  OK(tg_why(rule, &k, 61, &text));
+  HAS(text, "\"reason\":\"cost\"");
+  HAS(text, "\"source\":\"override\"");
+  HAS(text, "\"value\":60");
+  tg_string_free(text);
   CHECK(tg_clear_override(rule, &k) == 1 && tg_clear_override(rule, &k) == 0);
   CHECK(tg_clear_override_match(rule, "{\"role\": \"staff\"}") == 1);
   CHECK(tg_clear_override_match(rule, "{\"role\": \"staff\"}") == 0);

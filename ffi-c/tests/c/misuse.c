@@ -240,6 +240,9 @@ static void changes(void) {
   FAILS(-tg_clear_override(rule, NULL), TG_STATUS_NULL);
   FAILS(-tg_clear_override_match(NULL, match), TG_STATUS_NULL);
   FAILS(-tg_clear_override_match(rule, NULL), TG_STATUS_NULL);
+  KEEPS(text, tg_why(NULL, &k, 1, &text), TG_STATUS_NULL);
+  KEEPS(text, tg_why(rule, NULL, 1, &text), TG_STATUS_NULL);
+  FAILS(tg_why(rule, &k, 1, NULL), TG_STATUS_NULL);
   KEEPS(text, tg_overrides(NULL, &text), TG_STATUS_NULL);
   FAILS(tg_overrides(rule, NULL), TG_STATUS_NULL);
   FAILS(tg_set_default(NULL, limits), TG_STATUS_NULL);
@@ -334,6 +337,7 @@ static void closed(void) {
   KEEPS(n, tg_len(a, &n), TG_STATUS_CLOSED);
   FAILS(tg_set_override(a, &k, "{}"), TG_STATUS_CLOSED);
   FAILS(-tg_clear_override(a, &k), TG_STATUS_CLOSED);
+  KEEPS(text, tg_why(a, &k, 1, &text), TG_STATUS_CLOSED);
   KEEPS(text, tg_overrides(a, &text), TG_STATUS_CLOSED);
   FAILS(tg_set_default(a, "{}"), TG_STATUS_CLOSED);
   FAILS(tg_add_exempt(a, "{\"role\": \"x\"}"), TG_STATUS_CLOSED);

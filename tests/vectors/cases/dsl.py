@@ -51,6 +51,7 @@ def _keyed(op):
 
 hit, check, peek, allow = _keyed("hit"), _keyed("check"), _keyed("peek"), _keyed("allow")
 record, refund, stats = _keyed("record"), _keyed("refund"), _keyed("stats")
+why = _keyed("why")
 is_limited, reset, budget = _keyed("is_limited"), _keyed("reset"), _keyed("budget")
 
 

@@ -52,6 +52,12 @@ class Limiter:
         rule, call = self.call(step)
         return rule.peek(call, step.get("cost", 1))
 
+    def why(self, step):
+        rule, call = self.call(step)
+        found = rule.why(call, step.get("cost", 1))
+        decision = {name: value for name, value in found["decision"].items() if value is not ...}
+        return found | {"decision": decision}
+
     def allow(self, step):
         return self.hit(step)["allowed"]
 
@@ -92,11 +98,15 @@ class Limiter:
         if step["actual"] < claims.estimate:
             claims.give_back(call, claims.estimate - step["actual"])
         else:
-            rule.record(call, step["actual"] - claims.estimate)
+            rule.record_cost(call, step["actual"] - claims.estimate)
         return None
 
     def cancel(self, step):
-        return self.settle(step | {"actual": 0})
+        taken = self.taken.get(step["id"])
+        self.taken[step["id"]] = None
+        if taken:
+            _, reserved, claims = taken
+            claims.cancel(self.call(reserved)[1])
 
     # The rest.
 

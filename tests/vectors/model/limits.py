@@ -26,12 +26,17 @@ class Limit:
     lease: int = LEASE_MS
     cooldown: int | None = None
     scope: tuple | None = None
+    counts: str = "cost"
 
     @property
     def size(self):
         if self.max == 0 or self.algorithm != "bucket":
             return self.max
         return self.max if self.burst is None else self.burst
+
+    def of(self, cost):
+        """What a hit of this cost takes."""
+        return min(cost, 1) if self.counts == "hits" else cost
 
     @property
     def span(self):

@@ -19,6 +19,7 @@ class Options:
     notify: str
     mode: str
     attach: object
+    sources: dict  # who stated what: `mode`, and (limit's name, field)
 
 
 def resolve(rule, parts, subject, per_call_max):
@@ -32,7 +33,17 @@ def resolve(rule, parts, subject, per_call_max):
     option = {name: when.get(name, spec.get(name, default)) for name, default in _DEFAULTS.items()}
     limits = [_layered(limit, layers, option["cooldown"]) for limit in rule.limits]
     return Options(limits, _exact(option["warn_at"]), option["backoff"], option["alert"],
-                   option["notify"], option["mode"], option["attach"])
+                   option["notify"], option["mode"], option["attach"], _sources(rule, when, layers))
+
+
+def _sources(rule, when, layers):
+    entry = f"when[{rule.spec['when'].index(when)}]" if when else None
+    stated = {(limit.name, name): "rule" for limit in rule.limits for name in ("max", "burst", "cooldown")
+              if getattr(limit, name) is not None}
+    for layer, source in zip(layers, ("default", entry, "override", "override", "call")):
+        stated |= {(limit, name): source for limit, fields in layer.items() for name in fields}
+    of_rule = {name: entry if name in when else "rule" for name in ("mode", "cooldown")}
+    return of_rule | stated
 
 
 _DEFAULTS = {"warn_at": None, "cooldown": None, "backoff": None, "alert": None,

@@ -13,9 +13,16 @@ class Claims:
 
     def give_back(self, call, cost):
         """Gives `cost` back by the numbers of `call`, as far as it is still there to be had."""
+        self._give(call, lambda limit: cost if limit.counts == "cost" else 0)
+
+    def cancel(self, call):
+        """As `give_back` of all, with the hits that were counted."""
+        self._give(call, lambda limit: limit.of(self.estimate))
+
+    def _give(self, call, share):
         for (limit, cell), reserved, mark in zip(call.pairs(), self.cells, self.marks):
-            if cell is reserved:  # else the key was reset since
-                _GIVERS[limit.algorithm](limit, cell, mark, cost, self, call.now)
+            if cell is reserved and share(limit):  # else the key was reset since
+                _GIVERS[limit.algorithm](limit, cell, mark, share(limit), self, call.now)
 
     def refilled(self, limit, now):
         return Fraction(limit.max * max(0, now - self.at), limit.per)
@@ -33,7 +40,7 @@ def _mark(limit, cell, now):
 
 def _to_bucket(limit, cell, mark, cost, claims, now):
     """At most the estimate less what was refilled since."""
-    back = min(Fraction(cost), claims.estimate - claims.refilled(limit, now))
+    back = min(Fraction(cost), limit.of(claims.estimate) - claims.refilled(limit, now))
     if back > 0:
         cell.refund(limit, back, now)
 

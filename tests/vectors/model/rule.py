@@ -1,6 +1,7 @@
 """A rule at work: judgement, and the operations on a key."""
 
 from dataclasses import dataclass
+from fractions import Fraction
 from math import ceil
 
 from . import penalty as penalties
@@ -30,7 +31,7 @@ class Call:
         return list(zip(self.options.limits, self.cells))
 
     def waits(self, cost):
-        return [cell.wait(limit, cost, self.now) for limit, cell in self.pairs()]
+        return [cell.wait(limit, limit.of(cost), self.now) for limit, cell in self.pairs()]
 
     def reset_after(self):
         return max(cell.reset(limit, self.now) for limit, cell in self.pairs())
@@ -39,8 +40,16 @@ class Call:
         return all(cell.exact(limit, self.now) for limit, cell in self.pairs())
 
     def least(self):
-        """The limit with the least left, the first declared of equals."""
-        return min(self.pairs(), key=lambda pair: pair[1].remaining(pair[0], self.now))
+        """The limit with the least left, the first declared of equals. Costs and hits have no common measure but
+        the share of their limit's size."""
+        mixed = len({limit.counts for limit in self.options.limits}) > 1
+
+        def left(pair):
+            limit, cell = pair
+            remaining = cell.remaining(limit, self.now)
+            return Fraction(remaining, max(1, limit.size)) if mixed else remaining
+
+        return min(self.pairs(), key=left)
 
 
 class Rule:
@@ -123,7 +132,7 @@ class Rule:
             return _plain("off"), penalty
         if self.is_exempt(call.subject):
             return _plain("exempt"), penalty
-        if all(limit.max for limit in options.limits) and cost > min(limit.size for limit in options.limits):
+        if all(limit.max for limit in options.limits) and any(limit.of(cost) > limit.size for limit in options.limits):
             return self.too_much(call), self.stored_penalty(call)
         waits = call.waits(cost)
         decision, penalty = self.refusal(call, penalty, waits) or self.by_limits(call, penalty, waits, looks)
@@ -133,7 +142,8 @@ class Rule:
         return decision, penalty
 
     def too_much(self, call):
-        limit, cell = min(call.pairs(), key=lambda pair: pair[0].size)
+        by_cost = [pair for pair in call.pairs() if pair[0].counts == "cost"]
+        limit, cell = min(by_cost, key=lambda pair: pair[0].size)
         decision = _denied(call, "cost", limit.size, cell.remaining(limit, call.now), NEVER)
         return decision | {"notify": call.options.notify == "always"}
 
@@ -201,6 +211,60 @@ class Rule:
             decision["reset_after_ms"] = ...  # the contract does not say when nothing is all back
         return _shadowed(decision) if call.options.mode == "shadow" else decision
 
+    def why(self, call, cost):
+        """What a peek gets, and each step of the judgement."""
+        decision = self.peek(call, cost)
+        call.cells = [self.cell(limit, call.parts) for limit in call.options.limits]
+        return {"decision": decision, "steps": list(self.steps(call, cost))}
+
+    def steps(self, call, cost):
+        options, sources, penalty = call.options, call.options.sources, self.penalty(call)
+
+        def step(name, outcome, limit=None, value=None, source=None, left=None):
+            until = None if left is None or left == NEVER else int(self.clock.wall + left)
+            return {"step": name, "outcome": outcome, "limit": limit, "value": value, "source": source,
+                    "until_ms": until, "by": None}
+
+        def sized(name, outcome, limit, left=None):
+            stated = [sources.get((limit.name, field)) for field in ("burst", "max")]
+            return step(name, outcome, limit.name, limit.size, stated[0] or stated[1], left)
+
+        yield step("mode", "allow" if options.mode == "off" else "pass", None, options.mode, sources["mode"])
+        if options.mode == "off":
+            return
+        own, added = self.spec.get("exempt", []), self.added_exempts
+        fit = [match for match in own + added if matches(match, call.subject) is not None]
+        if fit:
+            value = {name: [str(one) for one in (values if isinstance(values, list) else [values])]
+                     for name, values in fit[0].items()}
+            yield step("exempt", "allow", None, value, "rule" if fit[0] in own else "change")
+            return
+        yield step("exempt", "pass" if own + added else "none")
+        by_cost = [limit for limit in options.limits if limit.counts == "cost" and limit.algorithm != "concurrent"]
+        if by_cost and all(limit.max for limit in options.limits):
+            smallest = min(by_cost, key=lambda limit: limit.size)
+            yield sized("cost", "deny" if cost > smallest.size else "pass", smallest)
+        else:
+            yield step("cost", "none")
+        if "budget" in self.spec:
+            over = self.is_over(call)
+            yield step("budget", "deny" if over else "pass", None, self.spec["budget"]["daily"], "rule",
+                       self.budget_left(call) if over else None)
+        else:
+            yield step("budget", "none")
+        left = penalties.cooldown_left(penalty, call.now)
+        if left:
+            limit = next(l for l in options.limits if l.name == penalty.cooldown_limit)
+            source = sources.get((limit.name, "cooldown")) or sources["cooldown"]
+            yield step("cooldown", "deny", limit.name, limit.cooldown, source, left)
+        else:
+            yield step("cooldown", "pass" if any(limit.cooldown for limit in options.limits) else "none")
+        left = penalties.enforced_left(penalty, call.now)
+        enforced = bool(options.backoff and options.backoff.get("enforce"))
+        yield step("backoff", "deny" if left else "pass" if enforced else "none", left=left or None)
+        for limit, wait in zip(options.limits, call.waits(cost)):
+            yield sized("limit", "deny" if wait > 0 else "pass", limit, ceil(wait) if 0 < wait < NEVER and limit.of(cost) <= limit.size else None)
+
     def headers(self, call, decision, style):
         views = []
         for limit, cell in call.pairs():
@@ -225,7 +289,7 @@ class Rule:
         if call.options.mode == "off" or self.is_exempt(call.subject):
             return ...
         for limit, cell in call.pairs():
-            cell.record(limit, cost, call.now)
+            cell.record(limit, limit.of(cost), call.now)
         limit, cell = call.least()
         return {
             "used": cell.used(limit, call.now),
@@ -234,11 +298,19 @@ class Rule:
             "reset_after_ms": ceil(call.reset_after()) if call.exact() else ...,
         }
 
+    def record_cost(self, call, cost):
+        """What a reservation cost more than its estimate."""
+        if call.options.mode != "off" and not self.is_exempt(call.subject):
+            for limit, cell in call.pairs():
+                if limit.counts == "cost":
+                    cell.record(limit, cost, call.now)
+
     def refund(self, call, cost):
         if call.options.mode == "off" or self.is_exempt(call.subject):
             return
         for limit, cell in call.pairs():
-            cell.refund(limit, cost, call.now)
+            if limit.counts == "cost":
+                cell.refund(limit, cost, call.now)
 
     def is_limited(self, call):
         if call.options.backoff:
@@ -321,6 +393,8 @@ class Rule:
             scope = self.names if limit.scope is None else limit.scope
             if set(fields.get("scope", scope)) != set(scope):
                 raise Refused("scope")
+            if fields.get("counts", limit.counts) != limit.counts:
+                raise Refused("counts")
             self.check_ceiling(limit, fields.get("max", 0))
         return layer
 
@@ -347,7 +421,7 @@ def _take(call, cost, permit):
         if limit.algorithm == "concurrent":
             cell.hold(limit, permit, call.now)
         else:
-            cell.take(limit, cost, call.now)
+            cell.take(limit, limit.of(cost), call.now)
 
 
 def _copied(cell):
