@@ -19,8 +19,6 @@ function attribute(name, value) {
   }
 }
 
-const CHANGES = 'block, setOverride, setDefault, setMode, addExempt and setExempts';
-
 /** Names that operations take, and which do. They are never attributes. */
 const RESERVED = new Map([
   ['cost', 'hit, check, peek, record, refund and acquire'],
@@ -30,14 +28,17 @@ const RESERVED = new Map([
   ['signal', 'acquire, acquirePermit and acquireReservation'],
   ['estimate', 'reserve and acquireReservation'],
   ['amount', 'spend'],
-  ['forMs', CHANGES],
-  ['for_', `${CHANGES}, as forMs`],
-  ['by', CHANGES],
-  ['reason', CHANGES],
+  // Kept for run-time changes with an end, a name and a reason.
+  ['forMs'],
+  ['for_'],
+  ['by'],
+  ['reason'],
 ]);
 
 function notAnAttribute(name) {
-  return typeError(`${name} is never an attribute: it is an option of ${RESERVED.get(name)}`);
+  const takers = RESERVED.get(name);
+  const what = takers ? `it is an option of ${takers}` : 'the name is kept for run-time changes';
+  return typeError(`${name} is never an attribute: ${what}`);
 }
 
 /**

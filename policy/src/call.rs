@@ -33,9 +33,10 @@ pub const RESERVED: [(&str, &[&str]); 8] = [
     ),
     ("estimate", &["reserve", "wait_reservation", "acquire_reservation"]),
     ("amount", &["spend"]),
-    ("for_", &["block", "set_override", "set_default", "set_mode", "add_exempt", "set_exempts"]),
-    ("by", &["block", "set_override", "set_default", "set_mode", "add_exempt", "set_exempts"]),
-    ("reason", &["block", "set_override", "set_default", "set_mode", "add_exempt", "set_exempts"]),
+    // Kept for run-time changes with an end, a name and a reason.
+    ("for_", &[]),
+    ("by", &[]),
+    ("reason", &[]),
 ];
 
 /// What is said of a reserved name in the place of an attribute; none for other names.
@@ -47,12 +48,12 @@ pub const RESERVED: [(&str, &[&str]); 8] = [
 /// ```
 pub fn not_an_attribute(name: &str) -> Option<String> {
     let (_, takers) = RESERVED.iter().find(|(reserved, _)| *reserved == name)?;
-    let takers = match takers {
-        [one] => one.to_string(),
-        [first @ .., last] => format!("{} and {last}", first.join(", ")),
-        [] => return None,
+    let what = match takers {
+        [] => "the name is kept for run-time changes".to_string(),
+        [one] => format!("it is an argument of {one}"),
+        [first @ .., last] => format!("it is an argument of {} and {last}", first.join(", ")),
     };
-    Some(format!("{name:?} is never an attribute: it is an argument of {takers}"))
+    Some(format!("{name:?} is never an attribute: {what}"))
 }
 
 /// The longest text of an address: eight groups of four digits, with colons between.
