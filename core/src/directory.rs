@@ -66,12 +66,15 @@ impl Directory {
             Err(FileError::Io(error)) if error.kind() == io::ErrorKind::NotFound => {}
             known => return known,
         }
+        if is_root_as_owner(access) {
+            // Root would make it where a link of the owner's leads, and as its own.
+            return refused("there is no such folder; its owner has to make it");
+        }
         if let Some(parent) = parent_of(&path) {
             make_parents(parent)?;
         }
         if make_folder(&path, Mode::RWXU)? && access.group {
-            // The mode of `mkdir` is cut by the umask.
-            rustix::fs::fchmod(open_folder(&path)?, Mode::RWXU | Mode::RWXG)?;
+            share_new_folder(&path)?;
         }
         Directory::open(&path, access)
     }
@@ -98,15 +101,20 @@ impl Directory {
         }
         let me = rustix::process::geteuid().as_raw();
         let group = shared.then_some(found.group);
+        if shared && has_list(&folder) {
+            return refused("it has an access control list, which may let others in; remove it");
+        }
+        if is_root_as_owner(access) {
+            check_path(&path, &found)?;
+        }
         if found.user == me {
             return Ok(Directory { folder, user: me, group, heir: None });
         }
         if me == 0 && access.as_owner {
-            check_path(&path, &found)?;
             let heir = Some((found.user, found.group));
             return Ok(Directory { folder, user: found.user, group, heir });
         }
-        if shared && found.mode & 0o070 == 0o070 && is_member(found.group)? {
+        if me != 0 && shared && found.mode & 0o070 == 0o070 && is_member(found.group)? {
             return Ok(Directory { folder, user: me, group, heir: None });
         }
         refused(found.not_mine(me, shared))
@@ -195,12 +203,13 @@ impl Directory {
 
     /// Whether users other than its own, and its group where that shares it, may read files in it.
     pub fn is_exposed(&self) -> bool {
-        let others = if self.group.is_some() { 0o004 } else { 0o044 };
-        let open = |name: &str| {
+        // A file whose name is known can be read by whoever may pass the folder.
+        let (pass, read) = if self.group.is_some() { (0o001, 0o004) } else { (0o011, 0o044) };
+        let has = |name: &str, bits: u32| {
             let stat = rustix::fs::statat(&self.folder, name, AtFlags::SYMLINK_NOFOLLOW);
-            stat.is_ok_and(|stat| stat.st_mode & others != 0)
+            stat.is_ok_and(|stat| stat.st_mode & bits != 0)
         };
-        open(".") && self.names().is_ok_and(|names| names.iter().any(|name| open(name)))
+        has(".", pass) && self.names().is_ok_and(|names| names.iter().any(|name| has(name, read)))
     }
 
     /// Whether it was removed since it was opened.
@@ -270,6 +279,9 @@ impl Directory {
                 }
                 Err(error) => return Err(error.into()),
             }
+        }
+        if self.group.is_some() {
+            drop_lists(file)?;
         }
         if found.mode != mode {
             rustix::fs::fchmod(file, Mode::from_raw_mode(mode))?;
@@ -359,6 +371,44 @@ fn make_folder(path: &Path, mode: Mode) -> Result<bool, FileError> {
         parent.sync()?;
     }
     Ok(true)
+}
+
+fn is_root_as_owner(access: Access) -> bool {
+    access.as_owner && rustix::process::geteuid().is_root()
+}
+
+const LISTS: [&str; 2] = ["system.posix_acl_access", "system.posix_acl_default"];
+
+/// Whether an access control list says more than the mode.
+fn has_list(file: impl AsFd) -> bool {
+    rustix::fs::fgetxattr(file, LISTS[0], &mut [0u8; 0]).is_ok()
+}
+
+/// Removes access control lists that the folder above has left: to widen the mode would widen them, too.
+fn drop_lists(file: impl AsFd) -> io::Result<()> {
+    for list in LISTS {
+        match rustix::fs::fremovexattr(&file, list) {
+            Ok(()) | Err(Errno::NODATA | Errno::NOTSUP | Errno::INVAL) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
+/// Lets the group into a folder that was just made, and is not another that was put in its place.
+fn share_new_folder(path: &Path) -> Result<(), FileError> {
+    let folder = open_folder(path)?;
+    let found = Found::of(&folder)?;
+    let mine = found.user == rustix::process::geteuid().as_raw() && found.mode & 0o077 == 0;
+    let mut entries = rustix::fs::Dir::read_from(&folder)?;
+    let is_empty = entries
+        .all(|entry| entry.is_ok_and(|entry| matches!(entry.file_name().to_bytes(), b"." | b"..")));
+    if !mine || !is_empty {
+        return refused("another folder was put in the place of the one just made");
+    }
+    drop_lists(&folder)?;
+    // The mode of `mkdir` is cut by the umask.
+    Ok(rustix::fs::fchmod(folder, Mode::RWXU | Mode::RWXG)?)
 }
 
 /// Makes a folder and those above it that are missing.

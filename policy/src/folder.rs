@@ -181,7 +181,10 @@ impl Folder {
         let name = file_name(rule, "lock");
         let error = |error: FileError| store_error(&self.path.join(&name), error);
         let lock = self.directory.open_or_make(&name).map_err(error)?;
-        rustix::fs::flock(&lock, FlockOperation::LockExclusive).map_err(|e| error(e.into()))?;
+        // A signal to this thread is no reason to give up.
+        let locked =
+            rustix::io::retry_on_intr(|| rustix::fs::flock(&lock, FlockOperation::LockExclusive));
+        locked.map_err(|e| error(e.into()))?;
         Ok(Alone(lock))
     }
 

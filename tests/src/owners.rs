@@ -130,6 +130,15 @@ fn links_in_a_users_folder(base: &Path) {
     symlink(&home, base.join("way")).unwrap();
     expect_refusal(&links[0], as_owner(), "symbolic link");
     expect_refusal(&links[1].join("limits"), as_owner(), "a part of its path is a symbolic link");
+    // Nor does a link lead root to a folder of its own, or have it make one.
+    let roots = base.join("roots");
+    drop(try_open(&roots.join("limits"), plain()).unwrap());
+    as_user(BOT, BOT, || symlink(&roots, home.join("app")).unwrap());
+    for name in ["limits", "new"] {
+        let words = if name == "new" { "its owner has to make it" } else { "symbolic link" };
+        expect_refusal(&home.join("app").join(name), as_owner(), words);
+    }
+    assert_eq!(names(&roots), ["limits"]);
     for name in ["default.changes", "default.lock", "default.changes.tmp"] {
         as_user(BOT, BOT, || {
             let _ = std::fs::remove_file(store.join(name));
