@@ -550,7 +550,7 @@ describe('the file store', () => {
     const anew = new Limiter('3/h window', { store, capacity: 100, recreate: true });
     assert.equal(anew.hit('alice').remaining, 2);
     assert.equal(three.metrics()[0].retired, true);
-    assert.equal(three.events().at(-1).reason, 'retired');
+    assert.equal(three.events().events.at(-1).reason, 'retired');
     new Limiter('3/h', { store: `${store}-shared`, group: true }).close();
     assert.equal(fs.statSync(`${store}-shared`.slice('file:'.length)).mode & 0o777, 0o770);
     assert.throws(() => new Limiter('3/h', { group: 'yes' }), coded(TypeError, 'argument'));

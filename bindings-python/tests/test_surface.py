@@ -449,7 +449,7 @@ def test_stores(tmp_path):
     assert not old.metrics()[0].retired
     assert Limiter("1/min", store=folder, capacity=999, recreate=True).allow("a")
     assert old.metrics()[0].retired
-    assert [event.reason for event in old.events()] == ["retired"]
+    assert [event.reason for event in old.events().events] == ["retired"]
     Limiter("1/min", store=tmp_path / "shared", group=True)
     assert (tmp_path / "shared").stat().st_mode & 0o777 == 0o770
     with pytest.raises(tidegate.TidegateError):

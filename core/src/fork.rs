@@ -17,6 +17,7 @@
 
 use std::cell::UnsafeCell;
 use std::fmt;
+use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 
 use crate::sync::{AtomicU64, Ordering, PlainU64};
@@ -107,6 +108,8 @@ impl<T> std::panic::UnwindSafe for ForkLock<T> {}
 pub struct ForkGuard<'a, T> {
     lock: &'a ForkLock<T>,
     free: u64,
+    /// It lends the value out as a `&mut` does, and is shared between threads only where that is.
+    lent: PhantomData<&'a mut T>,
 }
 
 impl<T> ForkLock<T> {
@@ -140,14 +143,17 @@ impl<T: Default> ForkLock<T> {
         if seen == free | HELD {
             return None;
         }
+        // Before it is taken: should this panic, nothing has happened.
+        let fresh = (seen & HELD != 0).then(T::default);
         // ORDERING: Acquire, with the Release of the holder before: what it changed is seen. A holder of the
         // process before gave nothing back, and what it changed is not looked at.
         let taken =
             self.word.compare_exchange(seen, free | HELD, Ordering::Acquire, Ordering::Relaxed);
-        let mut guard = taken.ok().map(|_| ForkGuard { lock: self, free })?;
-        if seen & HELD != 0 {
-            // Not dropped: it may be torn.
-            std::mem::forget(std::mem::take(&mut *guard));
+        let guard = taken.ok().map(|_| ForkGuard { lock: self, free, lent: PhantomData })?;
+        if let Some(fresh) = fresh {
+            // SAFETY: the guard is this thread's alone. What was there may be torn, and is neither read nor
+            // dropped.
+            unsafe { self.value.get().write(fresh) };
         }
         Some(guard)
     }

@@ -114,8 +114,12 @@ impl Changes {
     pub(crate) fn publish(&self, runtime: Runtime) {
         // A thread that has read an older text read a lower generation before, since this is read after the
         // text was stored.
-        self.put(Arc::new(runtime), self.generation.get() + 1);
-        self.generation.add();
+        // A child that was forked while a thread published knows a number that is not counted yet.
+        let number = self.generation.get().max(self.known.load().number) + 1;
+        self.put(Arc::new(runtime), number);
+        while self.generation.get() < number {
+            self.generation.add();
+        }
     }
 
     /// Makes a text known, unless a newer one is. Whether none was.

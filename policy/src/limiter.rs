@@ -440,7 +440,8 @@ impl Limiter {
         // First, so that an event which comes meanwhile is the next reader's, whatever its rule.
         let (last, since) = (sequence.last(), sequence.known(since)?);
         let mut events = Vec::new();
-        for state in rules.values() {
+        // Again: a rule that a reload has brought may have the last number.
+        for state in self.shared.rules.load().values() {
             events.extend(state.meter.events(since, last).0);
         }
         events.sort_by_key(|event| event.number);

@@ -167,18 +167,24 @@ impl Sequence {
     /// The number of a new event. Its rule's names are locked until the event is there, so that whoever
     /// reads [`Sequence::last`] and then locks them finds it.
     fn next(&self) -> u64 {
-        // ORDERING: Relaxed; the lock of the names publishes the event, and the number only counts.
-        self.last.fetch_add(1, Ordering::Relaxed) + 1
+        // ORDERING: Release, with the load in `last`: whoever sees the number sees the rule that gave it, too,
+        // where a reload has just brought it. The lock of the names publishes the event.
+        self.last.fetch_add(1, Ordering::Release) + 1
     }
 
     pub(crate) fn last(&self) -> u64 {
-        // ORDERING: Relaxed, see `next`.
-        self.last.load(Ordering::Relaxed)
+        // ORDERING: Acquire, see `next`.
+        self.last.load(Ordering::Acquire)
+    }
+
+    /// Of this limiter, in this process: a forked child's events are numbered apart.
+    fn id(&self) -> u32 {
+        self.id ^ std::process::id()
     }
 
     /// The text that a reader goes on with after event `number`.
     pub(crate) fn cursor(&self, number: u64) -> String {
-        format!("{:08x}-{number}", self.id)
+        format!("{:08x}-{number}", self.id())
     }
 
     /// The number of the last event that a reader knows. None of this limiter's if the text is another's.
@@ -190,7 +196,7 @@ impl Sequence {
             Some((id, number.parse::<u64>().ok()?))
         };
         match read(text) {
-            Some((id, number)) if id == self.id => Ok(number),
+            Some((id, number)) if id == self.id() => Ok(number),
             Some(_) => Ok(0),
             None => {
                 let message = format!("{text:?} is not what `next` of earlier events was");
@@ -389,6 +395,9 @@ impl Meter {
     }
 
     fn keep_late(&self, names: &mut Names) {
+        if self.late.load().is_none() {
+            return;
+        }
         let mut next = self.late.swap(None);
         let mut all = Vec::new();
         while let Some(late) = next {
@@ -541,7 +550,10 @@ impl Meter {
         let happened = Happened::new(snapshot, Name::of(call), Some(reason), true);
         // Every alert is kept, and no hit waits for a thread that holds the names.
         match self.names.try_lock() {
-            Some(mut names) => names.keep_alert(&self.sequence, happened),
+            Some(mut names) => {
+                self.keep_late(&mut names);
+                names.keep_alert(&self.sequence, happened);
+            }
             None => self.put_late(&happened),
         }
     }

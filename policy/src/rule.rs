@@ -161,11 +161,11 @@ impl RuleState {
         if old.closed {
             return Err(closed());
         }
-        let next = Snapshot::new(old.config.clone(), old.face.clone(), old.tables.clone())?;
-        if next.generation == old.generation {
+        if old.tables.runtime().1 == old.generation {
             // Another thread reads what was changed; until then this is all that is known.
             return Ok(Guard::from_inner(Arc::clone(old)));
         }
+        let next = Snapshot::new(old.config.clone(), old.face.clone(), old.tables.clone())?;
         let next = Arc::new(next);
         // Who loses to a reload or to another change goes by its own, which knows all that was
         // changed before this call. The winner's may not: it may have been read before that.
