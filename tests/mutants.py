@@ -43,7 +43,7 @@ MUTANTS = [
      "        Charge::Doubtful | Charge::Ahead => Step::Keep(Take::Denied(Word(seen))),",
      "loom_bucket::an_old_reading_against_a_hit_from_full"),
     ("word-ahead-is-full", "bucket.rs",
-     "        charge = bucket.charge(current, cost, time.now());", "        charge = bucket.charge(Word::fresh(1), cost, time.now());",
+     "(word, bucket.charge(word, cost, time.now()));", "(word, bucket.charge(Word::fresh(1), cost, time.now()));",
      "loom_bucket::an_old_reading_against_a_hit_from_full"),
     ("another-scale-is-read-as-ones-own", "word.rs",
      "word.0 & SCALE_MASK == self.scale.header", "!word.is_fresh()",
