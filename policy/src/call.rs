@@ -33,10 +33,9 @@ pub const RESERVED: [(&str, &[&str]); 8] = [
     ),
     ("estimate", &["reserve", "wait_reservation", "acquire_reservation"]),
     ("amount", &["spend"]),
-    // Kept for run-time changes with an end, a name and a reason.
-    ("for_", &[]),
-    ("by", &[]),
-    ("reason", &[]),
+    ("for_", &["block", "set_override", "set_default", "set_mode", "add_exempt", "set_exempts"]),
+    ("by", &["block", "all run-time changes"]),
+    ("reason", &["block", "all run-time changes"]),
 ];
 
 /// What is said of a reserved name in the place of an attribute; none for other names.
@@ -49,7 +48,7 @@ pub const RESERVED: [(&str, &[&str]); 8] = [
 pub fn not_an_attribute(name: &str) -> Option<String> {
     let (_, takers) = RESERVED.iter().find(|(reserved, _)| *reserved == name)?;
     let what = match takers {
-        [] => "the name is kept for run-time changes".to_string(),
+        [] => "the name is kept".to_string(),
         [one] => format!("it is an argument of {one}"),
         [first @ .., last] => format!("it is an argument of {} and {last}", first.join(", ")),
     };

@@ -86,6 +86,7 @@ impl Face {
 pub(crate) enum Reason {
     /// The limit at this place in the rule.
     Limit(u8),
+    Blocked,
     Cooldown,
     Backoff,
     Budget,
@@ -103,6 +104,7 @@ impl Reason {
     pub(crate) fn name(self, face: &Face) -> &str {
         match self {
             Reason::Limit(index) => face.limits.get(usize::from(index)).map_or("", String::as_str),
+            Reason::Blocked => "blocked",
             Reason::Cooldown => "cooldown",
             Reason::Backoff => "backoff",
             Reason::Budget => "budget",

@@ -3,7 +3,8 @@
 //! ```text
 //! limits/                 mode 0700; with `group: true` 0770
 //!   messages.table        what keys have spent (see `tidegate-core`, file.rs); mode 0600, or 0660
-//!   messages.changes      overrides, exemptions, the run-time default: JSON, replaced whole
+//!   messages.changes      overrides, exemptions, the run-time default, mode, blocks: JSON, replaced whole
+//!   changes.log           the trail of all changes (see trail.rs)
 //!   messages.lock         held by flock while a process replaces it; the kernel drops it with the process
 //!   messages.….tmp        what a process builds; if that process was killed, the next to open removes it
 //! ```
@@ -30,6 +31,7 @@ use crate::error::{Code, Error};
 use crate::limit::{Counts, algorithm_name, is_label, parse_algorithm};
 use crate::plan::Plan;
 use crate::runtime::Runtime;
+use crate::trail::{Change, Log};
 
 /// A folder of tables.
 #[derive(Clone, Debug)]
@@ -178,9 +180,13 @@ impl Folder {
 
     /// Waits until no other process changes what is known of a rule. Dropped, or with the process, it is over.
     fn lock(&self, rule: &str) -> Result<Alone, Error> {
-        let name = file_name(rule, "lock");
-        let error = |error: FileError| store_error(&self.path.join(&name), error);
-        let lock = self.directory.open_or_make(&name).map_err(error)?;
+        self.lock_by(&file_name(rule, "lock"))
+    }
+
+    /// Waits until no other process holds a file.
+    pub(crate) fn lock_by(&self, name: &str) -> Result<Alone, Error> {
+        let error = |error: FileError| store_error(&self.path.join(name), error);
+        let lock = self.directory.open_or_make(name).map_err(error)?;
         // A signal to this thread is no reason to give up.
         let locked =
             rustix::io::retry_on_intr(|| rustix::fs::flock(&lock, FlockOperation::LockExclusive));
@@ -189,19 +195,36 @@ impl Folder {
     }
 
     /// Replaces what was changed at run time, while nobody else does: until the last of what it gives is
-    /// dropped.
-    pub(crate) fn change<R>(
+    /// dropped. Nothing is written, and nothing given, if nothing is changed.
+    pub(crate) fn change(
         &self,
         rule: &str,
-        change: impl FnOnce(&mut Runtime) -> Result<R, Error>,
-    ) -> Result<(Runtime, R, Alone), Error> {
+        change: impl FnOnce(&mut Runtime) -> Result<Option<Change>, Error>,
+    ) -> Result<Option<(Runtime, Alone)>, Error> {
         let alone = self.lock(rule)?;
         let mut runtime = self.read_changes(rule)?;
-        let result = change(&mut runtime)?;
-        let (name, text) = (file_name(rule, "changes"), runtime.to_value().to_string());
-        let replaced = self.directory.replace(&name, text.as_bytes());
-        replaced.map_err(|error| store_error(&self.path.join(&name), error))?;
-        Ok((runtime, result, alone))
+        let Some(change) = change(&mut runtime)? else { return Ok(None) };
+        let mut log = Log::open(self)?;
+        runtime.last = log.append(change, runtime.last)?;
+        self.replace(&file_name(rule, "changes"), runtime.to_value().to_string().as_bytes())?;
+        Ok(Some((runtime, alone)))
+    }
+
+    /// What went wrong with a file.
+    pub(crate) fn error(&self, name: &str, reason: impl std::fmt::Display) -> Error {
+        store_error(&self.path.join(name), reason)
+    }
+
+    pub(crate) fn open_file(&self, name: &str) -> Result<Option<File>, Error> {
+        self.directory.open_file(name).map_err(|error| self.error(name, error))
+    }
+
+    pub(crate) fn open_or_make(&self, name: &str) -> Result<File, Error> {
+        self.directory.open_or_make(name).map_err(|error| self.error(name, error))
+    }
+
+    pub(crate) fn replace(&self, name: &str, bytes: &[u8]) -> Result<(), Error> {
+        self.directory.replace(name, bytes).map_err(|error| self.error(name, error))
     }
 }
 

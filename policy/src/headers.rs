@@ -210,7 +210,7 @@ impl<'a> Facts<'a> {
 
     fn limit_items(&self) -> String {
         // A key that must wait for something else has nothing, whatever its limits say.
-        let waits = matches!(self.reason, Some("cooldown" | "backoff" | "budget"));
+        let waits = matches!(self.reason, Some("blocked" | "cooldown" | "backoff" | "budget"));
         let item = |limit: &LimitLeft<'_>| {
             let (remaining, after) = match waits {
                 true => (0, self.retry_after),

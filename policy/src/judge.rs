@@ -17,6 +17,7 @@ use crate::ground::Ground;
 use crate::penalty::{Denial, Standing};
 use crate::plan::{MOST_GROUPS, MOST_LIMITS};
 use crate::rule::Live;
+use crate::runtime::Note;
 use crate::snapshot::{Hashes, Resolved, Snapshot};
 use crate::told::Told;
 use crate::variant::Variant;
@@ -338,6 +339,9 @@ impl Case<'_> {
         decision: &mut Decision,
     ) {
         let mut joint = Joint::new();
+        if let Some(block) = self.snapshot.block_of(&self.resolved.subject) {
+            return self.blocked(block, time, decision);
+        }
         if self.cost > self.variant().most_cost() {
             self.ask((0, Ask::Look), time, &mut joint);
             return self.too_costly(&joint, decision);
@@ -367,6 +371,23 @@ impl Case<'_> {
                 self.refuse(&joint, &barred, &standing, decision);
             }
         }
+    }
+
+    /// Refused by hand. The same hit passes when the block and all that runs beside it are over.
+    #[cold]
+    fn blocked(&self, block: &Note, time: &mut Time<'_>, decision: &mut Decision) {
+        let standing = self.standing(time);
+        if standing.mended {
+            self.mend_limits(time);
+        }
+        let left = block.span.map_or(NEVER, |span| span.left(time.now()));
+        let too_costly = self.cost > self.variant().most_cost();
+        let beside = self.barred(&standing).map_or(0, |barred| barred.wait);
+        let wait = if too_costly { NEVER } else { left.max(beside) };
+        let mut joint = Joint::new();
+        self.ask((if too_costly { 0 } else { self.cost }, Ask::Look), time, &mut joint);
+        let barred = Barred { reason: Reason::Blocked, wait, cooling: None };
+        self.refuse(&joint, &barred, &standing, decision);
     }
 
     /// What the key's denials so far lead to.

@@ -67,8 +67,17 @@ impl Number {
 /// A text of changes, and the generation up to which there is no newer one.
 #[derive(Debug, Default)]
 struct Known {
+    /// As it was stored.
+    text: Arc<Runtime>,
+    /// The same, but nothing in it is ahead of a clock that went back.
     runtime: Arc<Runtime>,
     number: u64,
+}
+
+impl Known {
+    fn new(text: Arc<Runtime>, number: u64) -> Known {
+        Known { runtime: text.clone(), text, number }
+    }
 }
 
 /// What is known of a rule's changes.
@@ -95,7 +104,7 @@ impl Changes {
         // open the file tells them.
         generation.add();
         let number = generation.get();
-        let known = ArcSwap::from_pointee(Known { runtime: Arc::new(read()?), number });
+        let known = ArcSwap::from_pointee(Known::new(Arc::new(read()?), number));
         Ok(Changes { known, generation, ..Changes::default() })
     }
 
@@ -124,15 +133,27 @@ impl Changes {
 
     /// Makes a text known, unless a newer one is. Whether none was.
     fn put(&self, runtime: Arc<Runtime>, number: u64) -> bool {
-        self.raise(number, |_| runtime.clone())
+        self.raise(number, |_| Known::new(runtime.clone(), number))
     }
 
-    fn raise(&self, number: u64, text: impl Fn(&Known) -> Arc<Runtime>) -> bool {
+    fn raise(&self, number: u64, next: impl Fn(&Known) -> Known) -> bool {
         let newer = |known: &Arc<Known>| match known.number < number {
-            true => Arc::new(Known { runtime: text(known), number }),
+            true => Arc::new(next(known)),
             false => known.clone(),
         };
         self.known.rcu(newer).number < number
+    }
+
+    /// Mends what is ahead of a clock that was read again, for this process: what is stored is mended with
+    /// the next change.
+    #[cold]
+    pub(crate) fn mend(&self, now: u64) {
+        self.known.rcu(|known| {
+            let mut runtime = Runtime::clone(&known.runtime);
+            runtime.mend(now);
+            let (text, number) = (known.text.clone(), known.number);
+            Arc::new(Known { text, runtime: Arc::new(runtime), number })
+        });
     }
 
     /// The newest text that can be had without waiting, and its number. `read` gives the text of a file,
@@ -157,18 +178,26 @@ impl Changes {
         self.known.load().runtime.clone()
     }
 
+    /// What is known is no older than this.
+    fn confirm(&self, number: u64) {
+        self.raise(number, |known| Known {
+            text: known.text.clone(),
+            runtime: known.runtime.clone(),
+            number,
+        });
+    }
+
     fn read(&self, read: impl FnOnce() -> Option<Runtime>) {
         // Before the file: what is changed later has a higher number.
         let number = self.generation.get();
         let Some(runtime) = read() else {
             // A file that can't be read now is read at the next change; what is known stands.
-            self.raise(number, |known| known.runtime.clone());
+            self.confirm(number);
             return;
         };
-        let known = self.known.load().runtime.clone();
-        let is_news = runtime != *known;
-        let runtime = if is_news { Arc::new(runtime) } else { known };
-        if self.put(runtime, number) && is_news {
+        if runtime == *self.known.load().text {
+            self.confirm(number);
+        } else if self.put(Arc::new(runtime), number) {
             // Others may have read just before this was changed, and the process that changed it may have
             // died before it told them.
             self.generation.add();

@@ -53,6 +53,7 @@ mod tables;
 mod told;
 #[cfg(feature = "tower")]
 pub mod tower;
+mod trail;
 mod variant;
 mod wait;
 mod waiters;
@@ -61,6 +62,7 @@ mod why;
 pub use audit::{Finding, Severity};
 pub use budget::Budget;
 pub use call::{Call, Key, MOST_PARTS, Part, RESERVED, not_an_attribute};
+pub use changes::{BlockedKey, ChangeOptions, Changing};
 pub use config::{
     AlertAt, Backoff, BudgetConfig, Classify, DEFAULT_CAPACITY, DEFAULT_MEMORY, HeaderNames,
     LEAST_CAPACITY, Match, Mode, Notify, Policy, RuleConfig, When,
@@ -86,6 +88,7 @@ pub use tidegate_core::{Algorithm, Clock, OnFull};
 #[doc(hidden)]
 pub use tidegate_core::{ForkLock, Once};
 pub use told::{Names, Tell, Told};
+pub use trail::{Change, Changes};
 pub use why::{Outcome, Step, StepValue, Why};
 
 /// The README's example, as pasted.

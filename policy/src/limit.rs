@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+use serde_json::Value;
 use tidegate_core::{self as core, Algorithm};
 
 use crate::error::{Error, Problem};
@@ -12,8 +13,8 @@ use crate::nearest::nearest;
 /// A permit's lease unless stated.
 pub(crate) const DEFAULT_LEASE: Duration = Duration::from_secs(60);
 /// Names that a limit can't have, since a decision's `reason` uses them.
-pub(crate) const REASONS: [&str; 8] =
-    ["cooldown", "backoff", "budget", "exempt", "off", "cost", "full", "outage"];
+pub(crate) const REASONS: [&str; 9] =
+    ["blocked", "cooldown", "backoff", "budget", "exempt", "off", "cost", "full", "outage"];
 
 /// What a limit takes of each hit.
 ///
@@ -296,6 +297,23 @@ pub struct LimitPatch {
 }
 
 impl LimitPatch {
+    /// What it states, as a policy file has it.
+    ///
+    /// ```
+    /// let patch = tidegate::LimitPatch::max(60).to_value();
+    /// assert_eq!(patch, serde_json::json!({"max": 60}));
+    /// ```
+    pub fn to_value(&self) -> Value {
+        let numbers = [("max", self.max), ("burst", self.burst)];
+        let numbers = numbers.into_iter().filter_map(|(name, number)| Some((name, number?.into())));
+        let periods = [("per", self.per), ("lease", self.lease), ("cooldown", self.cooldown)];
+        let period = |(name, period): (&'static str, Option<Duration>)| {
+            Some((name, format!("{}ms", period?.as_millis()).into()))
+        };
+        let all = numbers.chain(periods.into_iter().filter_map(period));
+        all.map(|(name, value): (&str, Value)| (name.to_string(), value)).collect()
+    }
+
     /// Only another `max`.
     pub fn max(max: u64) -> LimitPatch {
         LimitPatch { max: Some(max), ..LimitPatch::default() }

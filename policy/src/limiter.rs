@@ -10,7 +10,8 @@ use serde_json::Value;
 use tidegate_core::{Clock, ForkLock, OnFull};
 
 use crate::build::{self, Built};
-use crate::config::{Match, Policy, RuleConfig};
+use crate::changes::{BlockedKey, ChangeOptions, Changing};
+use crate::config::{Match, Mode, Policy, RuleConfig};
 use crate::error::{Code, Error};
 use crate::limit::{IntoLimits, LimitPatches};
 use crate::metrics::{Events, Metrics, Sequence};
@@ -19,6 +20,7 @@ use crate::runtime::Target;
 use crate::snapshot::Snapshot;
 use crate::stats::Stats;
 use crate::tables::{Opening, Store};
+use crate::trail::Changes;
 use crate::{Budget, Call, Decision, Permit, Reservation, Why};
 
 /// The rule of a limiter that is made from limits alone.
@@ -449,6 +451,31 @@ impl Limiter {
         Ok(Events { events, next: sequence.cursor(last), missed })
     }
 
+    /// The run-time changes of all rules with a number above `since`: at least the last 256 that the store has
+    /// seen.
+    ///
+    /// ```
+    /// let limiter = tidegate::Limiter::new("3/min").unwrap();
+    /// limiter.set_mode(tidegate::Mode::Off).unwrap();
+    /// assert_eq!(limiter.changes(0).unwrap().changes[0].op, "set_mode");
+    /// assert!(limiter.changes(1).unwrap().changes.is_empty());
+    /// ```
+    ///
+    /// # Errors
+    /// If the trail can't be read, or the limiter is closed.
+    pub fn changes(&self, since: u64) -> Result<Changes, Error> {
+        self.shared.open()?;
+        self.shared.changes_after(since)
+    }
+
+    /// See [`Rule::changing`].
+    ///
+    /// # Errors
+    /// As [`Rule::changing`]; and if it is not clear which rule is meant.
+    pub fn changing(&self, options: ChangeOptions) -> Result<Changing<'_>, Error> {
+        self.main()?.changing(options)
+    }
+
     /// The folder of a file store.
     #[cfg(target_os = "linux")]
     pub(crate) fn folder(&self) -> Option<&crate::folder::Folder> {
@@ -484,6 +511,10 @@ impl Shared {
             true => Err(closed()),
             false => Ok(()),
         }
+    }
+
+    pub(crate) fn changes_after(&self, since: u64) -> Result<Changes, Error> {
+        self.store.changes_after(since)
     }
 
     fn main(&self) -> Option<Arc<RuleState>> {
@@ -718,19 +749,29 @@ of_the_main_rule! {
     /// See [`Rule::limit_names`].
     fn limit_names(&self) -> Vec<String>;
     /// See [`Rule::set_override`].
-    fn set_override(&self, target: impl Into<Target>, limits: LimitPatches) -> ();
+    fn set_override(&self, target: impl Into<Target>, limits: LimitPatches) -> u64;
     /// See [`Rule::clear_override`].
-    fn clear_override(&self, target: impl Into<Target>) -> bool;
+    fn clear_override(&self, target: impl Into<Target>) -> u64;
     /// See [`Rule::overrides`].
     fn overrides(&self) -> Vec<(Target, LimitPatches)>;
     /// See [`Rule::set_default`].
-    fn set_default(&self, limits: LimitPatches) -> ();
+    fn set_default(&self, limits: LimitPatches) -> u64;
     /// See [`Rule::add_exempt`].
-    fn add_exempt(&self, matches: Match) -> ();
+    fn add_exempt(&self, matches: Match) -> u64;
     /// See [`Rule::remove_exempt`].
-    fn remove_exempt(&self, matches: &Match) -> bool;
+    fn remove_exempt(&self, matches: &Match) -> u64;
     /// See [`Rule::set_exempts`].
-    fn set_exempts(&self, matches: Vec<Match>) -> ();
+    fn set_exempts(&self, matches: Vec<Match>) -> u64;
     /// See [`Rule::exempts`].
     fn exempts(&self) -> Vec<Match>;
+    /// See [`Rule::set_mode`].
+    fn set_mode(&self, mode: Mode) -> u64;
+    /// See [`Rule::clear_mode`].
+    fn clear_mode(&self) -> u64;
+    /// See [`Rule::block`].
+    fn block<'a>(&self, call: impl Into<Call<'a>>, options: &ChangeOptions) -> u64;
+    /// See [`Rule::unblock`].
+    fn unblock<'a>(&self, call: impl Into<Call<'a>>) -> bool;
+    /// See [`Rule::blocks`].
+    fn blocks(&self) -> Vec<BlockedKey>;
 }

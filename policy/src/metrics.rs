@@ -26,6 +26,7 @@ pub(crate) enum Count {
     Warned,
     Exempt,
     Off,
+    Blocked,
     Cooldown,
     Backoff,
     Budget,
@@ -37,7 +38,7 @@ pub(crate) enum Count {
     Batched,
 }
 
-const NAMED_COUNTS: usize = 13;
+const NAMED_COUNTS: usize = 14;
 const COUNTS: usize = NAMED_COUNTS + MOST_LIMITS;
 
 /// Names are kept of every hit so often, and then of one in [`SAMPLE`].
@@ -636,6 +637,7 @@ impl Happened {
 fn index_of(reason: Reason) -> usize {
     let count = match reason {
         Reason::Limit(index) => return NAMED_COUNTS + usize::from(index),
+        Reason::Blocked => Count::Blocked,
         Reason::Cooldown => Count::Cooldown,
         Reason::Backoff => Count::Backoff,
         Reason::Budget => Count::Budget,
@@ -760,10 +762,15 @@ impl Rule {
         if !snapshot.several {
             denied[0].1 += first.total(tidegate_core::Count::Denied);
         }
-        let reasons = [Count::Cooldown, Count::Backoff, Count::Budget, Count::Cost, Count::Full];
-        let names = ["cooldown", "backoff", "budget", "cost", "full"];
-        denied
-            .extend(names.iter().zip(reasons).map(|(name, c)| (name.to_string(), meter.total(c))));
+        let reasons = [
+            ("blocked", Count::Blocked),
+            ("cooldown", Count::Cooldown),
+            ("backoff", Count::Backoff),
+            ("budget", Count::Budget),
+            ("cost", Count::Cost),
+            ("full", Count::Full),
+        ];
+        denied.extend(reasons.map(|(name, count)| (name.to_string(), meter.total(count))));
         denied.retain(|(_, count)| *count > 0);
         let crowded = engine(tidegate_core::Count::Full);
         let overflows = tables.on_full == OnFull::Overflow;

@@ -161,7 +161,7 @@ impl RuleState {
         if old.closed {
             return Err(closed());
         }
-        if old.tables.runtime().1 == old.generation {
+        if old.tables.runtime().1 == old.generation && old.is_in_time() {
             // Another thread reads what was changed; until then this is all that is known.
             return Ok(Guard::from_inner(Arc::clone(old)));
         }
@@ -646,7 +646,7 @@ impl Rule {
         })
     }
 
-    /// Forgets the key's limits, penalties and budget, but never those of a wider scope.
+    /// Forgets the key's limits, penalties and budget, but never those of a wider scope, and ends its block.
     ///
     /// ```
     /// let limiter = tidegate::Limiter::new("3/min").unwrap();
@@ -673,10 +673,13 @@ impl Rule {
         if let Some(ledger) = tables.budgets() {
             ledger.reset(snapshot.whole_hash(&subject));
         }
-        Ok(())
+        match snapshot.block_of(&subject) {
+            Some(_) => self.unblock(call).map(drop),
+            None => Ok(()),
+        }
     }
 
-    /// Forgets every key.
+    /// Forgets every key, and ends all blocks.
     ///
     /// ```
     /// let limiter = tidegate::Limiter::new("3/min").unwrap();
@@ -689,7 +692,7 @@ impl Rule {
     /// If the limiter is closed; so with the following.
     pub fn reset_all(&self) -> Result<(), Error> {
         self.snapshot()?.tables.reset_all();
-        Ok(())
+        self.unblock_all()
     }
 
     /// Drops idle keys now, and says how many. Nothing must call this: they give way by themselves.

@@ -1,10 +1,11 @@
-//! What is changed while a limiter is at work: overrides, exemptions, and the default limits.
+//! What is changed while a limiter is at work: overrides, exemptions, the default limits, the mode, blocks.
 
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use crate::config::Match;
+use crate::config::{Match, Mode};
+use crate::file::MODES;
 use crate::limit::{LimitPatch, LimitPatches};
 
 /// Whom an override is for.
@@ -34,13 +35,17 @@ impl Target {
     /// assert_eq!(Target::key("alice").to_value(), serde_json::json!({"key": ["alice"]}));
     /// ```
     pub fn to_value(&self) -> Value {
-        let part = |part: &Vec<u8>| match std::str::from_utf8(part) {
-            Ok(text) => json!(text),
-            Err(_) => json!({ "hex": part.iter().map(|b| format!("{b:02x}")).collect::<String>() }),
-        };
         match self {
-            Target::Key(parts) => json!({ "key": parts.iter().map(part).collect::<Value>() }),
+            Target::Key(parts) => json!({ "key": parts.iter().map(part_value).collect::<Value>() }),
             Target::Match(matches) => json!({ "match": matches.to_value() }),
+        }
+    }
+
+    /// What [`Target::to_value`] gave.
+    pub(crate) fn from_value(value: &Value) -> Option<Target> {
+        match value["key"].as_array() {
+            Some(parts) => Some(Target::Key(parts.iter().map(read_part).collect::<Option<_>>()?)),
+            None => Some(Target::Match(Match::from_value(&value["match"]).ok()?)),
         }
     }
 
@@ -62,18 +67,164 @@ impl From<Match> for Target {
     }
 }
 
+/// How long a change stands, in nanoseconds of the clock of the tables. The end is not kept: a clock that
+/// went back would move it away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Span {
+    pub(crate) since: u64,
+    pub(crate) length: u64,
+}
+
+impl Span {
+    /// A start ahead of the clock is now.
+    pub(crate) fn left(&self, now: u64) -> u64 {
+        self.length.saturating_sub(now.saturating_sub(self.since))
+    }
+
+    fn end(&self) -> u64 {
+        self.since.saturating_add(self.length)
+    }
+}
+
+/// What is noted of a change: for how long it stands, who made it, and why.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Note {
+    /// None: for good.
+    pub(crate) span: Option<Span>,
+    pub(crate) by: Option<String>,
+    pub(crate) reason: Option<String>,
+}
+
+impl Note {
+    fn is_over(&self, now: u64) -> bool {
+        self.span.is_some_and(|span| span.left(now) == 0)
+    }
+
+    /// Writes it beside what was changed.
+    fn write(&self, value: &mut Value) {
+        if let Some(Span { since, length }) = self.span {
+            (value["since_ns"], value["length_ns"]) = (json!(since), json!(length));
+        }
+        for (name, text) in [("by", &self.by), ("reason", &self.reason)] {
+            if let Some(text) = text {
+                value[name] = json!(text);
+            }
+        }
+    }
+
+    fn read(value: &Value) -> Note {
+        let text = |name: &str| value[name].as_str().map(str::to_string);
+        let span = value["since_ns"].as_u64().zip(value["length_ns"].as_u64());
+        let span = span.map(|(since, length)| Span { since, length });
+        Note { span, by: text("by"), reason: text("reason") }
+    }
+}
+
+/// A change, and what is noted of it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Noted<T> {
+    pub(crate) what: T,
+    pub(crate) note: Note,
+}
+
+impl<T> Noted<T> {
+    fn map<R>(&self, map: impl FnOnce(&T) -> R) -> Noted<R> {
+        Noted { what: map(&self.what), note: self.note.clone() }
+    }
+}
+
+/// An override.
+pub(crate) type Override = Noted<(Target, LimitPatches)>;
+/// The parts of a blocked key.
+pub(crate) type Block = Noted<Vec<Vec<u8>>>;
+
+/// For which readings of the clock what was found to stand stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Timed {
+    since: u64,
+    until: u64,
+}
+
+impl Timed {
+    pub(crate) fn holds(&self, now: u64) -> bool {
+        (self.since..self.until).contains(&now)
+    }
+}
+
 /// What stands changed; the rest is as the policy has it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Runtime {
-    pub(crate) overrides: Vec<(Target, LimitPatches)>,
-    pub(crate) default: LimitPatches,
+    pub(crate) overrides: Vec<Override>,
+    pub(crate) default: Noted<LimitPatches>,
     /// In place of the policy's exemptions.
-    pub(crate) exempts: Option<Vec<Match>>,
-    pub(crate) added: Vec<Match>,
+    pub(crate) exempts: Option<Noted<Vec<Match>>>,
+    pub(crate) added: Vec<Noted<Match>>,
     pub(crate) removed: Vec<Match>,
+    /// In place of the policy's mode, that of `when` too.
+    pub(crate) mode: Option<Noted<Mode>>,
+    pub(crate) blocks: Vec<Block>,
+    /// The number of the last change.
+    pub(crate) last: u64,
     /// What another version stored and this one can't read: its field, and the value as it stands. It is
     /// kept for the other version.
     pub(crate) unread: Vec<(&'static str, Value)>,
+}
+
+/// What ends by itself.
+impl Runtime {
+    fn notes(&self) -> impl Iterator<Item = &Note> {
+        let overrides = self.overrides.iter().map(|one| &one.note);
+        let exempts = self.exempts.iter().map(|all| &all.note);
+        let added = self.added.iter().map(|one| &one.note);
+        let mode = self.mode.iter().map(|mode| &mode.note);
+        let blocks = self.blocks.iter().map(|one| &one.note);
+        let default = std::iter::once(&self.default.note);
+        overrides.chain(default).chain(exempts).chain(added).chain(mode).chain(blocks)
+    }
+
+    fn notes_mut(&mut self) -> impl Iterator<Item = &mut Note> {
+        let overrides = self.overrides.iter_mut().map(|one| &mut one.note);
+        let exempts = self.exempts.iter_mut().map(|all| &mut all.note);
+        let added = self.added.iter_mut().map(|one| &mut one.note);
+        let mode = self.mode.iter_mut().map(|mode| &mut mode.note);
+        let blocks = self.blocks.iter_mut().map(|one| &mut one.note);
+        let default = std::iter::once(&mut self.default.note);
+        overrides.chain(default).chain(exempts).chain(added).chain(mode).chain(blocks)
+    }
+
+    fn spans(&self) -> impl Iterator<Item = Span> {
+        self.notes().filter_map(|note| note.span)
+    }
+
+    /// Between which readings of the clock neither ends nor is ahead of the clock; none if no change ends.
+    pub(crate) fn timed(&self) -> Option<Timed> {
+        let until = self.spans().map(|span| span.end()).min()?;
+        Some(Timed { since: self.spans().map(|span| span.since).max()?, until })
+    }
+
+    /// Whether a change is ahead of a clock that was read after this.
+    pub(crate) fn is_ahead(&self, now: u64) -> bool {
+        self.spans().any(|span| span.since > now)
+    }
+
+    /// What is ahead of the clock starts now: nothing stands for longer than was said.
+    pub(crate) fn mend(&mut self, now: u64) {
+        for span in self.notes_mut().filter_map(|note| note.span.as_mut()) {
+            span.since = span.since.min(now);
+        }
+    }
+
+    /// Drops what is over.
+    pub(crate) fn end(&mut self, now: u64) {
+        self.overrides.retain(|one| !one.note.is_over(now));
+        self.added.retain(|one| !one.note.is_over(now));
+        self.blocks.retain(|one| !one.note.is_over(now));
+        if self.default.note.is_over(now) {
+            self.default = Noted::default();
+        }
+        self.exempts = self.exempts.take().filter(|all| !all.note.is_over(now));
+        self.mode = self.mode.take().filter(|mode| !mode.note.is_over(now));
+    }
 }
 
 impl Runtime {
@@ -83,49 +234,77 @@ impl Runtime {
             (rename(name).unwrap_or_else(|| name.clone()), patch.clone())
         };
         let all = |patches: &LimitPatches| patches.iter().map(renamed).collect();
-        let overrides = self.overrides.iter().map(|(target, limits)| (target.clone(), all(limits)));
-        Runtime { overrides: overrides.collect(), default: all(&self.default), ..self.clone() }
-    }
-
-    pub(crate) fn set_override(&mut self, target: Target, limits: LimitPatches) {
-        match self.overrides.iter_mut().find(|(other, _)| *other == target) {
-            Some((_, old)) => *old = limits,
-            None => self.overrides.push((target, limits)),
+        let one = |one: &Override| one.map(|(target, limits)| (target.clone(), all(limits)));
+        Runtime {
+            overrides: self.overrides.iter().map(one).collect(),
+            default: self.default.map(all),
+            ..self.clone()
         }
     }
 
-    /// False if there was none.
-    pub(crate) fn clear_override(&mut self, target: &Target) -> bool {
-        let before = self.overrides.len();
-        self.overrides.retain(|(other, _)| other != target);
-        self.overrides.len() < before
+    pub(crate) fn override_for(&self, target: &Target) -> Option<&Override> {
+        self.overrides.iter().find(|one| one.what.0 == *target)
+    }
+
+    pub(crate) fn set_override(&mut self, target: Target, limits: LimitPatches, note: Note) {
+        match self.overrides.iter_mut().find(|one| one.what.0 == target) {
+            Some(old) => (old.what.1, old.note) = (limits, note),
+            None => self.overrides.push(Noted { what: (target, limits), note }),
+        }
+    }
+
+    pub(crate) fn clear_override(&mut self, target: &Target) {
+        self.overrides.retain(|one| one.what.0 != *target);
     }
 
     /// The exemptions in force, given the policy's own.
     pub(crate) fn exempts(&self, policy: &[Match]) -> Vec<Match> {
-        let own = self.exempts.as_deref().unwrap_or(policy);
-        own.iter().chain(&self.added).filter(|m| !self.removed.contains(m)).cloned().collect()
+        let own = self.exempts.as_ref().map_or(policy, |all| &all.what);
+        let mut all: Vec<Match> =
+            own.iter().filter(|m| !self.removed.contains(m)).cloned().collect();
+        for one in &self.added {
+            if !all.contains(&one.what) {
+                all.push(one.what.clone());
+            }
+        }
+        all
     }
 
-    pub(crate) fn add_exempt(&mut self, matches: Match, policy: &[Match]) {
+    pub(crate) fn add_exempt(&mut self, matches: Match, policy: &[Match], note: Note) {
         self.removed.retain(|other| *other != matches);
-        if !self.exempts(policy).contains(&matches) {
-            self.added.push(matches);
+        self.added.retain(|one| one.what != matches);
+        if note.span.is_some() || !self.exempts(policy).contains(&matches) {
+            self.added.push(Noted { what: matches, note });
         }
     }
 
-    /// False if it was not in force.
-    pub(crate) fn remove_exempt(&mut self, matches: &Match, policy: &[Match]) -> bool {
-        let was = self.exempts(policy).contains(matches);
-        self.added.retain(|other| other != matches);
+    pub(crate) fn remove_exempt(&mut self, matches: &Match, policy: &[Match]) {
+        self.added.retain(|one| one.what != *matches);
         if self.exempts(policy).contains(matches) {
             self.removed.push(matches.clone());
         }
-        was
     }
 
-    pub(crate) fn set_exempts(&mut self, matches: Vec<Match>) {
-        (self.exempts, self.added, self.removed) = (Some(matches), Vec::new(), Vec::new());
+    pub(crate) fn set_exempts(&mut self, matches: Vec<Match>, note: Note) {
+        self.exempts = Some(Noted { what: matches, note });
+        (self.added, self.removed) = (Vec::new(), Vec::new());
+    }
+
+    pub(crate) fn set_mode(&mut self, mode: Option<Mode>, note: Note) {
+        self.mode = mode.map(|what| Noted { what, note });
+    }
+
+    pub(crate) fn block_of(&self, key: &[Vec<u8>]) -> Option<&Block> {
+        self.blocks.iter().find(|block| block.what == key)
+    }
+
+    pub(crate) fn block(&mut self, key: Vec<Vec<u8>>, note: Note) {
+        self.unblock(&key);
+        self.blocks.push(Noted { what: key, note });
+    }
+
+    pub(crate) fn unblock(&mut self, key: &[Vec<u8>]) {
+        self.blocks.retain(|block| block.what != key);
     }
 }
 
@@ -136,22 +315,43 @@ impl Runtime {
             let of = move |(other, value): &(&str, Value)| (*other == field).then(|| value.clone());
             self.unread.iter().filter_map(of)
         };
+        let noted = |mut value: Value, note: &Note| {
+            note.write(&mut value);
+            value
+        };
         let matches = |field, all: &[Match]| {
             all.iter().map(Match::to_value).chain(unread(field)).collect::<Vec<_>>()
         };
-        let one = |(target, limits): &(Target, LimitPatches)| {
-            let mut one = target.to_value();
-            one["limits"] = patches_value(limits);
-            one
-        };
-        let overrides = self.overrides.iter().map(one).chain(unread("overrides"));
+        let overrides = self.overrides.iter().map(|one| {
+            let (target, limits) = &one.what;
+            let mut value = target.to_value();
+            value["limits"] = patches_value(limits);
+            noted(value, &one.note)
+        });
+        let added = self.added.iter().map(|one| match one.note == Note::default() {
+            true => one.what.to_value(),
+            false => noted(json!({ "match": one.what.to_value() }), &one.note),
+        });
+        let blocks = self.blocks.iter().map(|one| {
+            noted(json!({ "key": one.what.iter().map(part_value).collect::<Value>() }), &one.note)
+        });
+        let mode = self
+            .mode
+            .as_ref()
+            .map(|mode| noted(json!({ "mode": mode_name(mode.what) }), &mode.note));
+        let exempts = self.exempts.as_ref();
         json!({
             "version": 1,
-            "overrides": overrides.collect::<Vec<_>>(),
-            "default": patches_value(&self.default),
-            "exempts": self.exempts.as_deref().map(|all| matches("exempts", all)),
-            "added": matches("added", &self.added),
+            "last": self.last,
+            "overrides": overrides.chain(unread("overrides")).collect::<Vec<_>>(),
+            "default": patches_value(&self.default.what),
+            "default_note": noted(json!({}), &self.default.note),
+            "exempts": exempts.map(|all| matches("exempts", &all.what)),
+            "exempts_note": exempts.map(|all| noted(json!({}), &all.note)),
+            "added": added.chain(unread("added")).collect::<Vec<_>>(),
             "removed": matches("removed", &self.removed),
+            "mode": mode.or_else(|| unread("mode").next()),
+            "blocks": blocks.chain(unread("blocks")).collect::<Vec<_>>(),
         })
     }
 
@@ -159,25 +359,53 @@ impl Runtime {
     pub(crate) fn from_value(value: &Value) -> Runtime {
         let mut unread = Vec::new();
         let overrides = readable("overrides", value, &mut unread, |one| {
-            let target = match one["key"].as_array() {
-                Some(parts) => Target::Key(parts.iter().map(read_part).collect::<Option<_>>()?),
-                None => Target::Match(Match::from_value(&one["match"]).ok()?),
-            };
-            Some((target, read_patches(&one["limits"])))
+            let what = (Target::from_value(one)?, read_patches(&one["limits"]));
+            Some(Noted { what, note: Note::read(one) })
+        });
+        let added = readable("added", value, &mut unread, |one| {
+            // Noted, or a match alone: its values are lists of texts.
+            let noted = one["match"].is_object();
+            let what = Match::from_value(if noted { &one["match"] } else { one }).ok()?;
+            Some(Noted { what, note: if noted { Note::read(one) } else { Note::default() } })
+        });
+        let blocks = readable("blocks", value, &mut unread, |one| {
+            let what = one["key"].as_array()?.iter().map(read_part).collect::<Option<_>>()?;
+            Some(Noted { what, note: Note::read(one) })
         });
         let mut matches =
             |field| readable(field, value, &mut unread, |one| Match::from_value(one).ok());
-        let exempts = matches("exempts");
-        let (added, removed) = (matches("added"), matches("removed"));
+        let (exempts, removed) = (matches("exempts"), matches("removed"));
+        let mode = value.get("mode").filter(|mode| !mode.is_null()).and_then(|mode| {
+            let known = mode["mode"].as_str().and_then(read_mode);
+            if known.is_none() {
+                unread.push(("mode", mode.clone()));
+            }
+            Some(Noted { what: known?, note: Note::read(mode) })
+        });
+        let note = Note::read(&value["exempts_note"]);
         Runtime {
             overrides,
-            default: read_patches(&value["default"]),
-            exempts: value["exempts"].is_array().then_some(exempts),
+            default: Noted {
+                what: read_patches(&value["default"]),
+                note: Note::read(&value["default_note"]),
+            },
+            exempts: value["exempts"].is_array().then_some(Noted { what: exempts, note }),
             added,
             removed,
+            mode,
+            blocks,
+            last: value["last"].as_u64().unwrap_or(0),
             unread,
         }
     }
+}
+
+pub(crate) fn mode_name(mode: Mode) -> &'static str {
+    MODES.iter().find(|(_, other)| *other == mode).map_or("", |(name, _)| name)
+}
+
+fn read_mode(name: &str) -> Option<Mode> {
+    MODES.iter().find(|(known, _)| *known == name).map(|(_, mode)| *mode)
 }
 
 /// The entries of a list that can be read; the others go to `unread`.
@@ -195,6 +423,14 @@ fn readable<T>(
         }
     }
     all
+}
+
+pub(crate) fn part_value(part: impl AsRef<[u8]>) -> Value {
+    let part = part.as_ref();
+    match std::str::from_utf8(part) {
+        Ok(text) => json!(text),
+        Err(_) => json!({ "hex": part.iter().map(|b| format!("{b:02x}")).collect::<String>() }),
+    }
 }
 
 fn read_part(value: &Value) -> Option<Vec<u8>> {
@@ -247,18 +483,33 @@ mod tests {
             cooldown: Some(Duration::from_secs(60)),
             ..LimitPatch::default()
         };
+        let note = Note {
+            span: Some(Span { since: 7, length: u64::MAX }),
+            by: Some("ops".into()),
+            reason: Some("a flood".into()),
+        };
+        let key = vec![b"a\xff".to_vec(), b"b".to_vec()];
+        let by_match = Target::Match(Match::new([("ip", "10.0.0.0/8")]));
+        let admin = Match::new([("role", "admin"), ("role", "system")]);
+        let noted = |what| Noted { what, note: note.clone() };
         let runtime = Runtime {
             overrides: vec![
-                (
-                    Target::Key(vec![b"a\xff".to_vec(), b"b".to_vec()]),
-                    vec![("l".into(), patch.clone())],
-                ),
-                (Target::Match(Match::new([("ip", "10.0.0.0/8")])), vec![]),
+                noted((Target::Key(key.clone()), vec![("l".into(), patch.clone())])),
+                Noted { what: (by_match, vec![]), note: Note::default() },
             ],
-            default: vec![("l".into(), LimitPatch::max(3))],
-            exempts: Some(vec![Match::default()]),
-            added: vec![Match::new([("role", "admin"), ("role", "system")])],
+            default: Noted {
+                what: vec![("l".into(), LimitPatch::max(3))],
+                note: Note { span: None, ..note.clone() },
+            },
+            exempts: Some(Noted { what: vec![Match::default()], note: note.clone() }),
+            added: vec![
+                Noted { what: admin, note: Note::default() },
+                Noted { what: Match::new([("match", "x")]), note: note.clone() },
+            ],
             removed: vec![],
+            mode: Some(Noted { what: Mode::Shadow, note: note.clone() }),
+            blocks: vec![Noted { what: key, note: note.clone() }],
+            last: 12,
             unread: vec![],
         };
         assert_eq!(Runtime::from_value(&runtime.to_value()), runtime);
@@ -273,12 +524,15 @@ mod tests {
             "exempts": null,
             "added": ["nobody"],
             "removed": [],
+            "mode": {"mode": "dream"},
+            "blocks": [{"key": "alice"}],
         });
         let mut runtime = Runtime::from_value(&newer);
-        assert_eq!((runtime.overrides.len(), runtime.unread.len()), (1, 2));
-        runtime.set_override(Target::key("b"), Vec::new());
+        assert_eq!((runtime.overrides.len(), runtime.unread.len()), (1, 4));
+        runtime.set_override(Target::key("b"), Vec::new(), Note::default());
         let written = runtime.to_value();
         assert!(written["overrides"].as_array().unwrap().contains(&newer["overrides"][0]));
         assert_eq!(written["added"], newer["added"]);
+        assert_eq!((&written["mode"], &written["blocks"]), (&newer["mode"], &newer["blocks"]));
     }
 }

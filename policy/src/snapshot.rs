@@ -17,7 +17,7 @@ use crate::ground::Ground;
 use crate::limit::{Counts, LimitPatch, LimitPatches};
 use crate::matching::{Matcher, Subject, closest};
 use crate::plan::{MOST_GROUPS, Plan};
-use crate::runtime::{Runtime, Target};
+use crate::runtime::{Note, Runtime, Target, Timed};
 use crate::tables::{Tables, is_unspent};
 use crate::variant::{Effective, Variant};
 use crate::why::Source;
@@ -51,6 +51,13 @@ struct ForKey {
     layer: usize,
 }
 
+/// A key that was blocked by hand.
+#[derive(Debug)]
+struct Blocked {
+    parts: Vec<Vec<u8>>,
+    note: Note,
+}
+
 /// A rule at one moment.
 #[derive(Debug)]
 pub(crate) struct Snapshot {
@@ -60,6 +67,8 @@ pub(crate) struct Snapshot {
     pub(crate) generation: u64,
     /// Nothing is served any more.
     pub(crate) closed: bool,
+    /// Where run-time changes end by themselves, for which readings of the clock these are in force.
+    timed: Option<Timed>,
     /// A hit of 1 needs nothing but the engine's own answer.
     pub(crate) plain: bool,
     /// And it has one limit, which counts costs.
@@ -72,6 +81,10 @@ pub(crate) struct Snapshot {
     default: LimitPatches,
     whens: Vec<Matcher>,
     pub(crate) exempts: Vec<Matcher>,
+    /// The mode that was set at run time.
+    mode: Option<Mode>,
+    /// Keys that were blocked, by their hash.
+    blocked: HashMap<u64, Vec<Blocked>>,
     by_match: Vec<(Matcher, LimitPatches)>,
     by_key: HashMap<u64, Vec<ForKey>>,
     /// The distinct changes of `by_key`.
@@ -115,7 +128,7 @@ fn own_plan(config: &RuleConfig, plan: &Plan) -> Plan {
 fn by_labels<'r>(runtime: &'r Runtime, plan: &Plan) -> Cow<'r, Runtime> {
     let labelled = (0..plan.names.len()).filter(|&index| plan.labelled[index]);
     let stored: Vec<_> = labelled.map(|i| (plan.stored_name(i), &plan.names[i])).collect();
-    if stored.is_empty() || runtime.overrides.is_empty() && runtime.default.is_empty() {
+    if stored.is_empty() || runtime.overrides.is_empty() && runtime.default.what.is_empty() {
         return Cow::Borrowed(runtime);
     }
     Cow::Owned(runtime.renamed(|name| {
@@ -140,13 +153,14 @@ impl Snapshot {
         tables: Arc<Tables>,
     ) -> Result<Snapshot, Error> {
         let (runtime, generation) = tables.runtime();
+        let (runtime, timed) = tables.standing(&runtime);
         let runtime = by_labels(&runtime, &own_plan(&config, &tables.plan));
         let snapshot = Snapshot::build(config, face, tables, &runtime)?;
         // Others are introduced when they are first compiled.
         snapshot.tables.widen(&snapshot.base);
         let whens = (1..=snapshot.whens.len()).map(|when| Layers { when, ..Layers::default() });
         whens.for_each(|layers| snapshot.tables.widen(snapshot.variant(layers)));
-        Ok(Snapshot { generation, ..snapshot })
+        Ok(Snapshot { generation, timed, ..snapshot })
     }
 
     /// The rule as it would be with these changes, as the store has them.
@@ -161,9 +175,10 @@ impl Snapshot {
         own_plan(&self.config, &self.tables.plan)
     }
 
-    /// What was changed at run time, by the names of this policy.
+    /// What was changed at run time and stands, by the names of this policy.
     pub(crate) fn changes(&self) -> Runtime {
-        by_labels(&self.tables.runtime().0, &self.own_plan()).into_owned()
+        let (runtime, _) = self.tables.standing(&self.tables.runtime().0);
+        by_labels(&runtime, &self.own_plan()).into_owned()
     }
 
     /// A default that this policy can't have, such as another version's, is left out.
@@ -176,8 +191,8 @@ impl Snapshot {
         let build = |default: &LimitPatches| {
             Snapshot::with_default(config.clone(), face.clone(), tables.clone(), runtime, default)
         };
-        match build(&runtime.default) {
-            Err(refused_default) if !runtime.default.is_empty() => {
+        match build(&runtime.default.what) {
+            Err(refused_default) if !runtime.default.what.is_empty() => {
                 let snapshot = build(&LimitPatches::new()).map_err(Error::policy)?;
                 Ok(Snapshot { refused_default, ..snapshot })
             }
@@ -196,10 +211,12 @@ impl Snapshot {
             config.when.iter().filter_map(|when| Matcher::new(&when.matches, &config.key).ok());
         let exempts = runtime.exempts(&config.exempt);
         let exempts = exempts.iter().filter_map(|m| Matcher::new(m, &config.key).ok());
-        let effective = Effective::of(&config).patched(default);
+        let mode = runtime.mode.as_ref().map(|mode| mode.what);
+        let effective = Effective::of(&config).patched(default).in_mode(mode);
         let base = Variant::new(effective, &tables.plan, &face)?;
         // What is changed at run time comes and goes.
-        let ground = if default.is_empty() { Ground::kept } else { Ground::own };
+        let as_stated = default.is_empty() && mode.is_none();
+        let ground = if as_stated { Ground::kept } else { Ground::own };
         let base = ground(base);
         // All numbers of a rule go by the names of its own.
         let face = base.face.clone();
@@ -209,6 +226,9 @@ impl Snapshot {
             whens: whens.collect(),
             exempts: exempts.collect(),
             default: default.clone(),
+            mode,
+            blocked: HashMap::new(),
+            timed: None,
             by_match: Vec::new(),
             by_key: HashMap::new(),
             key_layers: Vec::new(),
@@ -225,6 +245,7 @@ impl Snapshot {
             refused_default: Vec::new(),
         };
         snapshot.add_overrides(runtime);
+        snapshot.add_blocks(runtime);
         snapshot.variants = (0..=snapshot.key_layers.len()).map(|_| Once::new()).collect();
         for when in 1..=snapshot.whens.len() {
             let layers = Layers { when, ..Layers::default() };
@@ -238,7 +259,7 @@ impl Snapshot {
 
     fn add_overrides(&mut self, runtime: &Runtime) {
         let mut known: HashMap<&LimitPatches, usize> = HashMap::new();
-        for (target, patches) in &runtime.overrides {
+        for (target, patches) in runtime.overrides.iter().map(|one| &one.what) {
             match target {
                 Target::Match(matches) => {
                     let matcher = Matcher::new(matches, &self.config.key).ok();
@@ -257,16 +278,48 @@ impl Snapshot {
         }
     }
 
+    fn add_blocks(&mut self, runtime: &Runtime) {
+        for block in &runtime.blocks {
+            let hash = self.hash_key(block.what.iter().map(Vec::as_slice));
+            let blocked = Blocked { parts: block.what.clone(), note: block.note.clone() };
+            self.blocked.entry(hash).or_default().push(blocked);
+        }
+    }
+
+    pub(crate) fn has_blocks(&self) -> bool {
+        !self.blocked.is_empty()
+    }
+
+    /// What is noted of a key's block, if it is blocked.
+    #[inline]
+    pub(crate) fn block_of(&self, subject: &Subject<'_>) -> Option<&Note> {
+        if self.blocked.is_empty() { None } else { self.find_block(subject) }
+    }
+
+    #[cold]
+    fn find_block(&self, subject: &Subject<'_>) -> Option<&Note> {
+        let parts = subject.parts();
+        let all = self.blocked.get(&self.hash_key(parts.iter().copied()))?;
+        let same = |one: &&Blocked| one.parts.iter().map(Vec::as_slice).eq(parts.iter().copied());
+        all.iter().find(same).map(|one| &one.note)
+    }
+
     /// The same rule, closed.
     pub(crate) fn closed(&self) -> Result<Snapshot, Error> {
         let next = Snapshot::new(self.config.clone(), self.face.clone(), self.tables.clone())?;
         Ok(Snapshot { closed: true, plain: false, lone: false, ..next })
     }
 
-    /// Whether nothing was changed at run time since it was built, nor the limiter closed.
+    /// Whether nothing was changed at run time since it was built, nor has ended, nor the limiter was closed.
     #[inline]
     pub(crate) fn is_current(&self) -> bool {
-        self.generation == self.tables.generation() && !self.closed
+        self.generation == self.tables.generation() && !self.closed && self.is_in_time()
+    }
+
+    /// Whether none of its changes has ended, nor is ahead of the clock.
+    #[inline]
+    pub(crate) fn is_in_time(&self) -> bool {
+        self.timed.is_none_or(|timed| timed.holds(self.tables.clock().now()))
     }
 
     fn is_plain(&self) -> bool {
@@ -275,6 +328,7 @@ impl Snapshot {
             && self.exempts.is_empty()
             && self.by_match.is_empty()
             && self.by_key.is_empty()
+            && self.blocked.is_empty()
             && self.default.is_empty()
             && self.classes.is_none()
             && self.config.key.len() == 1
@@ -330,10 +384,11 @@ impl Snapshot {
     /// The policy's numbers, changed by the run-time default and one entry of `when`.
     fn effective(&self, when: usize) -> Effective {
         let effective = Effective::of(&self.config).patched(&self.default);
-        match when.checked_sub(1) {
+        let effective = match when.checked_sub(1) {
             Some(when) => effective.changed(&self.config.when[when]),
             None => effective,
-        }
+        };
+        effective.in_mode(self.mode)
     }
 
     fn compile(&self, layers: Layers) -> Result<Variant, Vec<Problem>> {
@@ -350,9 +405,10 @@ impl Snapshot {
     /// Which of the changes this policy can't apply, and why: the rest of them are in force.
     pub(crate) fn ignored(&self, runtime: &Runtime) -> Vec<Problem> {
         let (plan, key) = (self.plan(), &self.config.key);
-        let mut ignored = crate::build::check_patches("default", &runtime.default, plan, key);
+        let mut ignored = crate::build::check_patches("default", &runtime.default.what, plan, key);
         ignored.extend(self.refused_default.iter().map(|why| why.within("default")));
-        for (index, (target, limits)) in runtime.overrides.iter().enumerate() {
+        for (index, one) in runtime.overrides.iter().enumerate() {
+            let (target, limits) = &one.what;
             let path = format!("overrides[{index}]");
             let wrong = self.check_target(target).map(drop).err().unwrap_or_default();
             ignored.extend(wrong.iter().map(|why| why.within(&path)));
@@ -371,6 +427,10 @@ impl Snapshot {
             let wrong = self.check_match(exempt).err().unwrap_or_default();
             ignored.extend(wrong.iter().map(|why| why.within(&format!("exempts[{index}]"))));
         }
+        for (index, block) in runtime.blocks.iter().enumerate() {
+            let wrong = self.check_key(&block.what, "a block").err();
+            ignored.extend(wrong.map(|why| why.within(&format!("blocks[{index}]"))));
+        }
         ignored.extend(runtime.unread.iter().map(|(field, value)| {
             Problem::new(*field, format!("{value} can't be read by this version"))
         }));
@@ -381,16 +441,19 @@ impl Snapshot {
     pub(crate) fn check_target(&self, target: &Target) -> Result<(), Vec<Problem>> {
         match target {
             Target::Match(matches) => self.check_match(matches),
-            Target::Key(parts) if parts.len() != self.plan().parts => {
-                let names = self.config.key.join(", ");
-                let message = format!(
-                    "an override is for all parts of a key [{names}], not for {}",
-                    parts.len()
-                );
-                Err(vec![Problem::new("", message)])
-            }
-            Target::Key(_) => Ok(()),
+            Target::Key(parts) => self.check_key(parts, "an override").map_err(|why| vec![why]),
         }
+    }
+
+    /// Whether a key has the rule's parts.
+    pub(crate) fn check_key(&self, parts: &[Vec<u8>], what: &str) -> Result<(), Problem> {
+        if parts.len() == self.plan().parts {
+            return Ok(());
+        }
+        let names = self.config.key.join(", ");
+        let message =
+            format!("{what} is for all parts of a key [{names}], not for {}", parts.len());
+        Err(Problem::new("", message))
     }
 
     pub(crate) fn check_match(&self, matches: &crate::Match) -> Result<(), Vec<Problem>> {
@@ -508,11 +571,12 @@ impl Snapshot {
     /// What each layer changes of the limits, the weakest first.
     fn patches(&self, layers: Layers) -> impl Iterator<Item = (Source, &LimitPatches)> {
         let when = layers.when.checked_sub(1);
-        let by_match = layers.by_match.checked_sub(1).map(|at| &self.by_match[at].1);
+        let by_match = layers.by_match.checked_sub(1).map(|at| &self.by_match[at]);
         let by_key = layers.by_key.checked_sub(1).map(|at| &self.key_layers[at]);
         let when = when.map(|at| (Source::When(at), &self.config.when[at].limits));
-        let overrides = by_match.into_iter().chain(by_key).map(|limits| (Source::Override, limits));
-        [(Source::Default, &self.default)].into_iter().chain(when).chain(overrides)
+        let by_match = by_match.map(|(_, limits)| (Source::OverrideByMatch, limits));
+        let by_key = by_key.map(|limits| (Source::Override, limits));
+        [(Source::Default, &self.default)].into_iter().chain(when).chain(by_match).chain(by_key)
     }
 
     /// Who stated a field of a limit last; nobody, if it is not stated.
@@ -548,7 +612,40 @@ impl Snapshot {
 
     /// Who stated the mode.
     pub(crate) fn mode_source(&self, layers: Layers) -> Source {
-        self.when_source(layers, |when| when.mode.is_some())
+        match self.mode {
+            Some(_) => Source::Change,
+            None => self.when_source(layers, |when| when.mode.is_some()),
+        }
+    }
+
+    /// What is noted of a run-time change that a call is judged by. For who asks why: the changes are searched.
+    pub(crate) fn note_of(
+        &self,
+        source: Source,
+        layers: Layers,
+        subject: &Subject<'_>,
+    ) -> Option<Note> {
+        let runtime = self.changes();
+        match source {
+            Source::Default => Some(runtime.default.note),
+            Source::Change => runtime.mode.map(|mode| mode.note),
+            Source::Override => {
+                let key = Target::Key(subject.parts().iter().map(|part| part.to_vec()).collect());
+                runtime.override_for(&key).map(|one| one.note.clone())
+            }
+            Source::OverrideByMatch => {
+                let matcher = &self.by_match.get(layers.by_match.checked_sub(1)?)?.0;
+                let is_it = |target: &Target| match target {
+                    Target::Match(m) => {
+                        Matcher::new(m, &self.config.key).ok().as_ref() == Some(matcher)
+                    }
+                    Target::Key(_) => false,
+                };
+                let found = runtime.overrides.into_iter().find(|one| is_it(&one.what.0));
+                found.map(|one| one.note)
+            }
+            Source::Rule | Source::When(_) | Source::Call => None,
+        }
     }
 
     fn when_source(&self, layers: Layers, states: impl Fn(&When) -> bool) -> Source {
@@ -556,10 +653,17 @@ impl Snapshot {
         when.map_or(Source::Rule, Source::When)
     }
 
+    /// What is noted of an exemption that was made at run time.
+    pub(crate) fn exempt_note(&self, matches: &Match) -> Option<Note> {
+        let runtime = self.changes();
+        let added = runtime.added.into_iter().find(|one| one.what == *matches);
+        let all = runtime.exempts.filter(|all| all.what.contains(matches));
+        added.map(|one| one.note).or(all.map(|all| all.note))
+    }
+
     /// The exemptions that the snapshot goes by, in their order.
     pub(crate) fn exempts_in_force(&self) -> Vec<Match> {
-        let (runtime, _) = self.tables.runtime();
-        let all = runtime.exempts(&self.config.exempt);
+        let all = self.changes().exempts(&self.config.exempt);
         all.into_iter().filter(|one| Matcher::new(one, &self.config.key).is_ok()).collect()
     }
 

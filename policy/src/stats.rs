@@ -6,6 +6,7 @@ use tidegate_core::View;
 
 use crate::budget::{Budget, Day};
 use crate::call::Call;
+use crate::changes::BlockedKey;
 use crate::config::BudgetConfig;
 use crate::decision::whole_millis;
 use crate::error::{Code, Error};
@@ -58,6 +59,8 @@ pub struct Stats {
     pub last_allowed: Option<Duration>,
     /// Its budget, if the rule has one.
     pub budget: Option<Budget>,
+    /// What is known of its block, if it is blocked.
+    pub blocked: Option<BlockedKey>,
 }
 
 impl Rule {
@@ -113,7 +116,7 @@ impl Rule {
         Ok(budget_of(&snapshot, &resolved, budget))
     }
 
-    /// Whether the key should be left alone: with backoff, if it was denied less than `quiet` ago;
+    /// Whether the key should be left alone: if it is blocked; with backoff, if it was denied less than `quiet` ago;
     /// without, if a hit of 1 would be denied now.
     ///
     /// ```
@@ -132,6 +135,9 @@ impl Rule {
             return Ok(!self.decided(&snapshot, &call, 1, Op::Peek)?.allowed);
         }
         let counted = snapshot.uncounted(&resolved).is_none();
+        if counted && snapshot.block_of(&resolved.subject).is_some() {
+            return Ok(true);
+        }
         Ok(counted && record_of(&snapshot, &resolved).is_some_and(|r| r.is_recent))
     }
 
@@ -157,7 +163,8 @@ impl Rule {
         let budget = snapshot.config.budget.as_ref().map(|b| budget_of(&snapshot, &resolved, b));
         let is_new = views.iter().all(|view| view.used == 0 && view.reset == 0)
             && record.as_ref().is_none_or(|record| record.is_new)
-            && budget.is_none_or(|budget| budget.spent == 0);
+            && budget.is_none_or(|budget| budget.spent == 0)
+            && snapshot.block_of(&resolved.subject).is_none();
         if is_new {
             return Ok(None);
         }
@@ -175,6 +182,10 @@ impl Rule {
             violations: record.map_or(0, |record| record.violations),
             last_allowed: last_allowed(&snapshot, variant, views),
             budget,
+            blocked: snapshot.block_of(&resolved.subject).map(|note| {
+                let key = resolved.subject.parts().iter().map(|part| part.to_vec()).collect();
+                BlockedKey::new(key, note, &snapshot, now)
+            }),
         }))
     }
 }

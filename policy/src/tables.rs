@@ -16,7 +16,8 @@ use crate::error::{Code, Error};
 use crate::folder::{Folder, Shape};
 use crate::known::{Changes, Number};
 use crate::plan::Plan;
-use crate::runtime::Runtime;
+use crate::runtime::{Runtime, Timed};
+use crate::trail::{self, Change, Ring};
 use crate::variant::Variant;
 
 /// Notes on a key's denials: penalty, end of an enforced wait, alert.
@@ -109,12 +110,20 @@ pub(crate) struct Tables {
     keep: Number,
     /// What was changed at run time, by anybody who shares this state.
     changes: Changes,
+    /// The trail of changes in memory. Those of a file have theirs in the folder.
+    trail: Arc<Ring>,
 }
 
 impl Tables {
     /// Makes tables in memory. `base` are the rule's own numbers.
-    pub(crate) fn new(wanted: &Wanted, base: &Variant, clock: &Clock) -> Result<Tables, Error> {
-        Tables::make(wanted, base, clock, &Maker::Heap(random_seed()))
+    pub(crate) fn new(
+        wanted: &Wanted,
+        base: &Variant,
+        clock: &Clock,
+        trail: &Arc<Ring>,
+    ) -> Result<Tables, Error> {
+        let tables = Tables::make(wanted, base, clock, &Maker::Heap(random_seed()))?;
+        Ok(Tables { trail: trail.clone(), ..tables })
     }
 
     /// The tables of a rule in a folder, which are made if they are not there.
@@ -180,6 +189,7 @@ impl Tables {
             disk: None,
             keep: Number::default(),
             changes: Changes::default(),
+            trail: Arc::default(),
         };
         tables.keep.raise(base.keep);
         tables.make_ledgers_by(maker, wanted.penalties, wanted.budgets)?;
@@ -351,23 +361,53 @@ impl Tables {
         self.changes.generation()
     }
 
-    /// Changes something at run time; nothing is changed if `change` fails.
-    pub(crate) fn change<R>(
+    /// What was changed at run time and stands now, and for which readings of the clock that is so; none if
+    /// nothing of it ends.
+    pub(crate) fn standing(&self, runtime: &Arc<Runtime>) -> (Arc<Runtime>, Option<Timed>) {
+        if runtime.timed().is_none() {
+            return (runtime.clone(), None);
+        }
+        // Read after the text: what is ahead of it shows a clock that went back.
+        let now = self.clock.now();
+        if runtime.is_ahead(now) {
+            self.changes.mend(now);
+        }
+        let mut standing = Runtime::clone(runtime);
+        standing.mend(now);
+        standing.end(now);
+        let timed = standing.timed();
+        (Arc::new(standing), timed)
+    }
+
+    /// Changes something at run time, and gives the change's number; nothing is changed if `change` fails,
+    /// or says so by giving none, and then the number is 0.
+    pub(crate) fn change(
         &self,
-        change: impl FnOnce(&mut Runtime) -> Result<R, Error>,
-    ) -> Result<R, Error> {
+        change: impl FnOnce(&mut Runtime, u64) -> Result<Option<Change>, Error>,
+    ) -> Result<u64, Error> {
+        let change = |runtime: &mut Runtime| {
+            let now = self.clock.now();
+            runtime.mend(now);
+            runtime.end(now);
+            change(runtime, now)
+        };
         self.changes.one_at_a_time(|| {
             #[cfg(target_os = "linux")]
             if let Some(disk) = &self.disk {
                 // Until it is published no other process may change the text.
-                let (runtime, result, _alone) = disk.folder.change(&disk.rule, change)?;
+                let Some((runtime, _alone)) = disk.folder.change(&disk.rule, change)? else {
+                    return Ok(0);
+                };
+                let number = runtime.last;
                 self.changes.publish(runtime);
-                return Ok(result);
+                return Ok(number);
             }
             let mut next = Runtime::clone(&self.newest_runtime());
-            let result = change(&mut next)?;
+            let Some(change) = change(&mut next)? else { return Ok(0) };
+            next.last = self.trail.add(change);
+            let number = next.last;
             self.changes.publish(next);
-            Ok(result)
+            Ok(number)
         })
     }
 }
@@ -439,8 +479,8 @@ fn no_memory(error: tidegate_core::OutOfMemory) -> Error {
 /// Where the state of a limiter's rules lives.
 #[derive(Clone, Debug)]
 pub(crate) enum Store {
-    /// With the limiter.
-    Private,
+    /// With the limiter, as the trail of changes is.
+    Private(Arc<Ring>),
     /// In the process, under a name.
     Named(Arc<Named>),
     /// In a folder that all processes of the host share.
@@ -452,6 +492,7 @@ pub(crate) enum Store {
 #[derive(Debug, Default)]
 pub(crate) struct Named {
     tables: ForkLock<HashMap<String, Weak<Tables>>>,
+    trail: Arc<Ring>,
 }
 
 static NAMED: ForkLock<Option<HashMap<String, Weak<Named>>>> = ForkLock::new(None);
@@ -476,7 +517,7 @@ impl Store {
     pub(crate) fn open(name: &str, base: &Path, opening: &Opening) -> Result<Store, Error> {
         let error = |message: String| Err(Error::new(Code::Store, message));
         match name.split_once(':') {
-            None if name == "memory" => Ok(Store::Private),
+            None if name == "memory" => Ok(Store::Private(Arc::default())),
             Some(("memory", name)) if !name.is_empty() => Ok(Store::Named(named(name))),
             Some(("memory", _)) => {
                 error("store \"memory:\" has no name; write memory:NAME, or memory".to_string())
@@ -507,7 +548,7 @@ impl Store {
     /// The capacity of a rule's tables, if there are some that a rule of this plan can use.
     pub(crate) fn capacity(&self, rule: &str, plan: &Plan) -> Option<usize> {
         match self {
-            Store::Private => None,
+            Store::Private(_) => None,
             Store::Named(named) => {
                 let tables = named.tables.lock().get(rule).and_then(Weak::upgrade);
                 let fit = tables.filter(|tables| plan.keeps_state_of(&tables.plan));
@@ -515,6 +556,16 @@ impl Store {
             }
             #[cfg(target_os = "linux")]
             Store::Folder(folder) => folder.capacity(rule, plan),
+        }
+    }
+
+    /// The run-time changes after a number.
+    pub(crate) fn changes_after(&self, since: u64) -> Result<trail::Changes, Error> {
+        match self {
+            Store::Private(trail) => Ok(trail.after(since)),
+            Store::Named(named) => Ok(named.trail.after(since)),
+            #[cfg(target_os = "linux")]
+            Store::Folder(folder) => trail::Log::after(folder, since),
         }
     }
 
@@ -527,7 +578,9 @@ impl Store {
         clock: &Clock,
     ) -> Result<Arc<Tables>, Error> {
         let named = match self {
-            Store::Private => return Ok(Arc::new(Tables::new(wanted, base, clock)?)),
+            Store::Private(trail) => {
+                return Ok(Arc::new(Tables::new(wanted, base, clock, trail)?));
+            }
             #[cfg(target_os = "linux")]
             Store::Folder(folder) => {
                 return Ok(Arc::new(Tables::in_folder(folder, rule, wanted, base, clock)?));
@@ -541,7 +594,7 @@ impl Store {
             tables.widen(base);
             return Ok(tables);
         }
-        let tables = Arc::new(Tables::new(wanted, base, clock)?);
+        let tables = Arc::new(Tables::new(wanted, base, clock, &named.trail)?);
         all.insert(rule.to_string(), Arc::downgrade(&tables));
         Ok(tables)
     }

@@ -59,6 +59,11 @@ impl Effective {
         Some(self)
     }
 
+    /// In this mode, if one was set at run time.
+    pub(crate) fn in_mode(self, mode: Option<Mode>) -> Effective {
+        Effective { mode: mode.unwrap_or(self.mode), ..self }
+    }
+
     pub(crate) fn changed(self, when: &When) -> Effective {
         let mut changed = self.patched(&when.limits);
         changed.warn_at = when.warn_at.or(changed.warn_at);

@@ -10,10 +10,10 @@ use crate::call::Call;
 use crate::config::{Match, Mode};
 use crate::decision::Decision;
 use crate::error::Error;
-use crate::file::MODES;
 use crate::judge::Op;
 use crate::penalty::Running;
 use crate::rule::{Rule, each_view};
+use crate::runtime::mode_name;
 use crate::snapshot::{Layers, Resolved, Snapshot};
 
 /// What a step of the judgement came to.
@@ -51,7 +51,7 @@ pub enum StepValue {
     /// Nothing.
     #[default]
     None,
-    /// The mode.
+    /// The mode, or why a key is blocked.
     Text(String),
     /// A limit's size, or a day's budget.
     Number(u64),
@@ -68,6 +68,9 @@ pub(crate) enum Source {
     Default,
     When(usize),
     Override,
+    OverrideByMatch,
+    /// What was set at run time and is no limit.
+    Change,
     Call,
 }
 
@@ -77,7 +80,8 @@ impl Source {
             Source::Rule => "rule".to_string(),
             Source::Default => "default".to_string(),
             Source::When(index) => format!("when[{index}]"),
-            Source::Override => "override".to_string(),
+            Source::Override | Source::OverrideByMatch => "override".to_string(),
+            Source::Change => "change".to_string(),
             Source::Call => "call".to_string(),
         }
     }
@@ -86,16 +90,17 @@ impl Source {
 /// One step of the judgement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// `mode`, `exempt`, `cost`, `budget`, `cooldown`, `backoff`, or `limit`, once for each.
+    /// `mode`, `exempt`, `blocked`, `cost`, `budget`, `cooldown`, `backoff`, or `limit`, once for each.
     pub step: &'static str,
     /// What it came to.
     pub outcome: Outcome,
     /// The limit that it is about.
     pub limit: Option<String>,
-    /// What it goes by: the mode, the exemption that matches, a limit's size, the day's budget, a cooldown.
+    /// What it goes by: the mode, the exemption that matches, why a key is blocked, a limit's size, the day's
+    /// budget, a cooldown.
     pub value: StepValue,
-    /// Who stated that value: `rule`, `default` (set at run time), `when[0]`, `override` or `call`; of an
-    /// exemption `rule` or `change`.
+    /// Who stated that value: `rule`, `default` (set at run time), `when[0]`, `override` or `call`; of a mode,
+    /// an exemption and a block `change` if it was set at run time.
     pub source: Option<String>,
     /// When it ends, since the start of 1970, if it refuses the call and ends.
     pub until: Option<Duration>,
@@ -109,7 +114,7 @@ impl Step {
         Step { step, outcome, limit, value, source, until, by }
     }
 
-    fn by(self, value: StepValue, source: Source) -> Step {
+    fn stating(self, value: StepValue, source: Source) -> Step {
         Step { value, source: Some(source.text()), ..self }
     }
 
@@ -199,6 +204,12 @@ impl Told<'_> {
         Some(self.snapshot.face.dates.wall(self.now).saturating_add(left))
     }
 
+    /// The step with the value that it goes by, who stated that, and who made the change if it was one.
+    fn by(&self, step: Step, value: StepValue, source: Source) -> Step {
+        let note = self.snapshot.note_of(source, self.layers, &self.resolved.subject);
+        Step { by: note.and_then(|note| note.by), ..step.stating(value, source) }
+    }
+
     fn name(&self, index: usize) -> &str {
         &self.snapshot.face.limits[index]
     }
@@ -206,29 +217,39 @@ impl Told<'_> {
     fn mode(&self) -> Step {
         let mode = self.resolved.variant.effective.mode;
         let outcome = if mode == Mode::Off { Outcome::Allow } else { Outcome::Pass };
-        let name = MODES.iter().find(|(_, other)| *other == mode).map_or("", |(name, _)| name);
-        let source = self.snapshot.mode_source(self.layers);
-        Step::new("mode", outcome).by(StepValue::Text(name.to_string()), source)
+        let name = StepValue::Text(mode_name(mode).to_string());
+        self.by(Step::new("mode", outcome), name, self.snapshot.mode_source(self.layers))
     }
 
     fn exempt(&self) -> Step {
         let all = self.snapshot.exempts_in_force();
         let own = &self.snapshot.config.exempt;
         match self.snapshot.exemption(&self.resolved.subject).and_then(|at| all.get(at)) {
-            Some(matches) => Step {
-                value: StepValue::Match(matches.clone()),
-                source: Some(if own.contains(matches) { "rule" } else { "change" }.to_string()),
-                ..Step::new("exempt", Outcome::Allow)
-            },
+            Some(matches) => {
+                let source = if own.contains(matches) { Source::Rule } else { Source::Change };
+                let by = self.snapshot.exempt_note(matches).and_then(|note| note.by);
+                let value = StepValue::Match(matches.clone());
+                Step { by, ..Step::new("exempt", Outcome::Allow).stating(value, source) }
+            }
             None if all.is_empty() => Step::new("exempt", Outcome::None),
             None => Step::new("exempt", Outcome::Pass),
         }
     }
 
+    fn blocked(&self) -> Step {
+        let Some(note) = self.snapshot.block_of(&self.resolved.subject) else {
+            return Step::new("blocked", Outcome::None);
+        };
+        let until = note.span.and_then(|span| self.ends(span.left(self.now)));
+        let why = note.reason.clone().map_or(StepValue::None, StepValue::Text);
+        let step = Step::new("blocked", Outcome::Deny).until(until).stating(why, Source::Change);
+        Step { by: note.by.clone(), ..step }
+    }
+
     fn size(&self, step: Step, index: usize) -> Step {
         let size = self.resolved.variant.numbers[index].size;
         let source = self.snapshot.size_source(self.layers, index, self.max);
-        step.of(self.name(index)).by(StepValue::Number(size), source)
+        self.by(step.of(self.name(index)), StepValue::Number(size), source)
     }
 
     fn cost(&self) -> Step {
@@ -252,7 +273,7 @@ impl Told<'_> {
             true => Step::new("budget", Outcome::Deny).until(self.ends(day.left_nanos())),
             false => Step::new("budget", Outcome::Pass),
         };
-        step.by(StepValue::Number(budget.daily), Source::Rule)
+        step.stating(StepValue::Number(budget.daily), Source::Rule)
     }
 
     fn running(&self) -> Running {
@@ -270,7 +291,7 @@ impl Told<'_> {
             let length = StepValue::Time(Duration::from_nanos(numbers[index].cooldown));
             let source = self.snapshot.cooldown_source(self.layers, index);
             let step = Step::new("cooldown", Outcome::Deny).until(self.ends(running.cooldown));
-            return step.of(self.name(index)).by(length, source);
+            return self.by(step.of(self.name(index)), length, source);
         }
         let any = numbers.iter().any(|numbers| numbers.cooldown > 0);
         Step::new("cooldown", if any { Outcome::Pass } else { Outcome::None })
@@ -310,6 +331,7 @@ impl Told<'_> {
         if steps[1].outcome == Outcome::Allow {
             return steps;
         }
+        steps.push(self.blocked());
         let running = self.running();
         steps.extend([self.cost(), self.budget(), self.cooldown(&running), self.backoff(&running)]);
         steps.extend(self.limits());

@@ -22,13 +22,13 @@ fn limiter(limits: &str) -> Limiter {
 }
 
 /// Sets an override for a key, as all surfaces do.
-fn set(limiter: &Limiter, limits: &Value) -> Result<(), Error> {
+fn set(limiter: &Limiter, limits: &Value) -> Result<u64, Error> {
     let limits = limit_patches(limits, &limiter.rule("default")?.limit_names()?)?;
     limiter.set_override(Target::key("alice"), limits)
 }
 
 /// The same with the rule's own limits.
-fn set_default(limiter: &Limiter, limits: &Value) -> Result<(), Error> {
+fn set_default(limiter: &Limiter, limits: &Value) -> Result<u64, Error> {
     let limits = limit_patches(limits, &limiter.rule("default")?.limit_names()?)?;
     limiter.set_default(limits)
 }
@@ -66,7 +66,7 @@ fn a_change_of_algorithm_is_refused_by_name_and_changes_nothing() {
                 set(&limiter, &fields),
                 set_default(&limiter, &whole),
                 set_default(&limiter, &fields),
-                policy(json!({"limits": text, "when": when})).map(drop),
+                policy(json!({"limits": text, "when": when})).map(|_| 0),
             ];
             for result in results {
                 let refusal = result.expect_err(other_text).to_string();
@@ -113,7 +113,7 @@ fn a_change_may_state_the_scope_that_the_limit_has() {
         (json!({"all": {"scope": ["room"]}}), "room"),
     ] {
         let changed = limiter.set_default(limit_patches(&other, &["own", "all"]).unwrap());
-        for result in [changed, policy(rule(other)).map(drop)] {
+        for result in [changed, policy(rule(other)).map(|_| 0)] {
             let refusal = result.expect_err(says).to_string();
             assert!(refusal.contains("scope") && refusal.contains(says), "{refusal}");
         }

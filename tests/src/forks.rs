@@ -180,7 +180,7 @@ pub fn kept_lock(folder: &Path) {
     let over = std::sync::atomic::AtomicBool::new(false);
     let is_over = || over.load(std::sync::atomic::Ordering::Relaxed);
     let children: Vec<_> = std::thread::scope(|s| {
-        s.spawn(|| (0..).take_while(|_| !is_over()).for_each(|_| change()));
+        s.spawn(|| (0..).take_while(|_| !is_over()).for_each(|_| assert!(change() > 0)));
         let nap = || {
             crate::system::watchdog(60);
             std::thread::sleep(Duration::from_secs(60));

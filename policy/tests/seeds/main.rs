@@ -118,12 +118,12 @@ fn matching(fields: Fields) -> Match {
 }
 
 /// Another `max` of a limit, for the calls that match.
-fn set_max(rule: &Rule, fields: Fields, limit: &str, max: u64) -> Result<(), tidegate::Error> {
+fn set_max(rule: &Rule, fields: Fields, limit: &str, max: u64) -> Result<u64, tidegate::Error> {
     rule.set_override(matching(fields), patch(limit, max))
 }
 
 fn clear_max(rule: &Rule, fields: Fields) {
-    assert!(rule.clear_override(matching(fields)).unwrap());
+    assert!(rule.clear_override(matching(fields)).unwrap() > 0);
 }
 
 fn patch(limit: &str, max: u64) -> LimitPatches {
@@ -135,7 +135,7 @@ fn exempt(rule: &Rule, fields: Fields) {
 }
 
 fn end_exempt(rule: &Rule, fields: Fields) {
-    assert!(rule.remove_exempt(&matching(fields)).unwrap());
+    assert!(rule.remove_exempt(&matching(fields)).unwrap() > 0);
 }
 
 /// `used` of a limit, from a key's stats.
