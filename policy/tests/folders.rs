@@ -268,7 +268,14 @@ fn what_killed_makers_left_is_removed_by_the_next_to_open() {
     drop(open(&place.store()).unwrap());
     assert_eq!(place.names(), ["default.table", "notes.tmp"]);
     limiter.add_exempt(Match::new([("role", "admin")])).unwrap();
-    let whole = ["default.changes", "default.lock", "default.table", "notes.tmp"];
+    let whole = [
+        "changes.log",
+        "changes.log.lock",
+        "default.changes",
+        "default.lock",
+        "default.table",
+        "notes.tmp",
+    ];
     assert_eq!(place.names(), whole);
 }
 
