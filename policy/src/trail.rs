@@ -118,9 +118,10 @@ impl Changes {
     /// Those after `since` of all that are kept, of which the last made has the number `last`.
     fn after(since: u64, last: u64, kept: impl IntoIterator<Item = Change>) -> Changes {
         let changes: Vec<Change> = kept.into_iter().filter(|one| one.number > since).collect();
-        let first = changes.first().map_or(last + 1, |first| first.number);
+        let first = changes.first().map_or(last.saturating_add(1), |first| first.number);
+        let missed = first.saturating_sub(since.saturating_add(1));
         // A number that the store has not come to may be another store's.
-        Changes { missed: first.saturating_sub(since + 1), next: last.max(since), changes }
+        Changes { missed, next: last.max(since), changes }
     }
 
     /// As a map, for surfaces that speak JSON; times in milliseconds.
@@ -177,6 +178,8 @@ mod log {
     const LOCK: &str = "changes.log.lock";
     /// How large the file may grow before it is turned over.
     const LARGE: u64 = 1 << 20;
+    /// How much of its end is read for the last lines.
+    const TAIL: u64 = 16 << 10;
     /// How many old files are kept.
     const OLD: usize = 4;
     /// More than this is not read of a file.
@@ -186,8 +189,9 @@ mod log {
     pub(crate) struct Log<'f> {
         folder: &'f Folder,
         file: File,
-        /// The whole lines of the file.
-        lines: Vec<Change>,
+        /// The number of the last change in it; 0 if there is none.
+        last: u64,
+        length: u64,
         _alone: Alone,
     }
 
@@ -195,33 +199,24 @@ mod log {
         format!("{NAME}.{number}")
     }
 
-    /// What a file holds.
-    #[derive(Default)]
-    struct Lines {
-        changes: Vec<Change>,
-        /// The bytes of the file up to the last change, and with it.
-        before_last: u64,
-        length: u64,
-    }
-
-    fn read(file: &mut File) -> std::io::Result<Lines> {
+    /// The changes of a file from a place on, each with the place where its line begins.
+    fn read(file: &mut File, from: u64) -> std::io::Result<Vec<(u64, Change)>> {
         let mut bytes = Vec::new();
+        file.seek(SeekFrom::Start(from))?;
         file.take(MOST).read_to_end(&mut bytes)?;
-        let mut lines = Lines::default();
-        let mut start = 0;
-        // A writer that was killed may have left half a line, and no end of it.
-        for line in
-            bytes.split_inclusive(|&byte| byte == b'\n').filter(|line| line.ends_with(b"\n"))
-        {
-            let value = serde_json::from_slice(line).ok();
-            if let Some(change) = value.as_ref().and_then(Change::from_value) {
-                lines.changes.push(change);
-                lines.before_last = start;
-                lines.length = start + line.len() as u64;
-            }
+        let (mut changes, mut start) = (Vec::new(), from);
+        for line in bytes.split_inclusive(|&byte| byte == b'\n') {
+            // A writer that was killed may have left half a line, and no end of it.
+            let value = line.ends_with(b"\n").then(|| serde_json::from_slice(line).ok());
+            let change = value.flatten().as_ref().and_then(Change::from_value);
+            changes.extend(change.map(|change| (start, change)));
             start += line.len() as u64;
         }
-        Ok(lines)
+        Ok(changes)
+    }
+
+    fn read_all(file: &mut File) -> std::io::Result<Vec<Change>> {
+        Ok(read(file, 0)?.into_iter().map(|(_, change)| change).collect())
     }
 
     /// Whether a line tells of a change that was not made: its writer was killed.
@@ -235,50 +230,78 @@ mod log {
             let error = |error: std::io::Error| folder.error(NAME, error);
             let alone = folder.lock_by(LOCK)?;
             let mut file = folder.open_or_make(NAME)?;
-            let Lines { mut changes, before_last, length } = read(&mut file).map_err(error)?;
-            let void = changes.pop_if(|last| is_void(folder, last)).is_some();
-            let length = if void { before_last } else { length };
-            file.set_len(length).map_err(error)?;
-            file.seek(SeekFrom::Start(length)).map_err(error)?;
-            Ok(Log { folder, file, lines: changes, _alone: alone })
+            let length = file.metadata().map_err(error)?.len();
+            // The last two lines are enough, and most are short.
+            let mut lines = read(&mut file, length.saturating_sub(TAIL)).map_err(error)?;
+            if lines.len() < 2 && length > TAIL {
+                lines = read(&mut file, 0).map_err(error)?;
+            }
+            let void = lines.pop_if(|(_, last)| is_void(folder, last));
+            let last = lines.last().map_or(0, |(_, last)| last.number);
+            let mut log = Log { folder, file, last, length, _alone: alone };
+            if let Some((start, _)) = void {
+                log.length = start;
+            }
+            Ok(log)
         }
 
         /// Writes a change down that is about to be made, with the number after all others. `last` is what
         /// the rule knows.
         pub(crate) fn append(&mut self, change: Change, last: u64) -> Result<u64, Error> {
-            let error = |error: std::io::Error| self.folder.error(NAME, error);
-            let length = self.file.stream_position().map_err(error)?;
-            let of_log = match self.lines.last() {
-                Some(last) => last.number,
-                None => old(self.folder, 1).last().map_or(0, |last| last.number),
+            let of_log = match self.last {
+                0 => old(self.folder, 1).last().map_or(0, |last| last.number),
+                last => last,
             };
-            let number = of_log.max(last) + 1;
-            if length >= LARGE && self.lines.len() >= KEPT {
+            let change = Change { number: of_log.max(last) + 1, ..change };
+            if self.length >= LARGE {
                 self.turn_over()?;
             }
-            let change = Change { number, ..change };
-            let written = self.file.write_all(&line(&change)).and_then(|()| self.file.sync_data());
-            if let Err(reason) = written {
-                // A disk that is full: what was written of it is no line.
-                let _ = self.file.set_len(length);
-                return Err(self.folder.error(NAME, reason));
+            let mut line = line(&change);
+            if self.length > 0 && !self.ends_a_line() {
+                // What a writer left that was killed is no part of this line.
+                line.insert(0, b'\n');
             }
-            Ok(number)
-        }
-
-        /// Begins a new file. A process that is killed meanwhile leaves lines in two files, which readers
-        /// take for one.
-        fn turn_over(&mut self) -> Result<(), Error> {
-            for number in (1..OLD).rev() {
-                if let Some(mut file) = self.folder.open_file(&old_name(number))? {
-                    let lines = read(&mut file).map_err(|error| self.folder.error(NAME, error))?;
-                    self.folder.replace(&old_name(number + 1), &text(&lines.changes))?;
+            let written = self
+                .file
+                .set_len(self.length)
+                .and_then(|()| self.file.seek(SeekFrom::Start(self.length)))
+                .and_then(|_| self.file.write_all(&line))
+                .and_then(|()| self.file.sync_data());
+            match written {
+                Ok(()) => Ok(change.number),
+                Err(reason) => {
+                    // A disk that is full: what was written of it is no line.
+                    let _ = self.file.set_len(self.length);
+                    Err(self.folder.error(NAME, reason))
                 }
             }
-            self.folder.replace(&old_name(1), &text(&self.lines))?;
-            self.lines.clear();
-            self.file.set_len(0).map_err(|error| self.folder.error(NAME, error))?;
-            self.file.rewind().map_err(|error| self.folder.error(NAME, error))
+        }
+
+        fn ends_a_line(&self) -> bool {
+            use std::os::unix::fs::FileExt;
+            let mut end = [0];
+            let read = self.file.read_exact_at(&mut end, self.length - 1);
+            read.is_ok() && end == *b"\n"
+        }
+
+        /// Begins a new file, if this one holds enough. A process that is killed meanwhile leaves lines in two
+        /// files, which readers take for one.
+        fn turn_over(&mut self) -> Result<(), Error> {
+            let error = |error: std::io::Error| self.folder.error(NAME, error);
+            let mut changes = read_all(&mut self.file).map_err(error)?;
+            changes.retain(|change| change.number <= self.last);
+            if changes.len() < KEPT {
+                return Ok(());
+            }
+            for number in (1..OLD).rev() {
+                let old = old(self.folder, number);
+                if !old.is_empty() {
+                    self.folder.replace(&old_name(number + 1), &text(&old))?;
+                }
+            }
+            self.folder.replace(&old_name(1), &text(&changes))?;
+            self.length = 0;
+            Ok(())
         }
 
         /// The changes after a number.
@@ -286,12 +309,12 @@ mod log {
             // The newest first: what is turned over meanwhile is found in the older file, read later.
             let mut all = BTreeMap::new();
             if let Some(mut file) = folder.open_file(NAME)? {
-                let mut lines = read(&mut file).map_err(|e| folder.error(NAME, e))?.changes;
+                let mut lines = read_all(&mut file).map_err(|e| folder.error(NAME, e))?;
                 lines.pop_if(|last| is_void(folder, last));
                 all.extend(lines.into_iter().map(|one| (one.number, one)));
             }
             let known = |all: &BTreeMap<u64, Change>| {
-                all.keys().next().is_some_and(|first| *first <= since + 1)
+                all.keys().next().is_some_and(|first| *first <= since.saturating_add(1))
             };
             for number in 1..=OLD {
                 if !known(&all) {
@@ -305,7 +328,7 @@ mod log {
 
     fn old(folder: &Folder, number: usize) -> Vec<Change> {
         let file = folder.open_file(&old_name(number)).ok().flatten();
-        file.and_then(|mut file| read(&mut file).ok()).map_or(Vec::new(), |lines| lines.changes)
+        file.and_then(|mut file| read_all(&mut file).ok()).unwrap_or_default()
     }
 
     fn line(change: &Change) -> Vec<u8> {
