@@ -18,10 +18,10 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
-use reference::{DAY, Kind, Op, PARTS, Patch, Reference};
+use reference::{Changed, DAY, Kind, Op, PARTS, Patch, Reference};
 use tidegate::{
-    AlertAt, Backoff, BudgetConfig, Call, Decision, Limit, LimitPatch, LimitPatches, Limiter,
-    ManualClock, Match, Mode, Notify, Options, RuleConfig, Stats, Target, When,
+    AlertAt, Backoff, BudgetConfig, Call, ChangeOptions, Decision, Limit, LimitPatch, LimitPatches,
+    Limiter, ManualClock, Match, Mode, Notify, Options, RuleConfig, Stats, Target, When,
 };
 
 type Checked = Result<(), TestCaseError>;
@@ -208,6 +208,11 @@ enum Act {
     Default(Vec<Change>),
     AddExempt(reference::Match),
     RemoveExempt(usize),
+    Mode(Option<reference::Mode>),
+    Block(Who),
+    Unblock(Who),
+    /// For how long the changes from here on are made.
+    Lasting(Option<u64>),
 }
 
 fn who() -> impl Strategy<Value = Who> {
@@ -249,6 +254,10 @@ fn act() -> impl Strategy<Value = Act> {
         1 => changes().prop_map(Act::Default),
         1 => matches().prop_map(Act::AddExempt),
         2 => (0usize..3).prop_map(Act::RemoveExempt),
+        1 => maybe(mode()).prop_map(Act::Mode),
+        2 => who().prop_map(Act::Block),
+        1 => who().prop_map(Act::Unblock),
+        2 => prop_oneof![Just(None), (1u64..=3000).prop_map(Some)].prop_map(Act::Lasting),
     ]
 }
 
@@ -354,6 +363,8 @@ struct Pair {
     limiter: Limiter,
     clock: ManualClock,
     reference: Reference,
+    /// For how long changes are made.
+    lasting: Option<u64>,
 }
 
 fn call_of(who: Who, max: Option<u64>) -> reference::Call {
@@ -411,6 +422,7 @@ fn stats_of(stats: &Stats) -> reference::Stats {
         violations: stats.violations,
         last_allowed: stats.last_allowed.map(whole),
         budget: stats.budget.as_ref().map(spending_of),
+        blocked: stats.blocked.as_ref().map(|blocked| blocked.until.map(whole)),
     }
 }
 
@@ -443,6 +455,7 @@ impl Pair {
             reference: Reference::new(plan.rule.clone(), 5, WALL),
             clock,
             plan: plan.clone(),
+            lasting: None,
         }
     }
 
@@ -456,8 +469,7 @@ impl Pair {
 
     fn step(&mut self, step: u64) {
         self.clock.advance(ms(step));
-        self.reference.now += step;
-        self.reference.wall += step;
+        self.reference.step(step);
     }
 
     fn judge(&mut self, call: &reference::Call, op: Op, cost: u64) -> Result<Decision, String> {
@@ -564,49 +576,91 @@ impl Pair {
 
     fn change(&mut self, act: &Act) -> Checked {
         let key = |call: &reference::Call| Target::key([call.key[0].as_str(), &call.key[1]]);
+        let options = ChangeOptions { for_: self.lasting.map(ms), ..ChangeOptions::default() };
+        let (limiter, lasting) = (self.limiter.clone(), self.lasting);
+        let changing = limiter.changing(options.clone()).unwrap();
         match act {
+            Act::Lasting(time) => self.lasting = *time,
             Act::OverrideKey(who, changes) => {
                 let (call, (patches, stated)) = (call_of(*who, None), self.patches(changes));
-                self.limiter.set_override(key(&call), stated).unwrap();
+                changing.set_override(key(&call), stated).unwrap();
                 self.reference.by_key.retain(|(other, _)| *other != call.key);
-                self.reference.by_key.push((call.key, patches));
+                self.reference.by_key.push((call.key.clone(), patches));
+                self.reference.lasts(Changed::Key(call.key), lasting);
             }
             Act::ClearKey(who) => {
                 let call = call_of(*who, None);
                 let before = self.reference.by_key.len();
                 self.reference.by_key.retain(|(other, _)| *other != call.key);
                 let cleared = self.reference.by_key.len() < before;
-                prop_assert_eq!(self.limiter.clear_override(key(&call)).unwrap() > 0, cleared);
+                prop_assert_eq!(limiter.clear_override(key(&call)).unwrap() > 0, cleared);
+                self.reference.lasts(Changed::Key(call.key), None);
             }
             Act::OverrideMatch(matches, changes) => {
                 let (patches, stated) = self.patches(changes);
-                self.limiter.set_override(stated_match(matches), stated).unwrap();
+                changing.set_override(stated_match(matches), stated).unwrap();
                 let known = &mut self.reference.by_match;
                 match known.iter_mut().find(|(other, _)| other == matches) {
                     Some((_, old)) => *old = patches,
                     None => known.push((matches.clone(), patches)),
                 }
+                self.reference.lasts(Changed::Match(matches.clone()), lasting);
             }
             Act::ClearMatch(index) if *index < self.reference.by_match.len() => {
                 let (matches, _) = self.reference.by_match.remove(*index);
-                prop_assert!(self.limiter.clear_override(stated_match(&matches)).unwrap() > 0);
+                prop_assert!(limiter.clear_override(stated_match(&matches)).unwrap() > 0);
+                self.reference.lasts(Changed::Match(matches), None);
             }
             Act::Default(changes) => {
                 let (patches, stated) = self.patches(changes);
-                self.limiter.set_default(stated).unwrap();
+                changing.set_default(stated).unwrap();
                 self.reference.default = patches;
+                self.reference.lasts(Changed::Default, lasting);
             }
             // An exemption from everything would leave nothing to look at.
             Act::AddExempt(matches) if !matches.is_empty() => {
-                self.limiter.add_exempt(stated_match(matches)).unwrap();
-                if !self.reference.exempts.contains(matches) {
-                    self.reference.exempts.push(matches.clone());
+                changing.add_exempt(stated_match(matches)).unwrap();
+                let reference = &mut self.reference;
+                reference.added.retain(|other| other != matches);
+                if reference.rule.exempt.contains(matches) && !reference.exempts.contains(matches) {
+                    reference.exempts.push(matches.clone());
+                }
+                reference.added.push(matches.clone());
+                reference.lasts(Changed::Exempt(matches.clone()), lasting);
+            }
+            Act::RemoveExempt(index) => {
+                let reference = &mut self.reference;
+                let all = reference.exempts.iter().chain(&reference.added);
+                if let Some(matches) = all.cloned().nth(*index) {
+                    reference.exempts.retain(|other| *other != matches);
+                    reference.added.retain(|other| *other != matches);
+                    prop_assert!(limiter.remove_exempt(&stated_match(&matches)).unwrap() > 0);
+                    reference.lasts(Changed::Exempt(matches), None);
                 }
             }
-            Act::RemoveExempt(index) if *index < self.reference.exempts.len() => {
-                let matches = self.reference.exempts.remove(*index);
-                self.reference.exempts.retain(|other| *other != matches);
-                prop_assert!(self.limiter.remove_exempt(&stated_match(&matches)).unwrap() > 0);
+            Act::Mode(Some(mode)) => {
+                changing.set_mode(stated_mode(*mode)).unwrap();
+                self.reference.mode = Some(*mode);
+                self.reference.lasts(Changed::Mode, lasting);
+            }
+            Act::Mode(None) => {
+                let cleared = limiter.clear_mode().unwrap() > 0;
+                prop_assert_eq!(cleared, self.reference.mode.take().is_some());
+                self.reference.lasts(Changed::Mode, None);
+            }
+            Act::Block(who) => {
+                let call = call_of(*who, None);
+                with_call(&call, |call| limiter.block(call, &options)).unwrap();
+                self.reference.blocks.retain(|other| *other != call.key);
+                self.reference.blocks.push(call.key.clone());
+                self.reference.lasts(Changed::Block(call.key), lasting);
+            }
+            Act::Unblock(who) => {
+                let call = call_of(*who, None);
+                let was = self.reference.blocks.contains(&call.key);
+                prop_assert_eq!(with_call(&call, |call| limiter.unblock(call)).unwrap(), was);
+                self.reference.blocks.retain(|other| *other != call.key);
+                self.reference.lasts(Changed::Block(call.key), None);
             }
             _ => {}
         }

@@ -159,6 +159,8 @@ pub struct Stats {
     pub violations: u64,
     pub last_allowed: Option<u64>,
     pub budget: Option<Spending>,
+    /// Until when, if it is; none for ever.
+    pub blocked: Option<Option<u64>>,
 }
 
 /// What one limit says. `wait` is none for never.
@@ -389,11 +391,28 @@ pub struct Reference {
     pub default: Vec<Patch>,
     pub by_match: Vec<(Match, Vec<Patch>)>,
     pub by_key: Vec<([String; 2], Vec<Patch>)>,
+    /// The rule's own that were not taken back.
     pub exempts: Vec<Match>,
+    pub added: Vec<Match>,
+    pub mode: Option<Mode>,
+    pub blocks: Vec<[String; 2]>,
+    /// When changes end.
+    ends: Vec<(Changed, u64)>,
     limits: HashMap<(usize, Vec<String>), State>,
     penalties: HashMap<Vec<String>, Penalty>,
     /// Day and units.
     spent: HashMap<[String; 2], (u64, u64)>,
+}
+
+/// What was changed at run time.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Changed {
+    Key([String; 2]),
+    Match(Match),
+    Default,
+    Exempt(Match),
+    Mode,
+    Block([String; 2]),
 }
 
 fn fits(matches: &Match, call: &Call) -> bool {
@@ -423,10 +442,46 @@ impl Reference {
             default: Vec::new(),
             by_match: Vec::new(),
             by_key: Vec::new(),
+            added: Vec::new(),
+            mode: None,
+            blocks: Vec::new(),
+            ends: Vec::new(),
             limits: HashMap::new(),
             penalties: HashMap::new(),
             spent: HashMap::new(),
         }
+    }
+
+    /// Says for how long a change stands that was just made, or that it is taken back.
+    pub fn lasts(&mut self, changed: Changed, time: Option<u64>) {
+        self.ends.retain(|(other, _)| *other != changed);
+        self.ends.extend(time.map(|time| (changed, self.now + time)));
+    }
+
+    pub fn step(&mut self, step: u64) {
+        (self.now, self.wall) = (self.now + step, self.wall + step);
+        let (over, ends) =
+            std::mem::take(&mut self.ends).into_iter().partition(|(_, at)| *at <= self.now);
+        self.ends = ends;
+        let over: Vec<(Changed, u64)> = over;
+        for (changed, _) in over {
+            match changed {
+                Changed::Key(key) => self.by_key.retain(|(other, _)| *other != key),
+                Changed::Match(matches) => self.by_match.retain(|(other, _)| *other != matches),
+                Changed::Default => self.default.clear(),
+                Changed::Exempt(matches) => self.added.retain(|other| *other != matches),
+                Changed::Mode => self.mode = None,
+                Changed::Block(key) => self.blocks.retain(|other| *other != key),
+            }
+        }
+    }
+
+    /// How long the key is blocked, if it is; none for ever.
+    pub fn block_left(&self, call: &Call) -> Option<Option<u64>> {
+        let block = self.blocks.iter().find(|key| **key == call.key)?;
+        let changed = Changed::Block(block.clone());
+        let end = self.ends.iter().find(|(other, _)| *other == changed);
+        Some(end.map(|(_, at)| at - self.now))
     }
 
     pub fn terms(&self, call: &Call) -> Terms {
@@ -439,6 +494,7 @@ impl Reference {
             terms.notify = when.notify.unwrap_or(terms.notify);
             terms.mode = when.mode.unwrap_or(terms.mode);
         }
+        terms.mode = self.mode.unwrap_or(terms.mode);
         if let Some(index) = closest(self.by_match.iter().map(|(matches, _)| matches), call) {
             terms.patch(&self.by_match[index].1);
         }
@@ -452,7 +508,7 @@ impl Reference {
     }
 
     pub fn is_exempt(&self, call: &Call) -> bool {
-        self.exempts.iter().any(|matches| fits(matches, call))
+        self.exempts.iter().chain(&self.added).any(|matches| fits(matches, call))
     }
 
     /// Whether a limit of 0 is in force for the call.
@@ -574,7 +630,9 @@ impl Reference {
     ) -> bool {
         let now = self.now;
         let smallest = terms.smallest();
-        if !terms.has_zero() && cost > terms.limits[smallest].size() {
+        let too_costly = !terms.has_zero() && cost > terms.limits[smallest].size();
+        let blocked = self.block_left(call);
+        if too_costly && blocked.is_none() {
             answer.reason = Some("cost".into());
             answer.limit = Some(views[smallest].size);
             answer.remaining = Some(views[smallest].remaining);
@@ -588,6 +646,7 @@ impl Reference {
         let over = self.rule.budget.as_ref().is_some_and(|b| self.spent_today(call) >= b.daily);
         let own = views.iter().try_fold(0, |longest, view| Some(view.wait?.max(longest)));
         let barred = match (over, cooldown, enforced) {
+            _ if blocked.is_some() => Some("blocked"),
             (true, ..) => Some("budget"),
             (_, 0, 0) => None,
             (_, 0, _) => Some("backoff"),
@@ -602,6 +661,10 @@ impl Reference {
                 .map(|limit| terms.limits[limit].size());
             answer.remaining = Some(0);
             answer.retry = own.map(|own| own.max(budget).max(cooldown).max(enforced));
+            if let Some(left) = blocked {
+                let retry = answer.retry.zip(left).filter(|_| !too_costly);
+                answer.retry = retry.map(|(retry, left)| retry.max(left));
+            }
             answer.notify = op != Op::Peek && penalty.tell(terms, now);
         } else {
             let denying: Vec<usize> =
@@ -708,7 +771,8 @@ impl Reference {
             Some(_) => {
                 terms.mode != Mode::Off
                     && !self.is_exempt(call)
-                    && self.penalty(call).is_recent(&terms, self.now)
+                    && (self.penalty(call).is_recent(&terms, self.now)
+                        || self.block_left(call).is_some())
             }
             None => !self.clone().judge(call, 1, Op::Peek).allowed,
         }
@@ -728,7 +792,8 @@ impl Reference {
             && penalty.enforced_left(&terms, now) == 0
             && violations + in_run == 0
             && !penalty.is_told(&terms, now)
-            && budget.as_ref().is_none_or(|budget| budget.spent == 0);
+            && budget.as_ref().is_none_or(|budget| budget.spent == 0)
+            && self.block_left(call).is_none();
         let window = |i: &usize| terms.limits[*i].kind == Kind::Window && views[*i].reset > 0;
         let age = |i: usize| terms.limits[i].per - views[i].reset;
         (!is_new).then(|| Stats {
@@ -737,6 +802,7 @@ impl Reference {
             cooldown_left,
             violations,
             budget,
+            blocked: self.block_left(call).map(|left| left.map(|left| self.wall + left)),
         })
     }
 
@@ -745,5 +811,7 @@ impl Reference {
         self.limits.retain(|(_, place), _| *place != key);
         self.penalties.retain(|place, _| *place != key);
         self.spent.remove(&call.key);
+        self.blocks.retain(|key| *key != call.key);
+        self.lasts(Changed::Block(call.key.clone()), None);
     }
 }
