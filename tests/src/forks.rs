@@ -56,8 +56,10 @@ pub fn run(folder: &Path) {
 }
 
 /// What children and busy threads do beside each other: one operation each.
-pub const OPERATIONS: [&str; 10] =
-    ["alert", "metrics", "rule", "override", "named", "wait", "permit", "reload", "first", "open"];
+pub const OPERATIONS: [&str; 11] = [
+    "alert", "metrics", "rule", "override", "block", "named", "wait", "permit", "reload", "first",
+    "open",
+];
 
 /// A limiter of all that may be locked, in this process's memory or in a folder.
 struct Setting {
@@ -90,6 +92,14 @@ impl Setting {
                 rule("changed").set_override(target.clone(), max(turn % 9)).unwrap();
                 drop(rule("changed").hit(key.as_str(), 1).unwrap());
                 rule("changed").clear_override(target).unwrap();
+            }
+            "block" => {
+                let for_ = Some(Duration::from_millis(1 + turn % 3));
+                let options = tidegate::ChangeOptions { for_, ..Default::default() };
+                rule("changed").block(key.as_str(), &options).unwrap();
+                drop(rule("changed").hit(key.as_str(), 1).unwrap());
+                rule("changed").unblock(key.as_str()).unwrap();
+                drop((rule("changed").blocks().unwrap(), limiter.changes(0).unwrap()));
             }
             "named" => {
                 let store = Some(format!("memory:{key}"));
