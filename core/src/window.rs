@@ -24,8 +24,7 @@
 //!   |---|---|---|---|
 //!   | plain | every weight is 1, stamps ascend | O(1) | a binary search for each window |
 //!   | sorted | stamps ascend | one sum of weights | the same sum, and a walk from the nearer end |
-//!   | any, few runs | stamps ascend within eight runs | a search for the runs, then one sum | the same, and a merge of the runs |
-//!   | any, more runs | nothing | one pass for each window | the same, and more passes if more than one unit must leave |
+//!   | any | nothing | one pass for each window | the same; more passes if more must leave than the 16 oldest entries |
 //!
 //! * `mixed` is the position from which the log is plain again. `descent` is the last position whose
 //!   stamp is below the one before it: a log from there on is sorted. Both are raised before the entry
@@ -200,6 +199,16 @@ enum Verdict {
     Full,
     /// Full, and entries are ahead of the clock.
     Ahead,
+}
+
+impl Verdict {
+    fn new(fits: bool, ahead: bool) -> Verdict {
+        match (fits, ahead) {
+            (true, _) => Verdict::Fits,
+            (false, false) => Verdict::Full,
+            (false, true) => Verdict::Ahead,
+        }
+    }
 }
 
 /// What an admission does with the entry that it would overwrite.
@@ -409,10 +418,7 @@ impl<'r> Ring<'r> {
         keep_us: u64,
         time: &mut Time<'_>,
     ) -> Result<Option<Entry>, Moved> {
-        self.admit(cost, keep_us, time, |log, now| match log.order {
-            Order::Plain => self.judge_plain(log, windows, cost, now),
-            _ => self.verdict(log, windows, &self.count(log, windows, now), cost, now),
-        })
+        self.admit(cost, keep_us, time, |log, now| self.verdict(log, windows, cost, now))
     }
 
     /// As `take`; when it refuses, it has told what each window says.

@@ -449,7 +449,7 @@ impl Bucket {
     }
 
     /// What the word says at `now`. One that is ahead is read as mended.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn reading(&self, word: Word, now: u64) -> Reading<'_> {
         let line = match self.held(word, now) {
             Held::Full => None,

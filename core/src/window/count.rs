@@ -1,218 +1,172 @@
-//! What a log holds of its windows, counted in as few passes as its order allows.
+//! What a log holds of its windows: counted in one pass, for all windows if stamps ascend, else for each.
 
-use std::ops::Range;
-
-use super::{Log, Order, Ring, Slot, Status, Verdict, Window, earlier, later, load};
+use super::{Log, Order, Ring, Slot, Status, Verdict, Window, load};
 use crate::limit::MOST_LIMITS;
 use crate::stamp;
 
-/// The most runs of ascending stamps that an unsorted log is taken apart into. Few in this crate's own
-/// tests, so that their small logs have more than that too.
-const RUNS: usize = if cfg!(test) { 2 } else { 8 };
+/// How many of its oldest entries a survey keeps. Few in this crate's own tests, so that their small logs
+/// have more than that too.
+const KEPT: usize = if cfg!(test) { 2 } else { 16 };
 
-/// A log of one window, in any order and longer than this, is not taken apart into runs.
-const SURVEYED: u64 = if cfg!(test) { 8 } else { 256 };
-
-/// Ages that one pass over a log of more runs tells apart, as a power of two.
+/// Ages that one pass of a selection tells apart, as a power of two.
 const BIN_BITS: u32 = 9;
 
-/// A log as runs of ascending stamps: where each ends, counted from the log's bottom.
-#[derive(Clone, Copy, Default)]
-struct Runs {
-    ends: [u32; RUNS],
-    len: usize,
-}
+/// Times are compared in the upper bits of a word, which leaves lap and weight out.
+const UP: u32 = u64::BITS - stamp::BITS;
 
-impl Runs {
-    /// Each run as a range, counted from the log's bottom.
-    fn iter(&self) -> impl Iterator<Item = Range<u32>> + '_ {
-        let start = |i: usize| if i == 0 { 0 } else { self.ends[i - 1] };
-        (0..self.len).map(move |i| start(i)..self.ends[i])
-    }
-}
-
-/// What a log holds of one window.
+/// What a log whose stamps ascend holds of one window.
 #[derive(Clone, Copy, Default)]
 struct Count {
     used: u64,
-    /// The first entry of each run that is inside the window, counted from the log's bottom.
-    from: [u32; RUNS],
-    /// The oldest and the newest stamp inside the window, in a log of too many runs.
-    oldest: u64,
-    newest: u64,
+    /// The first entry inside the window, counted from the log's bottom.
+    from: u32,
 }
 
-/// What a log holds of each window.
-pub(super) struct Counts {
-    /// None for a log of too many runs.
-    runs: Option<Runs>,
-    each: [Count; MOST_LIMITS],
+/// What a log in any order holds of one window.
+struct Survey {
+    used: u64,
+    /// The first microsecond inside the window, in the upper bits. Times in a survey are counted from it.
+    start: u64,
+    newest: u64,
+    /// The oldest entries in ascending order: time in the upper bits, weight in the lower.
+    oldest: [u64; KEPT],
+    kept: usize,
+    /// An entry that is less than `span` after `floor` changes no more than `used`.
+    floor: u64,
+    span: u64,
+}
+
+impl Survey {
+    fn new(per_us: u64, now: u64) -> Survey {
+        let outside = (now / stamp::MICRO).wrapping_sub(per_us);
+        let start = outside.wrapping_add(1) << UP;
+        Survey { used: 0, start, newest: 0, oldest: [0; KEPT], kept: 0, floor: start, span: 0 }
+    }
+
+    fn is_within(&self, slot: Slot) -> bool {
+        (slot.0 << UP).wrapping_sub(self.start) as i64 >= 0
+    }
+
+    /// Counts an entry inside the window.
+    #[cold]
+    fn add(&mut self, slot: Slot) {
+        let (time, weight) = ((slot.0 << UP).wrapping_sub(self.start), slot.weight());
+        if weight == 0 {
+            return;
+        }
+        self.used += weight;
+        self.newest = self.newest.max(time);
+        let entry = time | weight;
+        // The place after all that are older.
+        let after = self.oldest[..self.kept].iter().rposition(|&other| other <= entry);
+        let place = after.map_or(0, |after| after + 1);
+        if place < KEPT {
+            self.kept = KEPT.min(self.kept + 1);
+            self.oldest[place..self.kept].rotate_right(1);
+            self.oldest[place] = entry;
+        }
+        if self.kept == KEPT {
+            let floor = self.oldest[KEPT - 1] >> UP << UP;
+            self.floor = self.start.wrapping_add(floor);
+            self.span = self.newest - floor + 1;
+        }
+    }
+
+    /// The stamp of a time.
+    fn stamp(&self, time: u64) -> u64 {
+        self.start.wrapping_add(time) >> UP
+    }
+
+    /// The stamp of the newest entry.
+    fn newest(&self) -> Option<u64> {
+        (self.used > 0).then(|| self.stamp(self.newest))
+    }
+
+    /// The stamp of the entry with which `need` units have left. `None` if it is none of the oldest.
+    fn leaving(&self, need: u64) -> Option<u64> {
+        let mut units = 0;
+        let entry = self.oldest[..self.kept].iter().find(|&&entry| {
+            units += entry & ((1 << UP) - 1);
+            units >= need
+        });
+        entry.map(|&entry| self.stamp(entry))
+    }
 }
 
 impl Ring<'_> {
-    /// The runs of a log: one if it is sorted.
-    fn runs(&self, log: Log) -> Option<Runs> {
-        let mut runs = Runs::default();
-        if log.order == Order::Any {
-            // Stamps are compared in the upper bits of a word, which leaves lap and weight out.
-            let stamp = |slot: Slot| slot.0 << (u64::BITS - stamp::BITS);
-            let (mut before, mut up) = (stamp(self.slot(log.bottom)), 0);
-            for words in self.halves(log.bottom..log.position) {
-                for word in words {
-                    let stamp = stamp(load(word));
-                    if (stamp.wrapping_sub(before) as i64) < 0 {
-                        *runs.ends[..RUNS - 1].get_mut(runs.len)? = up;
-                        runs.len += 1;
-                    }
-                    (before, up) = (stamp, up + 1);
-                }
-            }
-        }
-        runs.ends[runs.len] = log.len() as u32;
-        runs.len += 1;
-        Some(runs)
-    }
-
-    /// The first entry of a run that is inside a window of `per`.
-    fn first_within(&self, log: Log, run: Range<u32>, per_us: u64, now: u64) -> u32 {
-        let start = u64::from(run.start);
-        let is_within = |up| self.slot(log.bottom + start + up).age(now) < per_us as i64;
-        run.start + stamp::first_time(u64::from(run.end - run.start), is_within) as u32
-    }
-
-    /// What each window holds: one pass if the log is sorted, two if it has few runs.
-    pub(super) fn count(&self, log: Log, windows: &[Window], now: u64) -> Counts {
-        // For one window a survey is one pass, and to look for runs is another.
-        let is_surveyed = log.order == Order::Any && windows.len() == 1 && log.len() > SURVEYED;
-        let runs = if is_surveyed { None } else { self.runs(log) };
-        let mut counts = Counts { runs, each: Default::default() };
-        let Some(runs) = &counts.runs else {
-            for (count, window) in counts.each.iter_mut().zip(windows) {
-                *count = self.survey(log, window.per_us, now);
-            }
-            return counts;
-        };
-        for (count, window) in counts.each.iter_mut().zip(windows) {
-            for (i, run) in runs.iter().enumerate() {
-                count.from[i] = self.first_within(log, run.clone(), window.per_us, now);
-                count.used += u64::from(run.end - count.from[i]);
-            }
+    /// What each window holds of a log whose stamps ascend.
+    fn count(&self, log: Log, windows: &[Window], now: u64) -> [Count; MOST_LIMITS] {
+        let mut counts = [Count::default(); MOST_LIMITS];
+        for (count, window) in counts.iter_mut().zip(windows) {
+            let is_within = |up| self.slot(log.bottom + up).age(now) < window.per_us as i64;
+            let from = stamp::first_time(log.len(), is_within);
+            *count = Count { used: log.len() - from, from: from as u32 };
         }
         if log.order != Order::Plain {
-            self.weigh(log, windows, runs, &mut counts.each);
+            self.weigh(log, windows, &mut counts);
         }
         counts
     }
 
     /// Adds weights up, the shortest window first: each sum goes on where the last one ended.
-    fn weigh(&self, log: Log, windows: &[Window], runs: &Runs, counts: &mut [Count]) {
+    fn weigh(&self, log: Log, windows: &[Window], counts: &mut [Count]) {
         let mut order: [usize; MOST_LIMITS] = std::array::from_fn(|i| i);
         let order = &mut order[..windows.len()];
         order.sort_unstable_by_key(|&i| windows[i].per_us);
-        counts.iter_mut().for_each(|count| count.used = 0);
-        for (run, range) in runs.iter().enumerate() {
-            let (mut units, mut end) = (0, range.end);
-            for &i in &*order {
-                // Not above the end, should a stamp have been mended in between.
-                let from = counts[i].from[run].min(end);
-                units += self.slots(log.range(from..end)).map(Slot::weight).sum::<u64>();
-                counts[i].used += units;
-                end = from;
-            }
+        let (mut units, mut end) = (0, log.len() as u32);
+        for &i in &*order {
+            // Not above the end, should a stamp have been mended in between.
+            let from = counts[i].from.min(end);
+            units += self.slots(log.range(from..end)).map(Slot::weight).sum::<u64>();
+            counts[i].used = units;
+            end = from;
         }
     }
 
-    /// What one window holds of a log in any order.
-    fn survey(&self, log: Log, per_us: u64, now: u64) -> Count {
-        // Times are compared in the upper bits of a word, which leaves lap and weight out.
-        const UP: u32 = u64::BITS - stamp::BITS;
-        let outside = (now / stamp::MICRO).wrapping_sub(per_us);
-        let start = outside.wrapping_add(1) << UP;
-        // Two sums side by side, so that none waits for the one before. Most entries of a log that refuses
-        // count, so a branch costs less than a mask.
-        let mut lanes = [(0, u64::MAX, 0); 2];
-        let add = |(used, oldest, newest): &mut (u64, u64, u64), slot: Slot| {
-            let after_start = (slot.0 << UP).wrapping_sub(start);
-            if (after_start as i64) < 0 || slot.weight() == 0 {
-                return;
-            }
-            *used += slot.weight();
-            *oldest = (*oldest).min(after_start);
-            *newest = (*newest).max(after_start);
-        };
+    /// What one window holds of a log in any order. Most entries of a log that refuses are between the oldest
+    /// and the newest ones, so one comparison is enough for them.
+    fn survey(&self, log: Log, per_us: u64, now: u64) -> Survey {
+        let mut survey = Survey::new(per_us, now);
+        let mut used = 0;
         for words in self.halves(log.bottom..log.position) {
-            let (pairs, rest) = words.as_chunks::<2>();
-            for [first, second] in pairs {
-                add(&mut lanes[0], load(first));
-                add(&mut lanes[1], load(second));
+            for word in words {
+                let slot = load(word);
+                if (slot.0 << UP).wrapping_sub(survey.floor) < survey.span {
+                    used += slot.weight();
+                } else if survey.is_within(slot) {
+                    survey.add(slot);
+                }
             }
-            rest.iter().for_each(|word| add(&mut lanes[0], load(word)));
         }
-        let [a, b] = lanes;
-        let (used, oldest, newest) = (a.0 + b.0, a.1.min(b.1), a.2.max(b.2));
-        let stamp = |after_start: u64| start.wrapping_add(after_start) >> UP;
-        let (oldest, newest) = (stamp(oldest), stamp(newest));
-        Count { used, oldest, newest, ..Count::default() }
+        survey.used += used;
+        survey
     }
 
-    /// The stamp of the entry with which `need` of the counted units have left. `None` if that much
-    /// was given back since they were counted.
-    fn leaving(
-        &self,
-        log: Log,
-        runs: Option<&Runs>,
-        count: &Count,
-        need: u64,
-        now: u64,
-    ) -> Option<u64> {
+    /// The stamp of the entry with which `need` of the counted units have left, in a log whose stamps
+    /// ascend. `None` if that much was given back since they were counted.
+    fn leaving(&self, log: Log, count: &Count, need: u64) -> Option<u64> {
         let (mut sum, rest) = (0, count.used.saturating_sub(need));
-        let live = || self.slots(log.bottom + u64::from(count.from[0])..log.position);
-        match runs {
-            None if need == 1 => Some(count.oldest),
-            None => self.select(log, count, need, now),
-            Some(_) if log.order == Order::Plain => {
-                Some(self.slot(log.position - 1 - rest).stamp())
-            }
-            Some(runs) if runs.len > 1 => self.merge(log, runs, count, need),
+        let mut live = self.slots(log.range(count.from..log.len() as u32));
+        let slot = match log.order {
+            Order::Plain => Some(self.slot(log.position - 1 - rest)),
             // From the nearer end.
-            Some(_) if need <= rest => live()
-                .find(|slot| {
-                    sum += slot.weight();
-                    sum >= need
-                })
-                .map(Slot::stamp),
-            Some(_) => live()
-                .rfind(|slot| {
-                    sum += slot.weight();
-                    sum > rest
-                })
-                .map(Slot::stamp),
-        }
+            _ if need <= rest => live.find(|slot| {
+                sum += slot.weight();
+                sum >= need
+            }),
+            _ => live.rfind(|slot| {
+                sum += slot.weight();
+                sum > rest
+            }),
+        };
+        slot.map(Slot::stamp)
     }
 
-    /// As `leaving`, for a log of several runs: takes the oldest entry of all runs until enough have
-    /// left.
-    fn merge(&self, log: Log, runs: &Runs, count: &Count, need: u64) -> Option<u64> {
-        let mut rest: [_; RUNS] = std::array::from_fn(|i| {
-            let range = if i < runs.len { count.from[i]..runs.ends[i] } else { 0..0 };
-            self.slots(log.range(range)).peekable()
-        });
-        let mut sum = 0;
-        loop {
-            let heads = rest[..runs.len].iter_mut().enumerate();
-            let heads = heads.filter_map(|(i, run)| Some((i, run.peek()?.stamp())));
-            let (i, stamp) = heads.reduce(|a, b| if earlier(a.1, b.1) == a.1 { a } else { b })?;
-            sum += rest[i].next().map_or(0, Slot::weight);
-            if sum >= need {
-                return Some(stamp);
-            }
-        }
-    }
-
-    /// As `leaving`, for a log of too many runs: sums up units by age, then again within the span of ages
-    /// that the answer is in, until that span is a microsecond.
-    fn select(&self, log: Log, count: &Count, mut need: u64, now: u64) -> Option<u64> {
-        let (mut low, oldest) = (stamp::age(count.newest, now), stamp::age(count.oldest, now));
+    /// The same in a log of any order, for an entry that is none of the oldest: sums up units by age, then
+    /// again within the span of ages that the answer is in, until that span is a microsecond.
+    fn select(&self, log: Log, survey: &Survey, mut need: u64, now: u64) -> Option<u64> {
+        let age = |time| stamp::age(survey.stamp(time), now);
+        let (mut low, oldest) = (age(survey.newest), age(survey.oldest[0]));
         let mut bits = u64::BITS - ((oldest - low) as u64).leading_zeros();
         loop {
             let shift = bits.saturating_sub(BIN_BITS);
@@ -236,12 +190,6 @@ impl Ring<'_> {
         }
     }
 
-    /// The stamp of the newest entry that is no void, in a log of few runs.
-    fn newest_unit(&self, log: Log, runs: &Runs) -> Option<u64> {
-        let newest = |run| self.slots(log.range(run)).rfind(|slot| slot.weight() != 0);
-        runs.iter().filter_map(newest).map(Slot::stamp).reduce(later)
-    }
-
     /// Tells what each window says to `cost`; the windows' verdict.
     pub(super) fn judge(
         &self,
@@ -251,40 +199,70 @@ impl Ring<'_> {
         now: u64,
         mut tell: impl FnMut(&Window, Status),
     ) -> Verdict {
-        let counts = self.count(log, windows, now);
-        let runs = counts.runs.as_ref();
-        let newest = runs.map(|runs| self.newest_unit(log, runs));
-        for (window, count) in windows.iter().zip(&counts.each) {
-            let newest = newest.unwrap_or((count.used > 0).then_some(count.newest));
-            let leaving = |need| self.leaving(log, runs, count, need, now);
-            tell(window, status(window, count.used, newest, cost, now, leaving));
+        if log.order == Order::Any {
+            return self.judge_any(log, windows, cost, now, |window, survey| {
+                let select = |need| self.select(log, survey, need, now);
+                let leaving = |need| survey.leaving(need).or_else(|| select(need));
+                tell(window, status(window, survey.used, survey.newest(), cost, now, leaving));
+            });
         }
-        self.verdict(log, windows, &counts, cost, now)
+        // Of the newest entry that is no void.
+        let newest = self.entries(log).rfind(|slot| slot.weight() != 0).map(Slot::stamp);
+        self.judge_sorted(log, windows, cost, now, |window, count| {
+            let leaving = |need| self.leaving(log, count, need);
+            tell(window, status(window, count.used, newest, cost, now, leaving));
+        })
     }
 
-    pub(super) fn verdict(
+    /// The windows' verdict on `cost`.
+    pub(super) fn verdict(&self, log: Log, windows: &[Window], cost: u64, now: u64) -> Verdict {
+        match log.order {
+            Order::Plain => self.judge_plain(log, windows, cost, now),
+            Order::Sorted => self.judge_sorted(log, windows, cost, now, |_, _| ()),
+            Order::Any => self.judge_any(log, windows, cost, now, |_, _| ()),
+        }
+    }
+
+    /// Counts each window of a log whose stamps ascend, and hands out what it counted.
+    fn judge_sorted(
         &self,
         log: Log,
         windows: &[Window],
-        counts: &Counts,
         cost: u64,
         now: u64,
+        mut each: impl FnMut(&Window, &Count),
     ) -> Verdict {
-        let mut each = windows.iter().zip(&counts.each);
-        if each.clone().all(|(w, count)| count.used.saturating_add(cost) <= w.max) {
-            return Verdict::Fits;
+        let counts = self.count(log, windows, now);
+        let is_ahead = |position| stamp::is_ahead(self.slot(position).stamp(), now);
+        let (mut fits, mut ahead) = (true, false);
+        for (window, count) in windows.iter().zip(&counts) {
+            fits &= count.used.saturating_add(cost) <= window.max;
+            // The last are those that are ahead, and the first those that seem to be because they are so old
+            // that they have wrapped.
+            let from = log.bottom + u64::from(count.from);
+            ahead |= from < log.position && (is_ahead(from) || is_ahead(log.position - 1));
+            each(window, count);
         }
-        let is_ahead = |stamp| stamp::is_ahead(stamp, now);
-        let is_ahead_at = |up: u32| is_ahead(self.slot(log.bottom + u64::from(up)).stamp());
-        // A run ends with the stamps that are ahead, and starts with those that seem to be because they
-        // are so old that they have wrapped.
-        let ahead = each.any(|(_, count)| match &counts.runs {
-            None => count.used > 0 && is_ahead(count.newest),
-            Some(runs) => runs.iter().zip(count.from).any(|(run, from)| {
-                from < run.end && (is_ahead_at(from) || is_ahead_at(run.end - 1))
-            }),
-        });
-        if ahead { Verdict::Ahead } else { Verdict::Full }
+        Verdict::new(fits, ahead)
+    }
+
+    /// The same for a log in any order.
+    fn judge_any(
+        &self,
+        log: Log,
+        windows: &[Window],
+        cost: u64,
+        now: u64,
+        mut each: impl FnMut(&Window, &Survey),
+    ) -> Verdict {
+        let (mut fits, mut ahead) = (true, false);
+        for window in windows {
+            let survey = self.survey(log, window.per_us, now);
+            fits &= survey.used.saturating_add(cost) <= window.max;
+            ahead |= survey.newest().is_some_and(|newest| stamp::is_ahead(newest, now));
+            each(window, &survey);
+        }
+        Verdict::new(fits, ahead)
     }
 
     /// The verdict on a plain log: the entry after the `max − cost` newest must have left.

@@ -363,6 +363,32 @@ proptest! {
         }
     }
 
+    /// Entries of any weight and age in any order, close together or far apart: the pass over them and
+    /// the selection find what sorting all units does.
+    #[test]
+    fn i5_a_long_log_in_any_order_says_what_a_sorted_list_of_units_does(
+        entries in prop::collection::vec((0u64..=4, any::<u32>()), 1..200),
+        closer in 0u32..32, per_us in 0u64..1 << 33, over in 0u64..1000,
+        costs in prop::collection::vec(1u64..400, 6),
+    ) {
+        let (now, per_us) = ((1 << 45) + over, per_us >> closer | 1);
+        let made = now / stamp::MICRO;
+        let entries = entries.iter().map(|&(weight, age)| (weight, made - u64::from(age >> closer)));
+        let entries: Vec<(u64, u64)> = entries.collect();
+        let slots = entries.len() as u64;
+        let words = entries.iter().map(|&(weight, stamp)| Slot::new(1, weight, stamp).0);
+        let setting = Setting::new([slots, 0, 2 * slots, slots].into_iter().chain(words));
+        setting.hand.set(now);
+        prop_assert_eq!(setting.order(), Order::Any);
+        let unit = |&(weight, stamp): &(u64, u64)| vec![stamp; weight as usize];
+        let units: Vec<u64> = entries.iter().flat_map(unit).collect();
+        for &cost in &costs {
+            let window = Window { max: costs[0].max(cost), per_us, index: 0 };
+            let says = exact(&units, window, cost, now);
+            prop_assert_eq!(setting.status(window, cost), says, "I5");
+        }
+    }
+
     /// Two sets of numbers judge one log in turn: neither grants more than its own `max` in its
     /// own `per`, whatever the other granted, and whatever was given back.
     #[test]

@@ -35,7 +35,7 @@ impl Reading<'_> {
     }
 
     /// The same without what a start that was rounded up adds: a fresh hit of `1/min` says 60 s.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn due(&self, tokens: u64) -> u64 {
         let goal = self.bucket.quanta(tokens);
         match self.line {
