@@ -20,6 +20,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
 use rustix::fs::{AtFlags, CWD, FileType, FlockOperation, Gid, Mode, OFlags, RenameFlags, Uid};
 use rustix::io::Errno;
@@ -46,7 +47,7 @@ pub struct Access {
 /// A folder that was checked.
 #[derive(Debug)]
 pub struct Directory {
-    folder: OwnedFd,
+    folder: Arc<OwnedFd>,
     /// Whom files belong to.
     user: u32,
     /// The group that shares the folder.
@@ -107,6 +108,7 @@ impl Directory {
         if is_root_as_owner(access) {
             check_path(&path, &found)?;
         }
+        let folder = Arc::new(folder);
         if found.user == me {
             return Ok(Directory { folder, user: me, group, heir: None });
         }
@@ -127,13 +129,19 @@ impl Directory {
     pub fn unchecked(path: &Path) -> Result<Directory, FileError> {
         let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
         let flags = FOLDER_FLAGS.difference(OFlags::NOFOLLOW);
-        let folder = rustix::fs::open(path, flags, Mode::empty())?;
+        let folder = Arc::new(rustix::fs::open(path, flags, Mode::empty())?);
         let user = rustix::process::geteuid().as_raw();
         Ok(Directory { folder, user, group: None, heir: None })
     }
 
     pub(crate) fn as_fd(&self) -> BorrowedFd<'_> {
         self.folder.as_fd()
+    }
+
+    /// The name that an open file has, or is about to get.
+    pub(crate) fn entry(&self, name: &str, file: &File) -> io::Result<Entry> {
+        let (folder, name) = (self.folder.clone(), name.to_string());
+        Ok(Entry { folder, name, place: Found::of(file)?.place })
     }
 
     /// Opens a file to be read and written; `None` if there is none of that name.
@@ -294,6 +302,25 @@ impl Directory {
     }
 }
 
+/// A file's name in its folder.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    folder: Arc<OwnedFd>,
+    name: String,
+    /// Device and inode of the file.
+    place: (u64, u64),
+}
+
+impl Entry {
+    /// Whether the name is gone, or is another file's. The file may have other names.
+    pub(crate) fn is_lost(&self) -> bool {
+        match rustix::fs::statat(&*self.folder, &self.name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => Found::from(stat).place != self.place,
+            Err(error) => error == Errno::NOENT,
+        }
+    }
+}
+
 /// What the kernel says of a file or folder.
 struct Found {
     kind: FileType,
@@ -304,18 +331,23 @@ struct Found {
     place: (u64, u64),
 }
 
-impl Found {
+impl From<rustix::fs::Stat> for Found {
     #[allow(clippy::unnecessary_cast, reason = "the types differ from machine to machine")]
-    fn of(file: impl AsFd) -> io::Result<Found> {
-        let stat = rustix::fs::fstat(file)?;
-        Ok(Found {
+    fn from(stat: rustix::fs::Stat) -> Found {
+        Found {
             kind: FileType::from_raw_mode(stat.st_mode),
             user: stat.st_uid,
             group: stat.st_gid,
             mode: stat.st_mode & 0o777,
             links: stat.st_nlink as u64,
             place: (stat.st_dev as u64, stat.st_ino as u64),
-        })
+        }
+    }
+}
+
+impl Found {
+    fn of(file: impl AsFd) -> io::Result<Found> {
+        Ok(Found::from(rustix::fs::fstat(file)?))
     }
 
     /// Why a folder is refused, and what to do.

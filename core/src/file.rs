@@ -32,7 +32,7 @@
 //! there. To move it on twice never brings time back, and adds a second at most. A process that can't
 //! read the boot id (without /proc) moves the clock on only if time would be behind what was seen.
 //!
-//! **Retired.** Whoever puts another table in this one's place sets the word of the old one, after it has
+//! **Retired.** A process that puts another table in this one's place sets the word of the old one, after it has
 //! lost its name. Users of the old table learn it from the word, or from the lost name.
 //!
 //! **Users.** Each user holds a shared `flock` on the file for as long as it has it mapped; the kernel
@@ -48,13 +48,14 @@ use std::sync::Arc;
 use rustix::fs::{FallocateFlags, FlockOperation};
 
 use crate::clock::{Clock, host_lead, kernel_now, system_now};
-use crate::directory::Directory;
+use crate::directory::{Directory, Entry};
 use crate::engine::{Engine, Options, OutOfMemory};
 use crate::eviction::{self, Eviction};
 use crate::hash::{Hasher, random_seed};
 use crate::ledger::Ledger;
 use crate::limit::Limits;
 use crate::memory::{MappedWord, Mapping, Region, Space};
+use crate::retired;
 use crate::sync::Ordering;
 use crate::table::Table;
 
@@ -146,6 +147,7 @@ fn unreadable<T>(reason: impl std::fmt::Display) -> Result<T, FileError> {
 #[derive(Debug)]
 pub struct TableFile {
     mapping: Arc<Mapping>,
+    entry: Entry,
     shape: String,
     manual: bool,
 }
@@ -342,9 +344,10 @@ impl TableFile {
         header.check(host)?;
         fill(&file, header.words[at::FILE])?;
         share(&file)?;
+        let entry = directory.entry(name, &file)?;
         let mapping = Arc::new(Mapping::new(file, header.words[at::FILE] as usize)?);
         let manual = header.is_manual();
-        let table = TableFile { mapping, shape: header.shape, manual };
+        let table = TableFile { mapping, entry, shape: header.shape, manual };
         if !manual {
             table.move_clock_on(host)?;
         }
@@ -400,7 +403,8 @@ impl TableFile {
         allocate(&made.file, bytes)?;
         made.file.write_all_at(&header.bytes(), 0)?;
         let mapping = Arc::new(Mapping::new(made.file.try_clone()?, bytes as usize)?);
-        let table = TableFile { mapping, shape: shape.to_string(), manual };
+        let entry = directory.entry(name, &made.file)?;
+        let table = TableFile { mapping, entry, shape: shape.to_string(), manual };
         if !made.publish(name)? {
             return Ok(None);
         }
@@ -411,15 +415,19 @@ impl TableFile {
 
     /// Tells all users of this file that another has its place. Call it when this one has lost its name.
     pub fn retire(&self) {
-        SharedWord(MappedWord::new(&self.mapping, at::RETIRED)).raise(1);
-        // Every hit compares it: so users look up from their work.
-        self.generation().add();
+        let words = self.mapping.words();
+        retired::retire(&words[at::RETIRED], &words[at::GENERATION]);
     }
 
-    /// Whether another file has its place, or it was removed: what is counted here, others don't see.
+    /// Whether another file has its place, or it was removed or moved away: what is counted here, others
+    /// don't see.
     pub fn is_retired(&self) -> bool {
-        let told = SharedWord(MappedWord::new(&self.mapping, at::RETIRED)).get() != 0;
-        told || self.mapping.file().metadata().is_ok_and(|meta| meta.nlink() == 0)
+        retired::is_told(&self.mapping.words()[at::RETIRED]) || self.has_lost_its_name()
+    }
+
+    /// Whether the name by which it was opened is gone, or another file's.
+    pub fn has_lost_its_name(&self) -> bool {
+        self.entry.is_lost()
     }
 
     /// What the tables are, as their maker described them.
@@ -844,6 +852,29 @@ mod tests {
         assert_eq!(file.shape(), "shape");
         std::fs::remove_file(&path).unwrap();
         assert!(file.is_retired(), "it has no name any more");
+    }
+
+    /// It still has a name then, but not the one by which others open it.
+    #[test]
+    fn a_table_that_was_moved_away_or_has_a_second_name_is_retired() {
+        let path = temporary_place("moved");
+        let (second, away) = (path.with_extension("second"), path.with_extension("away"));
+        let create = || TableFile::create(&path, "", 64, false).unwrap().unwrap();
+        let file = create();
+        std::fs::hard_link(&path, &second).unwrap();
+        assert!(!file.is_retired(), "a second name does no harm");
+        std::fs::remove_file(&path).unwrap();
+        assert!(file.is_retired(), "the second name is not the one that others open");
+        let file = create();
+        assert!(!file.is_retired());
+        std::fs::rename(&path, &away).unwrap();
+        assert!(file.is_retired(), "moved away");
+        let next = create();
+        assert!(file.is_retired() && !next.is_retired(), "its name is another's");
+        std::fs::rename(&away, &path).unwrap();
+        assert!(!file.is_retired() && next.is_retired(), "and back");
+        std::fs::remove_file(&path).unwrap();
+        std::fs::remove_file(&second).unwrap();
     }
 
     #[test]
