@@ -15,6 +15,7 @@
 //! no name at all (`O_TMPFILE`), or a name that nobody else has (`NAME.<16 digits>.tmp`) and an exclusive
 //! `flock`. The kernel drops the lock with the process, which tells [`Directory::sweep`] what to remove.
 
+use std::cell::Cell;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -54,6 +55,8 @@ pub struct Directory {
     group: Option<u32>,
     /// User and group that new files are given to, where root makes them for another user.
     heir: Option<(u32, u32)>,
+    /// Folders that were made to have this one: itself first, then those above it.
+    made: Vec<PathBuf>,
 }
 
 impl Directory {
@@ -71,13 +74,25 @@ impl Directory {
             // Root would make it where a link of the owner's leads, and as its own.
             return refused("there is no such folder; its owner has to make it");
         }
-        if let Some(parent) = parent_of(&path) {
-            make_parents(parent)?;
+        let mut made = Vec::new();
+        let opened = make_folders(&path, access.group, &mut made)
+            .and_then(|()| Directory::open(&path, access));
+        match opened {
+            Ok(directory) => Ok(Directory { made, ..directory }),
+            Err(error) => {
+                remove_folders(&made);
+                Err(error)
+            }
         }
-        if make_folder(&path, Mode::RWXU)? && access.group {
-            share_new_folder(&path)?;
+    }
+
+    /// Removes the folders that were made to have this one, if nothing is in them.
+    pub fn abandon(&self) {
+        let at = |path: &PathBuf| rustix::fs::stat(path).map(|stat| Found::from(stat).place).ok();
+        let own = Found::of(&self.folder).map(|found| found.place).ok();
+        if self.made.first().is_some_and(|path| at(path) == own) {
+            remove_folders(&self.made);
         }
-        Directory::open(&path, access)
     }
 
     /// Opens a folder that is there.
@@ -108,16 +123,24 @@ impl Directory {
         if is_root_as_owner(access) {
             check_path(&path, &found)?;
         }
+        let is_ours = found.user == me || (me == 0 && access.as_owner);
+        if shared && is_ours && found.mode & 0o070 != 0o070 {
+            return refused(format!(
+                "this folder is not shared with its group {} (mode {:o}); make it 770 and its files 660, \
+                 or open it without `group: true`",
+                found.group, found.mode
+            ));
+        }
         let folder = Arc::new(folder);
         if found.user == me {
-            return Ok(Directory { folder, user: me, group, heir: None });
+            return Ok(Directory { folder, user: me, group, heir: None, made: Vec::new() });
         }
         if me == 0 && access.as_owner {
             let heir = Some((found.user, found.group));
-            return Ok(Directory { folder, user: found.user, group, heir });
+            return Ok(Directory { folder, user: found.user, group, heir, made: Vec::new() });
         }
         if me != 0 && shared && found.mode & 0o070 == 0o070 && is_member(found.group)? {
-            return Ok(Directory { folder, user: me, group, heir: None });
+            return Ok(Directory { folder, user: me, group, heir: None, made: Vec::new() });
         }
         refused(found.not_mine(me, shared))
     }
@@ -131,7 +154,7 @@ impl Directory {
         let flags = FOLDER_FLAGS.difference(OFlags::NOFOLLOW);
         let folder = Arc::new(rustix::fs::open(path, flags, Mode::empty())?);
         let user = rustix::process::geteuid().as_raw();
-        Ok(Directory { folder, user, group: None, heir: None })
+        Ok(Directory { folder, user, group: None, heir: None, made: Vec::new() })
     }
 
     pub(crate) fn as_fd(&self) -> BorrowedFd<'_> {
@@ -260,6 +283,12 @@ impl Directory {
                 "others may write it (mode {:o}); make it {}, or remove it if you don't trust it",
                 found.mode,
                 if self.group.is_some() { "660, and of the folder's group" } else { "600" },
+            ));
+        }
+        if self.group.is_some() && (!is_shared || found.mode & 0o060 != 0o060) {
+            return refused(format!(
+                "the folder's group may not write it (group {}, mode {:o}); make it 660, and of the folder's group",
+                found.group, found.mode
             ));
         }
         if found.user != self.user && !is_shared {
@@ -428,7 +457,7 @@ fn drop_lists(file: impl AsFd) -> io::Result<()> {
 }
 
 /// Lets the group into a folder that was just made, and is not another that was put in its place.
-fn share_new_folder(path: &Path) -> Result<(), FileError> {
+fn share_new_folder(path: &Path, mode: Mode) -> Result<(), FileError> {
     let folder = open_folder(path)?;
     let found = Found::of(&folder)?;
     let mine = found.user == rustix::process::geteuid().as_raw() && found.mode & 0o077 == 0;
@@ -439,20 +468,49 @@ fn share_new_folder(path: &Path) -> Result<(), FileError> {
         return refused("another folder was put in the place of the one just made");
     }
     drop_lists(&folder)?;
-    // The mode of `mkdir` is cut by the umask.
-    Ok(rustix::fs::fchmod(folder, Mode::RWXU | Mode::RWXG)?)
+    // The mode of `mkdir` is cut by the umask. What is made in this folder has its group if it came so.
+    let inherits = Mode::from_raw_mode(rustix::fs::fstat(&folder)?.st_mode) & Mode::SGID;
+    Ok(rustix::fs::fchmod(folder, mode | inherits)?)
 }
 
-/// Makes a folder and those above it that are missing.
-fn make_parents(path: &Path) -> Result<(), FileError> {
-    let mode = Mode::RWXU | Mode::RGRP | Mode::XGRP | Mode::ROTH | Mode::XOTH;
-    match (make_folder(path, mode), parent_of(path)) {
-        (Err(FileError::Io(error)), Some(parent)) if error.kind() == io::ErrorKind::NotFound => {
-            make_parents(parent)?;
-            make_folder(path, mode).map(drop)
-        }
-        (made, _) => made.map(drop),
+/// Makes a folder, and those above it that are missing.
+fn make_folders(path: &Path, group: bool, made: &mut Vec<PathBuf>) -> Result<(), FileError> {
+    if let Some(parent) = parent_of(path) {
+        make_parents(parent, group, made)?;
     }
+    make_new_folder(path, Mode::RWXU, group.then_some(Mode::RWXU | Mode::RWXG), made)
+}
+
+/// Those above a folder of a group let the group pass, whatever the umask is.
+fn make_parents(path: &Path, group: bool, made: &mut Vec<PathBuf>) -> Result<(), FileError> {
+    let pass = Mode::RWXU | Mode::RGRP | Mode::XGRP;
+    let (mode, shared) = (pass | Mode::ROTH | Mode::XOTH, group.then_some(pass));
+    match (make_new_folder(path, mode, shared, made), parent_of(path)) {
+        (Err(FileError::Io(error)), Some(parent)) if error.kind() == io::ErrorKind::NotFound => {
+            make_parents(parent, group, made)?;
+            make_new_folder(path, mode, shared, made)
+        }
+        (known, _) => known,
+    }
+}
+
+/// Makes a folder if it is not there. One that is `shared` is nobody else's before it has that mode.
+fn make_new_folder(
+    path: &Path,
+    mode: Mode,
+    shared: Option<Mode>,
+    made: &mut Vec<PathBuf>,
+) -> Result<(), FileError> {
+    if make_folder(path, if shared.is_some() { Mode::RWXU } else { mode })? {
+        made.insert(0, path.to_path_buf());
+        shared.map_or(Ok(()), |shared| share_new_folder(path, shared))?;
+    }
+    Ok(())
+}
+
+/// Removes folders that were just made, from the lowest up; one that somebody uses stays.
+fn remove_folders(made: &[PathBuf]) {
+    let _ = made.iter().try_for_each(|path| rustix::fs::rmdir(path));
 }
 
 /// Whether a path leads to what was found without any link: its owner could turn a link elsewhere.
@@ -499,6 +557,8 @@ pub(crate) struct Temporary<'a> {
     directory: &'a Directory,
     /// Where the system can't do without one.
     name: Option<String>,
+    /// Whether a maker's lock is held, as on a file that has a name of its own.
+    locked: Cell<bool>,
 }
 
 impl<'a> Temporary<'a> {
@@ -515,7 +575,7 @@ impl<'a> Temporary<'a> {
             return Ok(None);
         }
         directory.settle(&file)?;
-        Ok(Some(Temporary { file, directory, name: None }))
+        Ok(Some(Temporary { file, directory, name: None, locked: Cell::new(false) }))
     }
 
     /// Under a name that nobody else has. (A process's number would not do: in containers many have
@@ -532,7 +592,8 @@ impl<'a> Temporary<'a> {
             if lock == Err(Errno::WOULDBLOCK) || Found::of(&file)?.links == 0 {
                 continue;
             }
-            let temporary = Temporary { file, directory, name: Some(name) };
+            let locked = Cell::new(lock.is_ok());
+            let temporary = Temporary { file, directory, name: Some(name), locked };
             directory.settle(&temporary.file)?;
             return Ok(temporary);
         }
@@ -556,8 +617,17 @@ impl<'a> Temporary<'a> {
         }
         #[cfg(test)]
         steps::note(|| steps::Step::Named(steps::bytes_of(&self.file)));
+        self.unlock();
         self.directory.sync()?;
         Ok(true)
+    }
+
+    /// Gives the maker's lock back. By name, not by closing: a child that was forked meanwhile has the
+    /// file open too.
+    fn unlock(&self) {
+        if self.locked.replace(false) {
+            let _ = rustix::fs::flock(&self.file, FlockOperation::Unlock);
+        }
     }
 
     /// Gives the file its name, for good, whoever has it.
@@ -580,6 +650,7 @@ impl Drop for Temporary<'_> {
         if let Some(name) = &self.name {
             let _ = self.directory.remove(name);
         }
+        self.unlock();
     }
 }
 
@@ -701,6 +772,38 @@ pub(crate) mod tests {
         assert!(!b.publish("a.table").unwrap());
         drop((a, b));
         assert_eq!(folder.names().unwrap(), ["a.table"]);
+        std::fs::remove_dir_all(path).unwrap();
+    }
+
+    /// The lock file of a rule is made so where there is no `O_TMPFILE`: nobody could take it any more.
+    #[test]
+    fn a_child_that_was_forked_meanwhile_does_not_keep_a_makers_lock() {
+        let (path, folder) = new_folder("forked");
+        let file = Temporary::named(&folder, "a.lock").unwrap();
+        // What a fork copies: another descriptor of the same open file.
+        let childs = file.file.try_clone().unwrap();
+        assert!(file.publish("a.lock").unwrap());
+        drop(file);
+        assert!(is_locked(folder.open_file("a.lock").unwrap().unwrap()), "it can be locked");
+        drop(childs);
+        std::fs::remove_dir_all(path).unwrap();
+    }
+
+    #[test]
+    fn a_folder_that_was_made_for_nothing_goes_with_those_above_it() {
+        let (path, _) = new_folder("abandoned");
+        let at = |name: &str| path.join(name);
+        let make = |name: &str| Directory::make(&at(name), Access::default()).unwrap();
+        make("a/b/c").abandon();
+        assert!(!at("a").exists() && path.exists());
+        let used = make("a/b/c");
+        drop(private_file(&at("a/b/c/file")));
+        used.abandon();
+        assert!(at("a/b/c/file").exists());
+        make("a/other/c").abandon();
+        assert!(!at("a/other").exists() && at("a/b").exists(), "what was there stays");
+        make("a/b").abandon();
+        assert!(at("a/b").exists());
         std::fs::remove_dir_all(path).unwrap();
     }
 

@@ -65,6 +65,8 @@ pub const FILE_FORMAT: u64 = 2;
 const BYTE_ORDER: u64 = 0x0102_0304_0506_0708;
 const PAGE: usize = 4096;
 const SHAPE_AT: usize = 1024;
+/// Bytes of the longest shape: what is read of a file before its header is checked.
+const MOST_SHAPE: u64 = 1 << 20;
 /// By how much the wall clock may move a file's time on at a boot, in nanoseconds: ten years.
 const MOST_MOVED: u64 = 3_653 * 86_400 * 1_000_000_000;
 /// Engines that a file has room for; ledgers don't count.
@@ -338,20 +340,40 @@ impl TableFile {
         name: &str,
         host: &Host,
     ) -> Result<Option<TableFile>, FileError> {
-        let Some(file) = directory.open_file(name)? else { return Ok(None) };
-        check_filesystem(&file, host)?;
-        let header = Header::read(&file)?;
-        header.check(host)?;
+        let Some((file, header)) = checked(directory, name, host)? else { return Ok(None) };
         fill(&file, header.words[at::FILE])?;
         share(&file)?;
-        let entry = directory.entry(name, &file)?;
-        let mapping = Arc::new(Mapping::new(file, header.words[at::FILE] as usize)?);
-        let manual = header.is_manual();
-        let table = TableFile { mapping, entry, shape: header.shape, manual };
-        if !manual {
+        let table = TableFile::mapped(directory, name, file, header)?;
+        if !table.manual {
             table.move_clock_on(host)?;
         }
         Ok(Some(table))
+    }
+
+    /// Opens a file to be looked at: nothing of it is changed, and this process is no user of it. `None`
+    /// if there is none.
+    ///
+    /// # Errors
+    /// As [`TableFile::open`].
+    pub fn look_in(
+        directory: &Directory,
+        name: &str,
+        host: &Host,
+    ) -> Result<Option<TableFile>, FileError> {
+        let Some((file, header)) = checked(directory, name, host)? else { return Ok(None) };
+        TableFile::mapped(directory, name, file, header).map(Some)
+    }
+
+    fn mapped(
+        directory: &Directory,
+        name: &str,
+        file: File,
+        header: Header,
+    ) -> Result<TableFile, FileError> {
+        let entry = directory.entry(name, &file)?;
+        let mapping = Arc::new(Mapping::new(file, header.words[at::FILE] as usize)?);
+        let manual = header.is_manual();
+        Ok(TableFile { mapping, entry, shape: header.shape, manual })
     }
 
     /// Makes a file for tables of `words` words, described by `shape`, and publishes it; `None` if
@@ -396,6 +418,12 @@ impl TableFile {
         host: &Host,
     ) -> Result<Option<TableFile>, FileError> {
         check_filesystem(directory.as_fd(), host)?;
+        if shape.len() as u64 > MOST_SHAPE {
+            return refused(format!(
+                "its description has {} bytes, and may have {MOST_SHAPE}; use fewer limits, or shorter names",
+                shape.len()
+            ));
+        }
         let made = directory.temporary(name)?;
         let header = Header::new(shape, words, manual, host);
         let bytes = header.words[at::FILE];
@@ -597,6 +625,19 @@ fn place_of(path: &Path) -> Result<(Directory, &str), FileError> {
     Ok((Directory::unchecked(folder)?, name))
 }
 
+/// A file whose kind, owner, mode, length and header are sound.
+fn checked(
+    directory: &Directory,
+    name: &str,
+    host: &Host,
+) -> Result<Option<(File, Header)>, FileError> {
+    let Some(file) = directory.open_file(name)? else { return Ok(None) };
+    check_filesystem(&file, host)?;
+    let header = Header::read(&file)?;
+    header.check(host)?;
+    Ok(Some((file, header)))
+}
+
 /// Takes room on the disk for all of a new file.
 fn allocate(file: &File, bytes: u64) -> Result<(), FileError> {
     match rustix::fs::fallocate(file, FallocateFlags::empty(), 0, bytes) {
@@ -707,6 +748,11 @@ impl Header {
             return unreadable(format!(
                 "it has {length} bytes, and should have {}: truncated or damaged",
                 words[at::FILE]
+            ));
+        }
+        if shape_bytes > MOST_SHAPE {
+            return unreadable(format!(
+                "its description has {shape_bytes} bytes, and may have {MOST_SHAPE}: damaged"
             ));
         }
         let mut shape = vec![0; shape_bytes as usize];
@@ -888,6 +934,48 @@ mod tests {
             assert!(matches!(error, FileError::Unreadable(_)), "{error}");
             assert!(error.to_string().contains("recreate"), "{error}");
         }
+        std::fs::remove_file(&path).unwrap();
+    }
+
+    /// A file of this process's own user may say anything.
+    #[test]
+    fn a_description_that_is_too_long_is_neither_written_nor_read() {
+        let path = temporary_place("long-shape");
+        let shape = |bytes: u64| "x".repeat(bytes as usize);
+        let error = TableFile::create(&path, &shape(MOST_SHAPE + 1), 64, false).unwrap_err();
+        assert!(error.to_string().contains("shorter names"), "{error}");
+        assert!(!path.exists());
+        drop(TableFile::create(&path, &shape(MOST_SHAPE), 64, false).unwrap());
+        assert_eq!(TableFile::open(&path).unwrap().unwrap().shape().len() as u64, MOST_SHAPE);
+        let mut header = Header::new("", 1 << 20, false, &Host::here());
+        (header.words[at::SHAPE], header.shape) = (MOST_SHAPE + 1, shape(MOST_SHAPE + 1));
+        header.words[at::CHECKSUM] = header.checksum();
+        let file = File::options().write(true).open(&path).unwrap();
+        file.set_len(header.words[at::FILE]).unwrap();
+        file.write_all_at(&header.bytes(), 0).unwrap();
+        let error = TableFile::open(&path).unwrap_err();
+        assert!(matches!(error, FileError::Unreadable(_)), "{error}");
+        std::fs::remove_file(&path).unwrap();
+    }
+
+    #[test]
+    fn a_look_at_a_table_changes_nothing() {
+        let path = temporary_place("looked-at");
+        let here = Host::here();
+        drop(TableFile::create_on(&path, "", 1 << 16, false, &here).unwrap());
+        let file = File::options().read(true).write(true).open(&path).unwrap();
+        let length = file.metadata().unwrap().len();
+        // A copy with holes, which is looked at after a reboot while one process has it alone.
+        file.set_len(2 * PAGE as u64).and_then(|()| file.set_len(length)).unwrap();
+        assert_eq!(try_lock(&file, FlockOperation::NonBlockingLockExclusive), Lock::Granted);
+        let state = || (std::fs::read(&path).unwrap(), file.metadata().unwrap().blocks());
+        let before = state();
+        let next = Host { boot: here.boot ^ 1, wall: here.wall + (1 << 42), ..here };
+        let (directory, name) = place_of(&path).unwrap();
+        let table = TableFile::look_in(&directory, name, &next).unwrap().unwrap();
+        assert_eq!(table.shape(), "");
+        assert!(before == state());
+        assert!(before.1 * 512 < length, "there are holes");
         std::fs::remove_file(&path).unwrap();
     }
 

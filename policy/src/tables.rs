@@ -524,6 +524,14 @@ impl Store {
         }
     }
 
+    /// Removes what opening it has made, if nothing is in it: the limiter can't be had.
+    pub(crate) fn abandon(&self) {
+        #[cfg(target_os = "linux")]
+        if let Store::Folder(folder) = self {
+            folder.abandon();
+        }
+    }
+
     /// Whether a store that has to be made is there already.
     pub(crate) fn is_there(name: &str, base: &Path) -> bool {
         name.strip_prefix("file:").is_none_or(|path| base.join(path).exists())
