@@ -192,6 +192,19 @@ MUTANTS = [
      "self.look_at(placed, row, *left, cost, now, &mut views.views);",
      "let _ = left;\n                self.look_at(placed, row, None, cost, now, &mut views.views);",
      "loom_rule::two_hits_are_told_of_different_units"),
+    ("retired-told-after-it-is-counted", "retired.rs",
+     "    retired.store(1, Ordering::Relaxed);\n",
+     "    generation.fetch_add(1, Ordering::Release);\n    retired.store(1, Ordering::Relaxed);\n    return;\n",
+     "loom_retired::the_one_event_is_told_once"),
+    ("retired-counted-without-release", "retired.rs",
+     "generation.fetch_add(1, Ordering::Release);", "generation.fetch_add(1, Ordering::Relaxed);",
+     "loom_retired::the_one_event_is_told_once"),
+    ("retired-word-not-set", "retired.rs",
+     "    retired.store(1, Ordering::Relaxed);\n", "    let _ = retired;\n",
+     "loom_retired::a_hit_after_the_new_table_has_the_name_notices"),
+    ("retired-not-counted", "retired.rs",
+     "    generation.fetch_add(1, Ordering::Release);\n", "    let _ = generation;\n",
+     "loom_retired::an_opener_finds_the_name_gone_or_notices"),
 ]
 
 

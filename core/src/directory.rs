@@ -15,11 +15,13 @@
 //! no name at all (`O_TMPFILE`), or a name that nobody else has (`NAME.<16 digits>.tmp`) and an exclusive
 //! `flock`. The kernel drops the lock with the process, which tells [`Directory::sweep`] what to remove.
 
+use std::cell::Cell;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
 use rustix::fs::{AtFlags, CWD, FileType, FlockOperation, Gid, Mode, OFlags, RenameFlags, Uid};
 use rustix::io::Errno;
@@ -46,13 +48,15 @@ pub struct Access {
 /// A folder that was checked.
 #[derive(Debug)]
 pub struct Directory {
-    folder: OwnedFd,
+    folder: Arc<OwnedFd>,
     /// Whom files belong to.
     user: u32,
     /// The group that shares the folder.
     group: Option<u32>,
     /// User and group that new files are given to, where root makes them for another user.
     heir: Option<(u32, u32)>,
+    /// Folders that were made to have this one: itself first, then those above it.
+    made: Vec<PathBuf>,
 }
 
 impl Directory {
@@ -70,13 +74,25 @@ impl Directory {
             // Root would make it where a link of the owner's leads, and as its own.
             return refused("there is no such folder; its owner has to make it");
         }
-        if let Some(parent) = parent_of(&path) {
-            make_parents(parent)?;
+        let mut made = Vec::new();
+        let opened = make_folders(&path, access.group, &mut made)
+            .and_then(|()| Directory::open(&path, access));
+        match opened {
+            Ok(directory) => Ok(Directory { made, ..directory }),
+            Err(error) => {
+                remove_folders(&made);
+                Err(error)
+            }
         }
-        if make_folder(&path, Mode::RWXU)? && access.group {
-            share_new_folder(&path)?;
+    }
+
+    /// Removes the folders that were made to have this one, if nothing is in them.
+    pub fn abandon(&self) {
+        let at = |path: &PathBuf| rustix::fs::stat(path).map(|stat| Found::from(stat).place).ok();
+        let own = Found::of(&self.folder).map(|found| found.place).ok();
+        if self.made.first().is_some_and(|path| at(path) == own) {
+            remove_folders(&self.made);
         }
-        Directory::open(&path, access)
     }
 
     /// Opens a folder that is there.
@@ -107,15 +123,24 @@ impl Directory {
         if is_root_as_owner(access) {
             check_path(&path, &found)?;
         }
+        let is_ours = found.user == me || (me == 0 && access.as_owner);
+        if shared && is_ours && found.mode & 0o070 != 0o070 {
+            return refused(format!(
+                "this folder is not shared with its group {} (mode {:o}); make it 770 and its files 660, \
+                 or open it without `group: true`",
+                found.group, found.mode
+            ));
+        }
+        let folder = Arc::new(folder);
         if found.user == me {
-            return Ok(Directory { folder, user: me, group, heir: None });
+            return Ok(Directory { folder, user: me, group, heir: None, made: Vec::new() });
         }
         if me == 0 && access.as_owner {
             let heir = Some((found.user, found.group));
-            return Ok(Directory { folder, user: found.user, group, heir });
+            return Ok(Directory { folder, user: found.user, group, heir, made: Vec::new() });
         }
         if me != 0 && shared && found.mode & 0o070 == 0o070 && is_member(found.group)? {
-            return Ok(Directory { folder, user: me, group, heir: None });
+            return Ok(Directory { folder, user: me, group, heir: None, made: Vec::new() });
         }
         refused(found.not_mine(me, shared))
     }
@@ -127,13 +152,19 @@ impl Directory {
     pub fn unchecked(path: &Path) -> Result<Directory, FileError> {
         let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
         let flags = FOLDER_FLAGS.difference(OFlags::NOFOLLOW);
-        let folder = rustix::fs::open(path, flags, Mode::empty())?;
+        let folder = Arc::new(rustix::fs::open(path, flags, Mode::empty())?);
         let user = rustix::process::geteuid().as_raw();
-        Ok(Directory { folder, user, group: None, heir: None })
+        Ok(Directory { folder, user, group: None, heir: None, made: Vec::new() })
     }
 
     pub(crate) fn as_fd(&self) -> BorrowedFd<'_> {
         self.folder.as_fd()
+    }
+
+    /// The name that an open file has, or is about to get.
+    pub(crate) fn entry(&self, name: &str, file: &File) -> io::Result<Entry> {
+        let (folder, name) = (self.folder.clone(), name.to_string());
+        Ok(Entry { folder, name, place: Found::of(file)?.place })
     }
 
     /// Opens a file to be read and written; `None` if there is none of that name.
@@ -254,6 +285,12 @@ impl Directory {
                 if self.group.is_some() { "660, and of the folder's group" } else { "600" },
             ));
         }
+        if self.group.is_some() && (!is_shared || found.mode & 0o060 != 0o060) {
+            return refused(format!(
+                "the folder's group may not write it (group {}, mode {:o}); make it 660, and of the folder's group",
+                found.group, found.mode
+            ));
+        }
         if found.user != self.user && !is_shared {
             return refused(format!(
                 "it belongs to user {}, not to {}; give it to that user, or remove it if you don't trust it",
@@ -294,6 +331,25 @@ impl Directory {
     }
 }
 
+/// A file's name in its folder.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    folder: Arc<OwnedFd>,
+    name: String,
+    /// Device and inode of the file.
+    place: (u64, u64),
+}
+
+impl Entry {
+    /// Whether the name is gone, or is another file's. The file may have other names.
+    pub(crate) fn is_lost(&self) -> bool {
+        match rustix::fs::statat(&*self.folder, &self.name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => Found::from(stat).place != self.place,
+            Err(error) => error == Errno::NOENT,
+        }
+    }
+}
+
 /// What the kernel says of a file or folder.
 struct Found {
     kind: FileType,
@@ -304,18 +360,23 @@ struct Found {
     place: (u64, u64),
 }
 
-impl Found {
+impl From<rustix::fs::Stat> for Found {
     #[allow(clippy::unnecessary_cast, reason = "the types differ from machine to machine")]
-    fn of(file: impl AsFd) -> io::Result<Found> {
-        let stat = rustix::fs::fstat(file)?;
-        Ok(Found {
+    fn from(stat: rustix::fs::Stat) -> Found {
+        Found {
             kind: FileType::from_raw_mode(stat.st_mode),
             user: stat.st_uid,
             group: stat.st_gid,
             mode: stat.st_mode & 0o777,
             links: stat.st_nlink as u64,
             place: (stat.st_dev as u64, stat.st_ino as u64),
-        })
+        }
+    }
+}
+
+impl Found {
+    fn of(file: impl AsFd) -> io::Result<Found> {
+        Ok(Found::from(rustix::fs::fstat(file)?))
     }
 
     /// Why a folder is refused, and what to do.
@@ -396,7 +457,7 @@ fn drop_lists(file: impl AsFd) -> io::Result<()> {
 }
 
 /// Lets the group into a folder that was just made, and is not another that was put in its place.
-fn share_new_folder(path: &Path) -> Result<(), FileError> {
+fn share_new_folder(path: &Path, mode: Mode) -> Result<(), FileError> {
     let folder = open_folder(path)?;
     let found = Found::of(&folder)?;
     let mine = found.user == rustix::process::geteuid().as_raw() && found.mode & 0o077 == 0;
@@ -407,20 +468,49 @@ fn share_new_folder(path: &Path) -> Result<(), FileError> {
         return refused("another folder was put in the place of the one just made");
     }
     drop_lists(&folder)?;
-    // The mode of `mkdir` is cut by the umask.
-    Ok(rustix::fs::fchmod(folder, Mode::RWXU | Mode::RWXG)?)
+    // The mode of `mkdir` is cut by the umask. What is made in this folder has its group if it came so.
+    let inherits = Mode::from_raw_mode(rustix::fs::fstat(&folder)?.st_mode) & Mode::SGID;
+    Ok(rustix::fs::fchmod(folder, mode | inherits)?)
 }
 
-/// Makes a folder and those above it that are missing.
-fn make_parents(path: &Path) -> Result<(), FileError> {
-    let mode = Mode::RWXU | Mode::RGRP | Mode::XGRP | Mode::ROTH | Mode::XOTH;
-    match (make_folder(path, mode), parent_of(path)) {
-        (Err(FileError::Io(error)), Some(parent)) if error.kind() == io::ErrorKind::NotFound => {
-            make_parents(parent)?;
-            make_folder(path, mode).map(drop)
-        }
-        (made, _) => made.map(drop),
+/// Makes a folder, and those above it that are missing.
+fn make_folders(path: &Path, group: bool, made: &mut Vec<PathBuf>) -> Result<(), FileError> {
+    if let Some(parent) = parent_of(path) {
+        make_parents(parent, group, made)?;
     }
+    make_new_folder(path, Mode::RWXU, group.then_some(Mode::RWXU | Mode::RWXG), made)
+}
+
+/// Those above a folder of a group let the group pass, whatever the umask is.
+fn make_parents(path: &Path, group: bool, made: &mut Vec<PathBuf>) -> Result<(), FileError> {
+    let pass = Mode::RWXU | Mode::RGRP | Mode::XGRP;
+    let (mode, shared) = (pass | Mode::ROTH | Mode::XOTH, group.then_some(pass));
+    match (make_new_folder(path, mode, shared, made), parent_of(path)) {
+        (Err(FileError::Io(error)), Some(parent)) if error.kind() == io::ErrorKind::NotFound => {
+            make_parents(parent, group, made)?;
+            make_new_folder(path, mode, shared, made)
+        }
+        (known, _) => known,
+    }
+}
+
+/// Makes a folder if it is not there. One that is `shared` is nobody else's before it has that mode.
+fn make_new_folder(
+    path: &Path,
+    mode: Mode,
+    shared: Option<Mode>,
+    made: &mut Vec<PathBuf>,
+) -> Result<(), FileError> {
+    if make_folder(path, if shared.is_some() { Mode::RWXU } else { mode })? {
+        made.insert(0, path.to_path_buf());
+        shared.map_or(Ok(()), |shared| share_new_folder(path, shared))?;
+    }
+    Ok(())
+}
+
+/// Removes folders that were just made, from the lowest up; one that somebody uses stays.
+fn remove_folders(made: &[PathBuf]) {
+    let _ = made.iter().try_for_each(|path| rustix::fs::rmdir(path));
 }
 
 /// Whether a path leads to what was found without any link: its owner could turn a link elsewhere.
@@ -467,6 +557,8 @@ pub(crate) struct Temporary<'a> {
     directory: &'a Directory,
     /// Where the system can't do without one.
     name: Option<String>,
+    /// Whether a maker's lock is held, as on a file that has a name of its own.
+    locked: Cell<bool>,
 }
 
 impl<'a> Temporary<'a> {
@@ -483,7 +575,7 @@ impl<'a> Temporary<'a> {
             return Ok(None);
         }
         directory.settle(&file)?;
-        Ok(Some(Temporary { file, directory, name: None }))
+        Ok(Some(Temporary { file, directory, name: None, locked: Cell::new(false) }))
     }
 
     /// Under a name that nobody else has. (A process's number would not do: in containers many have
@@ -500,7 +592,8 @@ impl<'a> Temporary<'a> {
             if lock == Err(Errno::WOULDBLOCK) || Found::of(&file)?.links == 0 {
                 continue;
             }
-            let temporary = Temporary { file, directory, name: Some(name) };
+            let locked = Cell::new(lock.is_ok());
+            let temporary = Temporary { file, directory, name: Some(name), locked };
             directory.settle(&temporary.file)?;
             return Ok(temporary);
         }
@@ -524,8 +617,17 @@ impl<'a> Temporary<'a> {
         }
         #[cfg(test)]
         steps::note(|| steps::Step::Named(steps::bytes_of(&self.file)));
+        self.unlock();
         self.directory.sync()?;
         Ok(true)
+    }
+
+    /// Gives the maker's lock back. By name, not by closing: a child that was forked meanwhile has the
+    /// file open too.
+    fn unlock(&self) {
+        if self.locked.replace(false) {
+            let _ = rustix::fs::flock(&self.file, FlockOperation::Unlock);
+        }
     }
 
     /// Gives the file its name, for good, whoever has it.
@@ -548,6 +650,7 @@ impl Drop for Temporary<'_> {
         if let Some(name) = &self.name {
             let _ = self.directory.remove(name);
         }
+        self.unlock();
     }
 }
 
@@ -669,6 +772,38 @@ pub(crate) mod tests {
         assert!(!b.publish("a.table").unwrap());
         drop((a, b));
         assert_eq!(folder.names().unwrap(), ["a.table"]);
+        std::fs::remove_dir_all(path).unwrap();
+    }
+
+    /// The lock file of a rule is made so where there is no `O_TMPFILE`: nobody could take it any more.
+    #[test]
+    fn a_child_that_was_forked_meanwhile_does_not_keep_a_makers_lock() {
+        let (path, folder) = new_folder("forked");
+        let file = Temporary::named(&folder, "a.lock").unwrap();
+        // What a fork copies: another descriptor of the same open file.
+        let childs = file.file.try_clone().unwrap();
+        assert!(file.publish("a.lock").unwrap());
+        drop(file);
+        assert!(is_locked(folder.open_file("a.lock").unwrap().unwrap()), "it can be locked");
+        drop(childs);
+        std::fs::remove_dir_all(path).unwrap();
+    }
+
+    #[test]
+    fn a_folder_that_was_made_for_nothing_goes_with_those_above_it() {
+        let (path, _) = new_folder("abandoned");
+        let at = |name: &str| path.join(name);
+        let make = |name: &str| Directory::make(&at(name), Access::default()).unwrap();
+        make("a/b/c").abandon();
+        assert!(!at("a").exists() && path.exists());
+        let used = make("a/b/c");
+        drop(private_file(&at("a/b/c/file")));
+        used.abandon();
+        assert!(at("a/b/c/file").exists());
+        make("a/other/c").abandon();
+        assert!(!at("a/other").exists() && at("a/b").exists(), "what was there stays");
+        make("a/b").abandon();
+        assert!(at("a/b").exists());
         std::fs::remove_dir_all(path).unwrap();
     }
 

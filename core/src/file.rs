@@ -32,7 +32,7 @@
 //! there. To move it on twice never brings time back, and adds a second at most. A process that can't
 //! read the boot id (without /proc) moves the clock on only if time would be behind what was seen.
 //!
-//! **Retired.** Whoever puts another table in this one's place sets the word of the old one, after it has
+//! **Retired.** A process that puts another table in this one's place sets the word of the old one, after it has
 //! lost its name. Users of the old table learn it from the word, or from the lost name.
 //!
 //! **Users.** Each user holds a shared `flock` on the file for as long as it has it mapped; the kernel
@@ -48,13 +48,14 @@ use std::sync::Arc;
 use rustix::fs::{FallocateFlags, FlockOperation};
 
 use crate::clock::{Clock, host_lead, kernel_now, system_now};
-use crate::directory::Directory;
+use crate::directory::{Directory, Entry};
 use crate::engine::{Engine, Options, OutOfMemory};
 use crate::eviction::{self, Eviction};
 use crate::hash::{Hasher, random_seed};
 use crate::ledger::Ledger;
 use crate::limit::Limits;
 use crate::memory::{MappedWord, Mapping, Region, Space};
+use crate::retired;
 use crate::sync::Ordering;
 use crate::table::Table;
 
@@ -64,6 +65,8 @@ pub const FILE_FORMAT: u64 = 2;
 const BYTE_ORDER: u64 = 0x0102_0304_0506_0708;
 const PAGE: usize = 4096;
 const SHAPE_AT: usize = 1024;
+/// Bytes of the longest shape: what is read of a file before its header is checked.
+const MOST_SHAPE: u64 = 1 << 20;
 /// By how much the wall clock may move a file's time on at a boot, in nanoseconds: ten years.
 const MOST_MOVED: u64 = 3_653 * 86_400 * 1_000_000_000;
 /// Engines that a file has room for; ledgers don't count.
@@ -146,6 +149,7 @@ fn unreadable<T>(reason: impl std::fmt::Display) -> Result<T, FileError> {
 #[derive(Debug)]
 pub struct TableFile {
     mapping: Arc<Mapping>,
+    entry: Entry,
     shape: String,
     manual: bool,
 }
@@ -336,19 +340,40 @@ impl TableFile {
         name: &str,
         host: &Host,
     ) -> Result<Option<TableFile>, FileError> {
-        let Some(file) = directory.open_file(name)? else { return Ok(None) };
-        check_filesystem(&file, host)?;
-        let header = Header::read(&file)?;
-        header.check(host)?;
+        let Some((file, header)) = checked(directory, name, host)? else { return Ok(None) };
         fill(&file, header.words[at::FILE])?;
         share(&file)?;
-        let mapping = Arc::new(Mapping::new(file, header.words[at::FILE] as usize)?);
-        let manual = header.is_manual();
-        let table = TableFile { mapping, shape: header.shape, manual };
-        if !manual {
+        let table = TableFile::mapped(directory, name, file, header)?;
+        if !table.manual {
             table.move_clock_on(host)?;
         }
         Ok(Some(table))
+    }
+
+    /// Opens a file to be looked at: nothing of it is changed, and this process is no user of it. `None`
+    /// if there is none.
+    ///
+    /// # Errors
+    /// As [`TableFile::open`].
+    pub fn look_in(
+        directory: &Directory,
+        name: &str,
+        host: &Host,
+    ) -> Result<Option<TableFile>, FileError> {
+        let Some((file, header)) = checked(directory, name, host)? else { return Ok(None) };
+        TableFile::mapped(directory, name, file, header).map(Some)
+    }
+
+    fn mapped(
+        directory: &Directory,
+        name: &str,
+        file: File,
+        header: Header,
+    ) -> Result<TableFile, FileError> {
+        let entry = directory.entry(name, &file)?;
+        let mapping = Arc::new(Mapping::new(file, header.words[at::FILE] as usize)?);
+        let manual = header.is_manual();
+        Ok(TableFile { mapping, entry, shape: header.shape, manual })
     }
 
     /// Makes a file for tables of `words` words, described by `shape`, and publishes it; `None` if
@@ -393,6 +418,12 @@ impl TableFile {
         host: &Host,
     ) -> Result<Option<TableFile>, FileError> {
         check_filesystem(directory.as_fd(), host)?;
+        if shape.len() as u64 > MOST_SHAPE {
+            return refused(format!(
+                "its description has {} bytes, and may have {MOST_SHAPE}; use fewer limits, or shorter names",
+                shape.len()
+            ));
+        }
         let made = directory.temporary(name)?;
         let header = Header::new(shape, words, manual, host);
         let bytes = header.words[at::FILE];
@@ -400,7 +431,8 @@ impl TableFile {
         allocate(&made.file, bytes)?;
         made.file.write_all_at(&header.bytes(), 0)?;
         let mapping = Arc::new(Mapping::new(made.file.try_clone()?, bytes as usize)?);
-        let table = TableFile { mapping, shape: shape.to_string(), manual };
+        let entry = directory.entry(name, &made.file)?;
+        let table = TableFile { mapping, entry, shape: shape.to_string(), manual };
         if !made.publish(name)? {
             return Ok(None);
         }
@@ -411,15 +443,19 @@ impl TableFile {
 
     /// Tells all users of this file that another has its place. Call it when this one has lost its name.
     pub fn retire(&self) {
-        SharedWord(MappedWord::new(&self.mapping, at::RETIRED)).raise(1);
-        // Every hit compares it: so users look up from their work.
-        self.generation().add();
+        let words = self.mapping.words();
+        retired::retire(&words[at::RETIRED], &words[at::GENERATION]);
     }
 
-    /// Whether another file has its place, or it was removed: what is counted here, others don't see.
+    /// Whether another file has its place, or it was removed or moved away: what is counted here, others
+    /// don't see.
     pub fn is_retired(&self) -> bool {
-        let told = SharedWord(MappedWord::new(&self.mapping, at::RETIRED)).get() != 0;
-        told || self.mapping.file().metadata().is_ok_and(|meta| meta.nlink() == 0)
+        retired::is_told(&self.mapping.words()[at::RETIRED]) || self.has_lost_its_name()
+    }
+
+    /// Whether the name by which it was opened is gone, or another file's.
+    pub fn has_lost_its_name(&self) -> bool {
+        self.entry.is_lost()
     }
 
     /// What the tables are, as their maker described them.
@@ -589,6 +625,19 @@ fn place_of(path: &Path) -> Result<(Directory, &str), FileError> {
     Ok((Directory::unchecked(folder)?, name))
 }
 
+/// A file whose kind, owner, mode, length and header are sound.
+fn checked(
+    directory: &Directory,
+    name: &str,
+    host: &Host,
+) -> Result<Option<(File, Header)>, FileError> {
+    let Some(file) = directory.open_file(name)? else { return Ok(None) };
+    check_filesystem(&file, host)?;
+    let header = Header::read(&file)?;
+    header.check(host)?;
+    Ok(Some((file, header)))
+}
+
 /// Takes room on the disk for all of a new file.
 fn allocate(file: &File, bytes: u64) -> Result<(), FileError> {
     match rustix::fs::fallocate(file, FallocateFlags::empty(), 0, bytes) {
@@ -699,6 +748,11 @@ impl Header {
             return unreadable(format!(
                 "it has {length} bytes, and should have {}: truncated or damaged",
                 words[at::FILE]
+            ));
+        }
+        if shape_bytes > MOST_SHAPE {
+            return unreadable(format!(
+                "its description has {shape_bytes} bytes, and may have {MOST_SHAPE}: damaged"
             ));
         }
         let mut shape = vec![0; shape_bytes as usize];
@@ -846,6 +900,29 @@ mod tests {
         assert!(file.is_retired(), "it has no name any more");
     }
 
+    /// It still has a name then, but not the one by which others open it.
+    #[test]
+    fn a_table_that_was_moved_away_or_has_a_second_name_is_retired() {
+        let path = temporary_place("moved");
+        let (second, away) = (path.with_extension("second"), path.with_extension("away"));
+        let create = || TableFile::create(&path, "", 64, false).unwrap().unwrap();
+        let file = create();
+        std::fs::hard_link(&path, &second).unwrap();
+        assert!(!file.is_retired(), "a second name does no harm");
+        std::fs::remove_file(&path).unwrap();
+        assert!(file.is_retired(), "the second name is not the one that others open");
+        let file = create();
+        assert!(!file.is_retired());
+        std::fs::rename(&path, &away).unwrap();
+        assert!(file.is_retired(), "moved away");
+        let next = create();
+        assert!(file.is_retired() && !next.is_retired(), "its name is another's");
+        std::fs::rename(&away, &path).unwrap();
+        assert!(!file.is_retired() && next.is_retired(), "and back");
+        std::fs::remove_file(&path).unwrap();
+        std::fs::remove_file(&second).unwrap();
+    }
+
     #[test]
     fn a_file_without_a_header_says_so_and_is_not_taken_for_anothers() {
         let path = temporary_place("zeroed");
@@ -857,6 +934,48 @@ mod tests {
             assert!(matches!(error, FileError::Unreadable(_)), "{error}");
             assert!(error.to_string().contains("recreate"), "{error}");
         }
+        std::fs::remove_file(&path).unwrap();
+    }
+
+    /// A file of this process's own user may say anything.
+    #[test]
+    fn a_description_that_is_too_long_is_neither_written_nor_read() {
+        let path = temporary_place("long-shape");
+        let shape = |bytes: u64| "x".repeat(bytes as usize);
+        let error = TableFile::create(&path, &shape(MOST_SHAPE + 1), 64, false).unwrap_err();
+        assert!(error.to_string().contains("shorter names"), "{error}");
+        assert!(!path.exists());
+        drop(TableFile::create(&path, &shape(MOST_SHAPE), 64, false).unwrap());
+        assert_eq!(TableFile::open(&path).unwrap().unwrap().shape().len() as u64, MOST_SHAPE);
+        let mut header = Header::new("", 1 << 20, false, &Host::here());
+        (header.words[at::SHAPE], header.shape) = (MOST_SHAPE + 1, shape(MOST_SHAPE + 1));
+        header.words[at::CHECKSUM] = header.checksum();
+        let file = File::options().write(true).open(&path).unwrap();
+        file.set_len(header.words[at::FILE]).unwrap();
+        file.write_all_at(&header.bytes(), 0).unwrap();
+        let error = TableFile::open(&path).unwrap_err();
+        assert!(matches!(error, FileError::Unreadable(_)), "{error}");
+        std::fs::remove_file(&path).unwrap();
+    }
+
+    #[test]
+    fn a_look_at_a_table_changes_nothing() {
+        let path = temporary_place("looked-at");
+        let here = Host::here();
+        drop(TableFile::create_on(&path, "", 1 << 16, false, &here).unwrap());
+        let file = File::options().read(true).write(true).open(&path).unwrap();
+        let length = file.metadata().unwrap().len();
+        // A copy with holes, which is looked at after a reboot while one process has it alone.
+        file.set_len(2 * PAGE as u64).and_then(|()| file.set_len(length)).unwrap();
+        assert_eq!(try_lock(&file, FlockOperation::NonBlockingLockExclusive), Lock::Granted);
+        let state = || (std::fs::read(&path).unwrap(), file.metadata().unwrap().blocks());
+        let before = state();
+        let next = Host { boot: here.boot ^ 1, wall: here.wall + (1 << 42), ..here };
+        let (directory, name) = place_of(&path).unwrap();
+        let table = TableFile::look_in(&directory, name, &next).unwrap().unwrap();
+        assert_eq!(table.shape(), "");
+        assert!(before == state());
+        assert!(before.1 * 512 < length, "there are holes");
         std::fs::remove_file(&path).unwrap();
     }
 

@@ -48,6 +48,8 @@ mod penalty;
 mod permit;
 mod rate;
 mod receipt;
+#[cfg(any(target_os = "linux", all(test, loom)))]
+mod retired;
 mod row;
 mod stamp;
 mod sync;

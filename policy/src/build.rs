@@ -73,6 +73,7 @@ fn under(path: &str, problem: Problem) -> Problem {
     Problem { path, ..problem }
 }
 
+const NO_GROUP: &str = "a store in memory has no folder that a group could share; write `store: file:PATH`, or leave it out";
 const NO_ROOM: &str = "there must be room for one key at least";
 
 fn check_policy(policy: &Policy) -> Vec<Problem> {
@@ -105,6 +106,9 @@ fn check_policy(policy: &Policy) -> Vec<Problem> {
     }
     if policy.capacity == Some(0) {
         problems.push(Problem::new("capacity", NO_ROOM));
+    }
+    if policy.group && policy.store.split(':').next() == Some("memory") {
+        problems.push(Problem::new("group", NO_GROUP));
     }
     problems
 }

@@ -22,8 +22,10 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use rustix::fs::FlockOperation;
+use rustix::io::Errno;
 use serde_json::{Value, json};
 use tidegate_core::{Access, Directory, FILE_HASH, FileError, Host, TableFile};
 
@@ -50,6 +52,15 @@ pub(crate) struct Shape {
     pub(crate) capacity: usize,
 }
 
+/// Bytes of the longest text of changes. Tests have a shorter one.
+const MOST_CHANGES: u64 = if cfg!(test) { 1 << 10 } else { 64 << 20 };
+/// For how long a change waits for the process that changes the same rule. That one may be stopped, or only
+/// read the lock's file and keep it locked.
+const PATIENCE: Duration =
+    if cfg!(test) { Duration::from_millis(20) } else { Duration::from_secs(30) };
+const HELD: &str = "another process has had it locked for long, and nothing can be changed meanwhile; \
+     end that process (`fuser` on this file names it), or let it go on if it is stopped";
+
 /// Held while a rule's files are replaced.
 #[derive(Debug)]
 pub(crate) struct Alone(File);
@@ -75,9 +86,15 @@ impl Folder {
 
     /// A folder that is only looked at, by its owner, its group or root.
     pub(crate) fn open_known(path: &Path) -> Result<Folder, Error> {
-        let access = Access { group: true, as_owner: true };
-        let directory = Directory::open(path, access).map_err(|error| store_error(path, error))?;
+        let open = |group: bool| Directory::open(path, Access { group, as_owner: true });
+        let directory = open(false).or_else(|_| open(true));
+        let directory = directory.map_err(|error| store_error(path, error))?;
         Ok(Folder { path: path.to_path_buf(), directory: Arc::new(directory), recreate: false })
+    }
+
+    /// Removes it if it was made when it was opened and nothing is in it.
+    pub(crate) fn abandon(&self) {
+        self.directory.abandon();
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -95,9 +112,9 @@ impl Folder {
         Ok(names.into_iter().filter(|name| name.ends_with(".table")).collect())
     }
 
-    /// A table by the name of its file; `None` if it is gone.
+    /// A table by the name of its file, to be looked at; `None` if it is gone.
     pub(crate) fn known_table(&self, name: &str) -> Result<Option<TableFile>, Error> {
-        let found = TableFile::open_in(&self.directory, name, &Host::here());
+        let found = TableFile::look_in(&self.directory, name, &Host::here());
         found.map_err(|error| store_error(&self.path.join(name), error))
     }
 
@@ -169,29 +186,40 @@ impl Folder {
         let name = file_name(rule, "changes");
         let path = self.path.join(&name);
         let file = self.directory.open_file(&name).map_err(|error| store_error(&path, error))?;
-        let Some(mut file) = file else { return Ok(Runtime::default()) };
+        let Some(file) = file else { return Ok(Runtime::default()) };
         let mut text = String::new();
-        file.read_to_string(&mut text).map_err(|error| store_error(&path, error))?;
+        let read = file.take(MOST_CHANGES + 1).read_to_string(&mut text);
+        read.map_err(|error| store_error(&path, error))?;
+        check_length(&path, &text)?;
         let value: Value = serde_json::from_str(&text).map_err(|error| {
             store_error(&path, format!("{error}; mend the file, or remove it to have no changes"))
         })?;
         Ok(Runtime::from_value(&value))
     }
 
-    /// Waits until no other process changes what is known of a rule. Dropped, or with the process, it is over.
+    /// Waits until no other process changes what is known of a rule, for a while. Dropped, or with the
+    /// process, it is over.
     fn lock(&self, rule: &str) -> Result<Alone, Error> {
         self.lock_by(&file_name(rule, "lock"))
     }
 
-    /// Waits until no other process holds a file.
+    /// Waits until no other process holds a file, for a while.
     pub(crate) fn lock_by(&self, name: &str) -> Result<Alone, Error> {
         let error = |error: FileError| store_error(&self.path.join(name), error);
         let lock = self.directory.open_or_make(name).map_err(error)?;
-        // A signal to this thread is no reason to give up.
-        let locked =
-            rustix::io::retry_on_intr(|| rustix::fs::flock(&lock, FlockOperation::LockExclusive));
-        locked.map_err(|e| error(e.into()))?;
-        Ok(Alone(lock))
+        let end = Instant::now() + PATIENCE;
+        loop {
+            match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => return Ok(Alone(lock)),
+                Err(Errno::WOULDBLOCK | Errno::INTR) if Instant::now() < end => {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                Err(Errno::WOULDBLOCK | Errno::INTR) => {
+                    return Err(store_error(&self.path.join(name), HELD));
+                }
+                Err(refused) => return Err(error(refused.into())),
+            }
+        }
     }
 
     /// Replaces what was changed at run time, while nobody else does: until the last of what it gives is
@@ -204,9 +232,12 @@ impl Folder {
         let alone = self.lock(rule)?;
         let mut runtime = self.read_changes(rule)?;
         let Some(change) = change(&mut runtime)? else { return Ok(None) };
+        let name = file_name(rule, "changes");
         let mut log = Log::open(self)?;
+        // Before the trail: it must tell of nothing that can't be stored.
+        check_length(&self.path.join(&name), &runtime.to_value().to_string())?;
         runtime.last = log.append(change, runtime.last)?;
-        self.replace(&file_name(rule, "changes"), runtime.to_value().to_string().as_bytes())?;
+        self.replace(&name, runtime.to_value().to_string().as_bytes())?;
         Ok(Some((runtime, alone)))
     }
 
@@ -225,6 +256,14 @@ impl Folder {
 
     pub(crate) fn replace(&self, name: &str, bytes: &[u8]) -> Result<(), Error> {
         self.directory.replace(name, bytes).map_err(|error| self.error(name, error))
+    }
+}
+
+fn check_length(path: &Path, text: &str) -> Result<(), Error> {
+    let remedy = "clear overrides and exemptions, or remove the file to have no changes";
+    match text.len() as u64 {
+        0..=MOST_CHANGES => Ok(()),
+        _ => Err(store_error(path, format!("it has more than {MOST_CHANGES} bytes; {remedy}"))),
     }
 }
 
@@ -373,5 +412,61 @@ fn first_difference(path: &str, mine: &Value, theirs: &Value) -> Option<(String,
         }
         _ if mine == theirs => None,
         _ => Some((path.to_string(), mine.clone(), theirs.clone())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn new_folder(name: &str) -> Folder {
+        let name = format!("tidegate-{name}-{}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let _ = std::fs::remove_dir_all(&path);
+        Folder::open(&path, Access::default(), false).unwrap()
+    }
+
+    fn change(folder: &Folder) -> Result<(), Error> {
+        folder.change("default", |_| Ok(())).map(drop)
+    }
+
+    /// By a process that was stopped, or by one that may only read it.
+    #[test]
+    fn a_lock_that_is_held_for_long_is_an_error_that_says_what_to_do() {
+        let folder = new_folder("held-lock");
+        change(&folder).unwrap();
+        let reader = File::open(folder.path().join("default.lock")).unwrap();
+        for operation in [FlockOperation::LockShared, FlockOperation::LockExclusive] {
+            rustix::fs::flock(&reader, operation).unwrap();
+            let error = change(&folder).unwrap_err();
+            assert_eq!(error.code(), Code::Store);
+            let told = error.to_string();
+            assert!(told.contains("default.lock") && told.contains("end that process"), "{told}");
+        }
+        drop(reader);
+        change(&folder).unwrap();
+        std::fs::remove_dir_all(folder.path()).unwrap();
+    }
+    #[test]
+    fn changes_that_are_too_long_are_neither_written_nor_read() {
+        let folder = new_folder("long-changes");
+        let one = || crate::Match::new([("role", "x".repeat(300))]);
+        let exempt = |many: usize| {
+            let exempts = |runtime: &mut Runtime| {
+                runtime.exempts = Some((0..many).map(|_| one()).collect());
+                Ok(())
+            };
+            folder.change("default", exempts).map(drop)
+        };
+        exempt(1).unwrap();
+        let error = exempt(9).unwrap_err().to_string();
+        assert!(error.contains("default.changes: it has more than 1024 bytes; clear"), "{error}");
+        let kept = folder.read_changes("default").unwrap().exempts;
+        assert_eq!(kept.map(|exempts| exempts.len()), Some(1), "nothing was changed");
+        let long = format!("{{\"exempts\": []{}}}", " ".repeat(MOST_CHANGES as usize));
+        folder.directory.replace("default.changes", long.as_bytes()).unwrap();
+        let error = folder.read_changes("default").unwrap_err().to_string();
+        assert!(error.contains("or remove the file"), "{error}");
+        std::fs::remove_dir_all(folder.path()).unwrap();
     }
 }

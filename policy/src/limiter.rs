@@ -251,6 +251,19 @@ impl Limiter {
         let (recreate, as_owner) = (options.recreate, options.as_owner);
         let opening = Opening { recreate, group: policy.group, as_owner };
         let store = Store::open(&policy.store, base, &opening)?;
+        let made = Limiter::make_in(store.clone(), policy, options, source);
+        if made.is_err() {
+            store.abandon();
+        }
+        made
+    }
+
+    fn make_in(
+        store: Store,
+        policy: Policy,
+        options: Options,
+        source: Option<PathBuf>,
+    ) -> Result<Limiter, Error> {
         let built = build::check_beside(&policy, &options.clock, |rule| {
             store.capacity(&rule.name, &rule.wanted.plan)
         })?;

@@ -238,6 +238,67 @@ fn users_of_a_table_that_was_removed_or_replaced_learn_of_it() {
     expect_retired(&next, true);
 }
 
+/// It has a name still, but not the one that others open.
+#[test]
+fn users_of_a_table_that_was_moved_away_learn_of_it() {
+    let place = Place::new();
+    let old = open(&place.store()).unwrap();
+    std::fs::hard_link(place.file("default.table"), place.file("second")).unwrap();
+    expect_retired(&old, false);
+    std::fs::rename(place.file("default.table"), place.file("away")).unwrap();
+    expect_retired(&old, true);
+    let new = open(&place.store()).unwrap();
+    expect_retired(&new, false);
+}
+
+#[test]
+fn a_folder_that_was_made_for_nothing_is_removed() {
+    let place = Place::new();
+    let store = place.0.join("a/b/limits");
+    let shape = "x".repeat(2 << 20);
+    let rule = json!({ "limits": { shape: "5/h" }, "capacity": 100 });
+    let message = refusal(open_rule(&store, rule, Options::default()));
+    assert!(message.contains("its description has"), "{message}");
+    assert!(!place.0.join("a").exists());
+    // One that was there stays.
+    std::fs::create_dir(place.0.join("a")).unwrap();
+    std::fs::write(place.0.join("a/b"), "").unwrap();
+    assert!(refusal(open(&store)).contains("not a folder"));
+    assert!(place.0.join("a/b").exists());
+}
+
+/// Opened as shared, it would be nobody else's all the same.
+#[test]
+fn a_folder_that_its_group_can_not_use_is_refused_to_be_shared() {
+    let place = Place::new();
+    let shared = || Options { group: Some(true), ..Options::default() };
+    drop(open(&place.store()).unwrap());
+    for unshared in [0o700, 0o750, 0o755] {
+        set_mode(&place.store(), unshared);
+        let message = refusal(open_with(&place.store(), shared()));
+        assert!(message.contains("make it 770 and its files 660"), "{message}");
+    }
+    set_mode(&place.store(), 0o770);
+    let message = refusal(open_with(&place.store(), shared()));
+    assert!(message.contains("default.table: the folder's group may not write it"), "{message}");
+    set_mode(&place.file("default.table"), 0o660);
+    drop(open_with(&place.store(), shared()).unwrap());
+    assert_eq!(Limiter::inspect(place.store()).unwrap().len(), 1);
+}
+
+#[test]
+fn a_group_can_not_share_memory() {
+    for store in ["memory", "memory:name"] {
+        let options =
+            || Options { store: Some(store.to_string()), group: Some(true), ..Options::default() };
+        let error = Limiter::with("5/h", options()).map(drop).unwrap_err();
+        assert_eq!(error.code(), Code::Policy, "{error}");
+        let message = error.to_string();
+        assert!(message.contains("group: ") && message.contains("`store: file:PATH`"), "{message}");
+        drop(Limiter::with("5/h", Options { group: Some(false), ..options() }).unwrap());
+    }
+}
+
 /// What a loss of power may leave of a file that was never synced.
 #[test]
 fn a_table_of_zeros_is_refused_with_what_to_do_and_can_be_made_anew() {

@@ -331,6 +331,25 @@ fn closing_ends_the_waiting() {
     }
 }
 
+/// In a child that was forked with its executor nobody wakes a task that stood in line before.
+#[test]
+fn a_task_that_is_not_first_looks_again_soon() {
+    let rule = Limiter::new("1/h").unwrap().rule("default").unwrap();
+    assert!(rule.allow("alice").unwrap());
+    let mut first = Task::new(&rule, "alice", 1);
+    assert!(first.waits());
+    for timeout in [None, Some(7_200 * SECOND)] {
+        let asked = Mutex::new(Duration::MAX);
+        let sleep = |wait| {
+            *asked.lock().unwrap() = wait;
+            until_polled(wait)
+        };
+        let mut second = Task(Box::pin(rule.acquire_with("alice", 1, timeout, sleep)));
+        assert!(second.waits());
+        assert!(*asked.lock().unwrap() <= 5 * SECOND, "{timeout:?}");
+    }
+}
+
 #[test]
 fn refund_and_reset_are_seen_by_those_who_wait() {
     let (rule, _clock) = drained();

@@ -13,6 +13,7 @@ pub mod hammer;
 pub mod harm;
 pub mod owners;
 pub mod place;
+pub mod power;
 pub mod random;
 pub mod share;
 pub mod steps;

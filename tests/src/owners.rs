@@ -214,6 +214,15 @@ fn a_group(base: &Path) {
         assert!(bot.overrides().unwrap().is_empty());
     });
     as_user(STRANGER, STRANGER, || expect_refusal(&store, shared(), "Permission denied"));
+    // Folders above it that had to be made let the group pass, too, and no others.
+    let deep = team.join("a/b/limits");
+    as_user(BOT, TEAM, || {
+        set_umask(0o077);
+        drop(try_open(&deep, shared()).unwrap());
+    });
+    assert_eq!(rights(&team.join("a")), (BOT, TEAM, 0o750));
+    assert_eq!(rights(&team.join("a/b")), (BOT, TEAM, 0o750));
+    as_user(COLLEAGUE, TEAM, || assert!(try_open(&deep, shared()).unwrap().allow("x").unwrap()));
     // Root keeps it the group's.
     set_vip(&try_open(&store, Options { as_owner: true, ..shared() }).expect("root as the owner"));
     as_user(COLLEAGUE, TEAM, || {

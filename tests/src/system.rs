@@ -111,6 +111,65 @@ pub fn stop_here() {
     unsafe { libc::raise(libc::SIGSTOP) };
 }
 
+/// A call of the kernel, when it is over.
+#[derive(Clone, Copy, Debug)]
+pub struct Call {
+    /// Which call, as `libc::SYS_…`.
+    pub number: i64,
+    /// What was passed.
+    pub arguments: [u64; 6],
+    /// What it gave; below 0, an error.
+    pub result: i64,
+}
+
+/// Lets a stopped child go on to the end of its next call of the kernel; `None` if it stopped itself
+/// instead.
+///
+/// # Panics
+/// If it is not ours to trace, or has ended.
+pub fn next_call(pid: Pid) -> Option<Call> {
+    let mut call = Call { number: -1, arguments: [0; 6], result: 0 };
+    loop {
+        match resume_to_call(pid) {
+            Ended::Stopped(signal) if signal == libc::SIGTRAP | 0x80 => {}
+            Ended::Stopped(libc::SIGSTOP) => return None,
+            other => panic!("the child was {other:?}"),
+        }
+        let info = call_info(pid);
+        // SAFETY: `op` says which of the union's fields the kernel has filled.
+        unsafe {
+            match info.op {
+                libc::PTRACE_SYSCALL_INFO_ENTRY => {
+                    (call.number, call.arguments) = (info.u.entry.nr as i64, info.u.entry.args);
+                }
+                _ => return Some(Call { result: info.u.exit.sval, ..call }),
+            }
+        }
+    }
+}
+
+fn resume_to_call(pid: Pid) -> Ended {
+    // Stops at calls are told from signals, and the child ends with this process.
+    let options = libc::PTRACE_O_TRACESYSGOOD | libc::PTRACE_O_EXITKILL;
+    // SAFETY: requests without addresses.
+    let done = unsafe {
+        libc::ptrace(libc::PTRACE_SETOPTIONS, pid, 0, options);
+        libc::ptrace(libc::PTRACE_SYSCALL, pid, 0, 0)
+    };
+    assert!(done == 0, "ptrace: {}", io::Error::last_os_error());
+    wait(pid)
+}
+
+fn call_info(pid: Pid) -> libc::ptrace_syscall_info {
+    let mut info = std::mem::MaybeUninit::<libc::ptrace_syscall_info>::zeroed();
+    let (request, bytes) = (libc::PTRACE_GET_SYSCALL_INFO, size_of_val(&info));
+    // SAFETY: the kernel writes at most so many bytes of what is ours.
+    let filled = unsafe { libc::ptrace(request, pid, bytes, info.as_mut_ptr()) };
+    assert!(filled > 0, "ptrace: {}", io::Error::last_os_error());
+    // SAFETY: numbers only, of which any bits are sound.
+    unsafe { info.assume_init() }
+}
+
 /// One instruction of a stopped child; how it is afterwards.
 ///
 /// # Panics

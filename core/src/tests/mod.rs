@@ -19,6 +19,8 @@ mod loom_ledger;
 #[cfg(loom)]
 mod loom_receipt;
 #[cfg(loom)]
+mod loom_retired;
+#[cfg(loom)]
 mod loom_rule;
 #[cfg(loom)]
 mod loom_window;
