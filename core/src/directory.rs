@@ -580,7 +580,7 @@ impl<'a> Temporary<'a> {
 
     /// Under a name that nobody else has. (A process's number would not do: in containers many have
     /// the same.)
-    fn named(directory: &'a Directory, stem: &str) -> Result<Temporary<'a>, FileError> {
+    pub(crate) fn named(directory: &'a Directory, stem: &str) -> Result<Temporary<'a>, FileError> {
         let flags = FILE_FLAGS | OFlags::CREATE | OFlags::EXCL;
         loop {
             let name = format!("{stem}.{:016x}{TEMPORARY}", random_seed());
@@ -631,7 +631,7 @@ impl<'a> Temporary<'a> {
     }
 
     /// Gives the file its name, for good, whoever has it.
-    fn replace(mut self, name: &str) -> Result<(), FileError> {
+    pub(crate) fn replace(mut self, name: &str) -> Result<(), FileError> {
         sync_file(&self.file)?;
         let folder = &self.directory.folder;
         if let Some(own) = &self.name {

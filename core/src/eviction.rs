@@ -232,6 +232,33 @@ impl Eviction {
         [NUMBERS, LONGEST].into_iter().for_each(|which| store(which, 0));
     }
 
+    /// Nanoseconds after which no set of numbers remembers a charge, the era before included.
+    #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "only files are moved"))]
+    pub(crate) fn horizon_of(words: &[AtomicU64], now: u64) -> u64 {
+        // ORDERING: Acquire, with the Release in `raise`.
+        let load = |which: usize| words[which].load(Ordering::Acquire);
+        let before = if now < load(BEFORE_UNTIL) { load(BEFORE) } else { 0 };
+        load(LONGEST).max(before)
+    }
+
+    /// Microseconds of the longest window that any user of the table has judged by.
+    #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "only files are moved"))]
+    pub(crate) fn window_of(words: &[AtomicU64]) -> u64 {
+        // ORDERING: Acquire, with the Release in `raise`.
+        words[WINDOW].load(Ordering::Acquire)
+    }
+
+    /// Begins an era in a new table to which rows of another were moved.
+    #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "only files are moved"))]
+    pub(crate) fn begin_after(from: &[AtomicU64], to: &[AtomicU64], now: u64) {
+        let before = Eviction::horizon_of(from, now);
+        // ORDERING: Relaxed; nobody else has the new table yet.
+        let store = |which: usize, value| to[which].store(value, Ordering::Relaxed);
+        store(WINDOW, Eviction::window_of(from));
+        store(BEFORE, before);
+        store(BEFORE_UNTIL, now.saturating_add(before));
+    }
+
     /// What the table's rows must be at `now`.
     fn demand(&self, now: u64) -> Demand {
         // The digest comes first: whoever sees that there are several sees their horizon.

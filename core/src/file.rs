@@ -75,8 +75,8 @@ const EVICTION_END: usize = at::EVICTION + MOST_ENGINES * eviction::WORDS;
 const _: () = assert!(EVICTION_END <= SHAPE_AT / 8);
 /// How often a user asks for its shared lock, a millisecond apart, while another has the file alone.
 const PATIENCE: usize = 2_000;
-/// What the probe hash is of: it proves that two builds hash alike.
-const PROBE: &[u8] = b"tidegate probe";
+/// What the probe hash is of: it proves that two builds hash alike, and find keys by the same bits of it.
+const PROBE: &[u8] = b"tidegate probe, home by fingerprint";
 
 /// Words of the header, by number.
 mod at {
@@ -506,6 +506,53 @@ impl TableFile {
         Ok(alone == Lock::Granted)
     }
 
+    /// The same, for as long as this user has the file: others can't open it meanwhile. False, and nothing
+    /// is changed, if another has it.
+    ///
+    /// # Errors
+    /// As [`TableFile::begin_era_if_alone`].
+    pub fn stay_alone(&self) -> Result<bool, FileError> {
+        match try_lock(self.mapping.file(), FlockOperation::NonBlockingLockExclusive) {
+            Lock::Granted => Ok(true),
+            Lock::Taken | Lock::Unknown => self.share().map(|()| false),
+        }
+    }
+
+    /// Takes the lock of a user, in place of any other.
+    pub(crate) fn share(&self) -> Result<(), FileError> {
+        share(self.mapping.file())
+    }
+
+    /// Makes a file of a new one without a name that is to take this one's place: with this one's seed and
+    /// clock, and other tables.
+    pub(crate) fn successor(
+        &self,
+        made: &File,
+        shape: &str,
+        words: usize,
+    ) -> Result<TableFile, FileError> {
+        let mut header = Header::new(shape, words, self.manual, &Host::here());
+        for at in [at::SEED, at::PROBE, at::NAMESPACE, at::MADE_AT] {
+            // ORDERING: Relaxed; this part of the header does not change.
+            header.words[at] = self.mapping.words()[at].load(Ordering::Relaxed);
+        }
+        header.words[at::CHECKSUM] = header.checksum();
+        let bytes = header.words[at::FILE];
+        allocate(made, bytes)?;
+        made.write_all_at(&header.bytes(), 0)?;
+        let mapping = Arc::new(Mapping::new(made.try_clone()?, bytes as usize)?);
+        Ok(TableFile { mapping, shape: shape.to_string(), manual: self.manual })
+    }
+
+    /// Takes over the clock, the number of changes and how long notes are kept. Nobody else has this file.
+    pub(crate) fn go_on_from(&self, old: &TableFile) {
+        let (old, new) = (old.mapping.words(), self.mapping.words());
+        for at in [at::CLOCK, at::BOOT, at::BOOT + 1, at::SEEN, at::GENERATION, at::KEEP] {
+            // ORDERING: Relaxed; each word stands for itself.
+            new[at].store(old[at].load(Ordering::Relaxed), Ordering::Relaxed);
+        }
+    }
+
     /// The tables of the file, to be asked for in the order in which they were laid out.
     pub fn tables(&self) -> Tables {
         // ORDERING: Relaxed; the header does not change.
@@ -579,7 +626,7 @@ impl TableFile {
 /// Hands out the tables of a file.
 #[derive(Debug)]
 pub struct Tables {
-    space: Space,
+    pub(crate) space: Space,
     hasher: Hasher,
 }
 

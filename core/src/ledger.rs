@@ -42,8 +42,16 @@ pub struct Ledger<const W: usize> {
 /// What the table has to know about rows of notes.
 struct Notes<'a, const W: usize>(IdleNotes<'a, W>);
 
-fn notes<const W: usize>(row: &Row<'_>) -> [u64; W] {
+/// The notes of a row.
+pub(crate) fn notes<const W: usize>(row: &Row<'_>) -> [u64; W] {
     std::array::from_fn(|at| row.load(at) >> INCARNATION_BITS)
+}
+
+/// Writes the notes of a row that nobody else has.
+#[cfg(all(target_os = "linux", not(all(test, loom))))]
+pub(crate) fn store_notes<const W: usize>(row: &Row<'_>, notes: &[u64; W]) {
+    let words = notes.iter().map(|note| note << INCARNATION_BITS);
+    words.enumerate().for_each(|(at, word)| crate::moving::store(row, at, word));
 }
 
 impl<const W: usize> Shape for Notes<'_, W> {

@@ -43,6 +43,8 @@ mod hit;
 mod ledger;
 mod limit;
 mod memory;
+#[cfg(all(target_os = "linux", not(all(test, loom))))]
+mod moving;
 mod once;
 mod penalty;
 mod permit;
@@ -80,6 +82,8 @@ pub use ledger::{IdleNotes, Ledger};
 pub use limit::{
     Algorithm, Error, LONGEST, Limit, Limits, MOST, MOST_EXACT, MOST_LIMITS, SHORTEST,
 };
+#[cfg(all(target_os = "linux", not(all(test, loom))))]
+pub use moving::{FileLayout, FileTables, Moving, NoPlace};
 pub use once::Once;
 pub use penalty::{Alert, Penalty, Spent, Until};
 pub use permit::Permit;

@@ -185,7 +185,7 @@ impl Cell {
         }
     }
 
-    fn words(&self) -> usize {
+    pub(crate) fn words(&self) -> usize {
         match self {
             Cell::Bucket(_) => 1,
             Cell::Counter(_) => counter::WORDS,

@@ -127,6 +127,16 @@ impl Penalty {
         self.with(Penalty::LIMIT, Penalty::NO_LIMIT)
     }
 
+    /// The same, where the limit whose cooldown runs has another number; `None` if it is there no more.
+    #[must_use]
+    pub fn renumbered(self, number: impl Fn(usize) -> Option<usize>) -> Penalty {
+        match self.limit().map(number) {
+            None => self,
+            Some(None) => self.cooled(),
+            Some(Some(limit)) => self.with(Penalty::LIMIT, limit as u64),
+        }
+    }
+
     /// Ties another note to this penalty: whether the sender was told, and whether its cooldown is
     /// over, makes no difference.
     fn tie(self) -> u64 {

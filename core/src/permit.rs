@@ -414,6 +414,25 @@ impl Permits {
         found
     }
 
+    /// The slots of a row as they are in one with `slots` of them. Each keeps its place, so that its holder can
+    /// release and renew it. Permits whose place is gone take free ones; if there are too few, those with the
+    /// longest leases stay.
+    #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "only files are moved"))]
+    pub(crate) fn moved(&self, row: &Row<'_>, at: usize, slots: usize, now: u64) -> Vec<u64> {
+        let sight = self.sight(now);
+        let left = |slot: u64| sight.left(Slot(slot));
+        let mut words: Vec<u64> = self.each(row, at).map(|slot| slot.0).collect();
+        let gone = words.split_off(slots.min(words.len()));
+        words.resize(slots, 0);
+        for homeless in gone.into_iter().filter(|&slot| left(slot).is_some()) {
+            let shortest = (0..slots).min_by_key(|&at| left(words[at]));
+            if let Some(at) = shortest.filter(|&at| left(words[at]) < left(homeless)) {
+                words[at] = homeless;
+            }
+        }
+        words
+    }
+
     /// Frees every slot: of an idle key, or (`None`) of any. (What is held does not depend on the
     /// numbers, so each slot can be judged alone.)
     pub(crate) fn freshen(

@@ -108,7 +108,13 @@ impl KeyWord {
     /// [`KeyWord::print_of`]: it is found the general way.)
     #[inline(always)]
     pub(crate) fn is_of(self, hash: u64) -> bool {
-        (self.0 ^ hash) << (64 - PRINT_BITS) == 0
+        KeyWord::aligned(self.0) == KeyWord::aligned(hash)
+    }
+
+    /// The bits of a fingerprint, of a hash or of a key word, as the highest of a word.
+    #[inline(always)]
+    pub(crate) fn aligned(bits: u64) -> u64 {
+        bits << (64 - PRINT_BITS)
     }
 
     /// Live, and this hash's.

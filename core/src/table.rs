@@ -1,6 +1,7 @@
 //! The table: a fixed number of rows, found by hash, never moved, never locked.
 //!
-//! **Place.** A key's hash names a home row and a fingerprint. Its row is one of [`SPAN`] rows: those of
+//! **Place.** A key's hash names a fingerprint, and that a home row: so rows can be moved to a table of
+//! another size without the key (see `moving`). A key's row is one of [`SPAN`] rows: those of
 //! the home row's cache line, from the home row on and round the line's end, then line by line, each
 //! in the same turn (round the table's end). A look-up stops early only at a row that was never used:
 //! rows don't become never-used again, so no key lies behind one.
@@ -87,9 +88,11 @@ impl Layout {
     }
 }
 
-/// Half as many again as keys, so that probing stays short.
+/// Half as many again as keys, so that probing stays short: a multiple of any number of rows in a line, so
+/// that a full table can be moved to one of another width. (Models are of as few rows as there can be.)
 fn rows_for(capacity: usize) -> Option<usize> {
-    Some(capacity.max(1).checked_mul(3)?.div_ceil(2))
+    let rows = capacity.max(1).checked_mul(3)?.div_ceil(2);
+    if cfg!(all(test, loom)) { Some(rows) } else { rows.checked_next_multiple_of(LINE_WORDS) }
 }
 
 /// Bytes of a table for `capacity` keys; `None` if they are beyond counting.
@@ -177,9 +180,10 @@ impl Table {
         self.layout.rows
     }
 
+    /// From the bits that a row stores of the hash, and no others.
     #[inline(always)]
     fn home(&self, hash: Hash) -> usize {
-        ((u128::from(hash.0) * self.layout.rows as u128) >> 64) as usize
+        ((u128::from(KeyWord::aligned(hash.0)) * self.layout.rows as u128) >> 64) as usize
     }
 
     /// The row that comes `distance` after the home, in the order of looking.
@@ -554,6 +558,65 @@ impl Table {
         let row = Row::new(row.key, sealed, row.words);
         limits.freshen(&row, sealed.sequence(), false, now)
             && step(row.key, sealed, sealed.then(then)).is_ok()
+    }
+
+    /// The row at a place, whatever its state.
+    #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "only files are moved"))]
+    pub(crate) fn at(&self, place: usize) -> Row<'_> {
+        self.row(place, self.load_key(place))
+    }
+
+    /// The rows that keys share when the table is full.
+    #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "only files are moved"))]
+    pub(crate) fn shared_rows(&self) -> impl Iterator<Item = Row<'_>> {
+        (0..OVERFLOW_ROWS).map(|shared| self.overflow(Hash((shared as u64) << 32)))
+    }
+
+    /// A place for each of these fingerprints in a table of which no row was ever used: first for those
+    /// that `must` have one, then for as many others as fit. `None` if one that must have a place finds none.
+    ///
+    /// Keys are placed in the order of their home lines, from a line on to which none comes over from the
+    /// line before. So no key is further from its home than in any other arrangement that fills lines.
+    #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "only files are moved"))]
+    pub(crate) fn arrange(&self, must: &[u64], others: &[u64]) -> Option<Vec<Option<usize>>> {
+        let mut used = vec![false; self.layout.rows];
+        let mut places = vec![None; must.len() + others.len()];
+        let mut put = |print: u64| {
+            let home = self.home(Hash(print));
+            let mut span = (0..self.span).map(|distance| self.place(home, distance));
+            let place = span.find(|&place| !used[place])?;
+            used[place] = true;
+            Some(place)
+        };
+        for index in self.by_home(must) {
+            places[index] = Some(put(must[index])?);
+        }
+        for (index, &print) in others.iter().enumerate() {
+            places[must.len() + index] = put(print);
+        }
+        Some(places)
+    }
+
+    /// The order in which `arrange` places these.
+    #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "only files are moved"))]
+    fn by_home(&self, prints: &[u64]) -> Vec<usize> {
+        let rows = self.layout.in_line as i64 + 1;
+        let line = |index: usize| self.home(Hash(prints[index])) / rows as usize;
+        let mut order: Vec<usize> = (0..prints.len()).collect();
+        order.sort_by_key(|&index| line(index));
+        let mut counts = vec![0i64; self.layout.rows / rows as usize];
+        order.iter().for_each(|&index| counts[line(index)] += 1);
+        // Where the sum of what lines have too much is lowest, nothing goes on to the next line.
+        let (mut sum, mut lowest, mut first) = (0, 0, 0);
+        for (line, count) in counts.iter().enumerate() {
+            sum += count - rows;
+            if sum < lowest {
+                (lowest, first) = (sum, line + 1);
+            }
+        }
+        let start = order.partition_point(|&index| line(index) < first);
+        order.rotate_left(start);
+        order
     }
 
     /// Rows in use.

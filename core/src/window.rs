@@ -53,6 +53,8 @@
 //!   which stands still while hits and refunds go on.
 
 mod count;
+#[cfg(all(target_os = "linux", not(all(test, loom))))]
+mod moving;
 
 use std::ops::Range;
 

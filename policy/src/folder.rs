@@ -14,9 +14,13 @@
 //! (see `tidegate-core`, directory.rs).
 //!
 //! A table's *shape* (the names, algorithms, scopes and `counts` of its limits, the room of its windows, its
-//! capacity) is written into its header. A policy whose numbers differ is adopted; one whose shape differs
-//! is refused, with the rule and the remedy. The name of a limit that is named by its text is a label: it
-//! is written down, and another label in its place is the same limit.
+//! capacity) is written into its header. A policy whose numbers differ is adopted. If its shape differs, the
+//! counts are moved to a new table, under the rule's lock (see `moving`). The name of a limit that is named by
+//! its text is a label: it is written down, and another label in its place is the same limit.
+//!
+//! A table says which shapes its rule has *left*, the newest last. So a process of an earlier release, which
+//! starts again beside a newer one, is known by its shape. It moves the table back only if no other process
+//! has it open. The table then forgets the shapes from that one on: those after it are newer again.
 
 use std::fs::File;
 use std::io::Read;
@@ -27,13 +31,20 @@ use std::time::{Duration, Instant};
 use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 use serde_json::{Value, json};
-use tidegate_core::{Access, Directory, FILE_HASH, FileError, Host, TableFile};
+use tidegate_core::{Access, Clock, Directory, FILE_HASH, FileError, Host, TableFile};
 
 use crate::error::{Code, Error};
 use crate::limit::{Counts, algorithm_name, is_label, parse_algorithm};
+use crate::moving::move_rows;
 use crate::plan::Plan;
 use crate::runtime::Runtime;
 use crate::trail::{Change, Log};
+
+/// How many shapes that a rule has left are kept.
+const MOST_LEFT: usize = 16;
+
+/// How often a table is opened again that is retired.
+const RETRIES: usize = 8;
 
 /// A folder of tables.
 #[derive(Clone, Debug)]
@@ -126,42 +137,53 @@ impl Folder {
         plan.keeps_state_of(&shape.plan).then_some(shape.capacity)
     }
 
-    /// The table file of a rule, which is made if it is not there, and its shape.
+    /// The table file of a rule, which is made if it is not there, and its shape. One of another shape is
+    /// moved to this one.
     pub(crate) fn table(
         &self,
         rule: &str,
         wanted: &Shape,
         capacity_stated: bool,
-        manual: bool,
+        clock: &Clock,
         words: impl Fn(&Shape) -> Option<usize>,
     ) -> Result<(TableFile, Shape), Error> {
         let (name, host) = (file_name(rule, "table"), Host::here());
+        let manual = matches!(clock, Clock::Manual(_));
         let path = self.path.join(&name);
         let error = |error: FileError| store_error(&path, error);
-        // Held while a table is made anew: another who does must not take away the new one.
-        let mut alone = None;
+        let words = |shape: &Shape| {
+            words(shape).ok_or_else(|| store_error(&path, "the table is too large"))
+        };
+        // Held while a table is made anew or moved: another who does must not take away the new one.
+        let (mut alone, mut tries) = (None, 0);
         loop {
             let mut old = None;
             let fit = match TableFile::open_in(&self.directory, &name, &host) {
+                // Another took its place while it was opened. (One that says so again and again was put
+                // back by hand.)
+                Ok(Some(file)) if file.is_retired() && tries < RETRIES => {
+                    tries += 1;
+                    continue;
+                }
                 Ok(Some(file)) => match fits(rule, &file, wanted, capacity_stated, manual) {
-                    Ok(shape) => Ok(Some((file, shape))),
-                    Err(reason) => {
+                    Fit::Same(shape) => return Ok((file, shape)),
+                    other => {
                         old = Some(file);
-                        Err(reason)
+                        other
                     }
                 },
-                Ok(None) => Ok(None),
-                Err(FileError::Unreadable(reason)) => Err(reason),
+                Ok(None) => Fit::None,
+                Err(FileError::Unreadable(reason)) => Fit::Refused(reason),
                 Err(refused) => return Err(error(refused)),
             };
             match fit {
-                Ok(Some(found)) => return Ok(found),
-                Ok(None) => {}
-                Err(_) if self.recreate && alone.is_none() => {
+                Fit::None => {}
+                Fit::Refused(reason) if !self.recreate => return Err(store_error(&path, reason)),
+                _ if alone.is_none() => {
                     alone = Some(self.lock(rule)?);
                     continue;
                 }
-                Err(_) if self.recreate => {
+                _ if self.recreate => {
                     self.directory.remove(&name).map_err(error)?;
                     // Its users must not go on as if others saw what they count. (Those of a table
                     // that this build can't read learn it from the lost name.)
@@ -169,16 +191,56 @@ impl Folder {
                         old.retire();
                     }
                 }
-                Err(reason) => return Err(store_error(&path, reason)),
+                Fit::Other(other) => {
+                    let Some(old) = old else { continue };
+                    let words = words(&other.to)?;
+                    let file = self.moved(rule, &old, &other, words, clock);
+                    return Ok((file.map_err(error)?, other.to));
+                }
+                Fit::Same(_) | Fit::Refused(_) => continue,
             }
-            let words =
-                words(wanted).ok_or_else(|| store_error(&path, "the table is too large"))?;
             let text = wanted.to_value(rule).to_string();
+            let words = words(wanted)?;
             let made = TableFile::create_in(&self.directory, &name, &text, words, manual, &host);
             if let Some(file) = made.map_err(error)? {
                 return Ok((file, wanted.clone()));
             }
         }
+    }
+
+    /// Puts a table of another shape, with the counts of the old one, in the old one's place.
+    fn moved(
+        &self,
+        rule: &str,
+        old: &TableFile,
+        other: &Other,
+        words: usize,
+        clock: &Clock,
+    ) -> Result<TableFile, FileError> {
+        let Other { from, to, left, older, difference } = other;
+        if *older && !old.stay_alone()? {
+            return Err(FileError::Refused(format!(
+                "{difference}; a newer policy has moved it to that shape, and another process has it open: \
+                 end the processes that use it to move it back, or use their policy"
+            )));
+        }
+        let mut text = to.to_value(rule);
+        if !left.is_empty() {
+            text["left"] = Value::Array(left.clone());
+        }
+        let name = file_name(rule, "table");
+        let moving = old.begin_move(&self.directory, &name, &text.to_string(), words)?;
+        let file_clock;
+        let clock = match clock {
+            Clock::Manual(_) => clock,
+            _ => {
+                file_clock = old.clock();
+                &file_clock
+            }
+        };
+        let moved = move_rows((from, old), (to, moving.file()), clock);
+        moved.map_err(|reason| FileError::Refused(format!("{difference}; {reason}")))?;
+        moving.finish(old)
     }
 
     /// What was changed at run time, as it stands on the disk.
@@ -341,24 +403,94 @@ impl Shape {
     }
 }
 
-/// The shape of a file that these wants can use, or why they can't.
-fn fits(
-    rule: &str,
-    file: &TableFile,
-    wanted: &Shape,
-    capacity_stated: bool,
-    manual: bool,
-) -> Result<Shape, String> {
+/// Whether a rule can use a table.
+enum Fit {
+    /// There is none.
+    None,
+    /// Yes, by this shape.
+    Same(Shape),
+    /// Once it is moved.
+    Other(Box<Other>),
+    /// No, and why.
+    Refused(String),
+}
+
+/// A table of another shape.
+struct Other {
+    from: Shape,
+    to: Shape,
+    /// What the table is to say of the shapes that its rule has left.
+    left: Vec<Value>,
+    /// Whether the shape wanted is one of them.
+    older: bool,
+    /// Where the shapes differ first.
+    difference: String,
+}
+
+/// Whether a file is what these wants can use.
+fn fits(rule: &str, file: &TableFile, wanted: &Shape, capacity_stated: bool, manual: bool) -> Fit {
+    const REMEDY: &str = "go back to that, remove the file, or open with `recreate`";
     if file.is_manual() != manual {
         let (its, ours) =
             if manual { ("the host's", "a manual") } else { ("a manual", "the host's") };
-        return Err(format!("it was made under {its} clock, and this limiter has {ours} one"));
+        let found = format!("it was made under {its} clock, and this limiter has {ours} one");
+        return Fit::Refused(found);
     }
-    let found: Value = serde_json::from_str(file.shape())
-        .map_err(|_| "its description is damaged; remove it to start afresh".to_string())?;
+    let described = serde_json::from_str(file.shape()).ok();
+    let parsed = described.and_then(|found: Value| Some((Shape::from_value(&found)?, found)));
+    let Some((from, mut found)) = parsed else {
+        return Fit::Refused("its description is damaged; remove it to start afresh".to_string());
+    };
+    let mut left: Vec<Value> = match found.as_object_mut().and_then(|found| found.remove("left")) {
+        Some(Value::Array(left)) => left,
+        _ => Vec::new(),
+    };
+    let difference = match agree(rule, wanted, capacity_stated, &found) {
+        Ok(shape) => return Fit::Same(shape),
+        Err(difference) => difference,
+    };
+    let mine = wanted.to_value(rule);
+    for fixed in ["rule", "hash", "parts"] {
+        if mine[fixed] != found[fixed] {
+            let difference = differs(rule, fixed, &mine[fixed], &found[fixed]);
+            let why = "counts of other keys can't be moved";
+            return Fit::Refused(format!("{difference}; {why}: {REMEDY}"));
+        }
+    }
+    let known = left.iter().position(|left| agree(rule, wanted, capacity_stated, left).is_ok());
+    match known {
+        Some(known) => left.truncate(known),
+        None => left.push(found),
+    }
+    left.drain(..left.len().saturating_sub(MOST_LEFT));
+    // What nobody stated is what was there, as far as this policy's `memory` has room for it.
+    let unstated = wanted.capacity.min(from.capacity);
+    let capacity = if capacity_stated { wanted.capacity } else { unstated };
+    Fit::Other(Box::new(Other {
+        from,
+        to: Shape { capacity, plan: wanted.plan.clone() },
+        left,
+        older: known.is_some(),
+        difference,
+    }))
+}
+
+fn differs(rule: &str, path: &str, mine: &Value, theirs: &Value) -> String {
+    format!(
+        "rule {rule:?} has another shape: {path} is {theirs} in the file and {mine} in the policy"
+    )
+}
+
+/// The shape of a table that is described so, if these wants can use it; else where they differ first.
+fn agree(
+    rule: &str,
+    wanted: &Shape,
+    capacity_stated: bool,
+    found: &Value,
+) -> Result<Shape, String> {
     let mut expected = wanted.to_value(rule);
     let mut shape = wanted.clone();
-    let known = Shape::from_value(&found).map(|shape| shape.plan);
+    let known = Shape::from_value(found).map(|shape| shape.plan);
     let known = known.filter(|plan| plan.names.len() == wanted.plan.names.len());
     for (index, limit) in expected["limits"].as_array_mut().into_iter().flatten().enumerate() {
         if known.as_ref().is_some_and(|known| wanted.plan.is_same_limit(index, known)) {
@@ -384,12 +516,9 @@ fn fits(
         shape.capacity = capacity as usize;
         expected["capacity"] = json!(capacity);
     }
-    match first_difference("", &expected, &found) {
+    match first_difference("", &expected, found) {
         None => Ok(shape),
-        Some((path, mine, theirs)) => Err(format!(
-            "rule {rule:?} has another shape: {path} is {theirs} in the file and {mine} in the policy; \
-             go back to that, remove the file, or open with `recreate`"
-        )),
+        Some((path, mine, theirs)) => Err(differs(rule, &path, &mine, &theirs)),
     }
 }
 

@@ -39,6 +39,8 @@ mod limit;
 mod limiter;
 mod matching;
 mod metrics;
+#[cfg(target_os = "linux")]
+mod moving;
 mod nearest;
 mod parse;
 mod penalty;

@@ -124,7 +124,7 @@ impl Plan {
     }
 
     /// Which parts limit `index` is keyed by.
-    fn scope(&self, index: usize) -> &[usize] {
+    pub(crate) fn scope(&self, index: usize) -> &[usize] {
         &self.groups[self.places[index].0].scope
     }
 

@@ -165,7 +165,7 @@ impl Tables {
         let bytes = |shape: &Shape| Tables::bytes_for(&wanted.within(shape), base);
         let board = tidegate_core::Tables::BOARD_WORDS as u64 * 8;
         let words = |shape: &Shape| usize::try_from(bytes(shape).checked_add(board)? / 8).ok();
-        let (file, shape) = folder.table(rule, &shape, wanted.capacity_stated, manual, words)?;
+        let (file, shape) = folder.table(rule, &shape, wanted.capacity_stated, clock, words)?;
         let wanted = wanted.within(&shape);
         let base = Variant::new(base.effective.clone(), &wanted.plan, &base.face);
         let base = base.map_err(Error::policy)?;
@@ -473,15 +473,8 @@ impl Held {
     pub(crate) fn of(file: &TableFile, shape: &Shape) -> Option<Held> {
         let tables = file.tables();
         let mut keys = None;
-        for group in &shape.plan.groups {
-            let stated = |&index: &usize| {
-                let per = std::time::Duration::from_secs(1);
-                let limit = crate::Limit::new(shape.plan.algorithms[index], 1, per);
-                limit.to_core(shape.plan.ceilings[index].max(1))
-            };
-            let limits: Vec<_> = group.limits.iter().map(stated).collect();
-            let capacity = group_capacity(&group.scope, shape.capacity);
-            let used = tables.used_rows(&Limits::new(&limits).ok()?, capacity)?;
+        for (limits, capacity) in shape.layout()?.engines {
+            let used = tables.used_rows(&limits, capacity)?;
             keys = keys.or(Some(used));
         }
         let scope = &shape.plan.penalty_scope;
@@ -493,7 +486,7 @@ impl Held {
 }
 
 /// One key is all that a limit without parts has.
-fn group_capacity(scope: &[usize], capacity: usize) -> usize {
+pub(crate) fn group_capacity(scope: &[usize], capacity: usize) -> usize {
     if scope.is_empty() { 1 } else { capacity }
 }
 

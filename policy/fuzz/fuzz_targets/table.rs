@@ -115,7 +115,7 @@ fn image(folder: &Path, kind: u8) -> Vec<u8> {
     let mut image = std::fs::read(&table).unwrap();
     let secrets = RapidSecrets::seed(7);
     put(&mut image, SEED, 7);
-    put(&mut image, PROBE, rapidhash_v3_seeded(b"tidegate probe", &secrets));
+    put(&mut image, PROBE, rapidhash_v3_seeded(b"tidegate probe, home by fingerprint", &secrets));
     put(&mut image, MADE_AT, 0);
     mend(&mut image);
     std::fs::write(&table, &image).unwrap();

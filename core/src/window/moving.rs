@@ -1,0 +1,58 @@
+//! A log that is moved to a ring of another size.
+
+use super::{HEAD, HEADER_WORDS, LOOKS, MOST_WEIGHT, Ring, Slot};
+use crate::stamp;
+use crate::sync::Ordering;
+
+/// The entries of a log that count for anybody, the oldest first.
+pub(crate) struct Entries(Vec<Slot>);
+
+impl Entries {
+    /// No more than `most` of them. Those that are older than `keep_us` go first. Then the units of the
+    /// oldest are added to the next oldest, as when a ring is full of live entries.
+    fn cut(mut self, most: usize, keep_us: u64, now: u64) -> Vec<Slot> {
+        if self.0.len() > most {
+            self.0.retain(|slot| slot.is_within(keep_us, now));
+        }
+        let beyond = self.0.len().saturating_sub(most);
+        let units: u64 = self.0.drain(..beyond).map(Slot::weight).sum();
+        if let Some(oldest) = self.0.first_mut() {
+            *oldest = oldest.with_weight((oldest.weight() + units).min(MOST_WEIGHT));
+        }
+        self.0
+    }
+}
+
+impl Ring<'_> {
+    /// The log as it is now, while others may be writing to it.
+    pub(crate) fn read_out(&self, now: u64) -> Entries {
+        let mut found = Vec::new();
+        for _ in 0..LOOKS {
+            let tip = self.tip();
+            found.clear();
+            found.extend(self.entries(self.log(tip)).filter(|slot| slot.weight() != 0));
+            if self.is_tip(tip) {
+                break;
+            }
+        }
+        // The sort keeps the order of entries of one microsecond.
+        found.sort_by_key(|slot| std::cmp::Reverse(stamp::age(slot.stamp(), now)));
+        Entries(found)
+    }
+
+    /// Writes a log into a ring that was never used and that nobody else has.
+    pub(crate) fn fill(&self, entries: Entries, keep_us: u64, now: u64) {
+        let entries = entries.cut(self.len as usize, keep_us, now);
+        let words = &self.row.words[self.at..];
+        for (position, slot) in entries.iter().enumerate() {
+            let moved = Slot::new(self.lap(position as u64), slot.weight(), slot.stamp());
+            // ORDERING: Relaxed; nobody else has the row yet.
+            words[HEADER_WORDS + position].store(moved.0, Ordering::Relaxed);
+            if moved.weight() != 1 {
+                self.mark_mixed(position as u64);
+            }
+        }
+        // ORDERING: Relaxed, as above.
+        words[HEAD].store(entries.len() as u64, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,568 @@
+//! A table of another shape: its counts are moved when the store is opened.
+#![cfg(target_os = "linux")]
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tidegate::{Call, Code, Error, LimitPatch, Limiter, ManualClock, Options, Target};
+
+/// A folder of its own, gone with the test, and a clock that is moved by hand.
+struct Place {
+    path: PathBuf,
+    clock: ManualClock,
+}
+
+impl Place {
+    fn new() -> Place {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("moving-{}-{number}", std::process::id());
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        let _ = std::fs::remove_dir_all(&path);
+        let clock = ManualClock::new(Duration::from_secs(360_000), Duration::from_secs(86_400));
+        Place { path, clock }
+    }
+
+    fn try_open(&self, rule: Value) -> Result<Limiter, Error> {
+        let policy = json!({ "version": 1, "rules": { "default": rule } });
+        let store = Some(format!("file:{}", self.path.display()));
+        let options = Options { store, clock: self.clock.clock(), ..Options::default() };
+        Limiter::from_policy_with(&policy, options)
+    }
+
+    fn open(&self, rule: Value) -> Limiter {
+        self.try_open(rule).expect("a limiter")
+    }
+
+    fn refusal(&self, rule: Value) -> String {
+        let before = self.table();
+        let error = self.try_open(rule).expect_err("it should be refused");
+        assert_eq!(error.code(), Code::Store, "{error}");
+        assert!(self.table() == before, "nothing was changed");
+        assert_eq!(self.names(), ["default.lock", "default.table"]);
+        error.to_string()
+    }
+
+    /// The table's file by its number, and its bytes.
+    fn table(&self) -> (u64, Vec<u8>) {
+        use std::os::unix::fs::MetadataExt;
+        let path = self.path.join("default.table");
+        (std::fs::metadata(&path).unwrap().ino(), std::fs::read(&path).unwrap())
+    }
+
+    /// What lies in the folder.
+    fn names(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(&self.path).unwrap();
+        let name = |entry: std::io::Result<std::fs::DirEntry>| entry.unwrap().file_name();
+        let mut names: Vec<_> = entries.map(|e| name(e).to_string_lossy().into_owned()).collect();
+        names.retain(|name| name != "default.changes");
+        if !names.contains(&"default.lock".to_string()) {
+            names.push("default.lock".to_string());
+        }
+        names.sort();
+        names
+    }
+
+    fn pass(&self, seconds: u64) {
+        self.clock.advance(Duration::from_secs(seconds));
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.path);
+    }
+}
+
+fn rule(limits: Value) -> Value {
+    json!({ "limits": limits, "capacity": 100 })
+}
+
+/// Used, left, and how long until all is back, of each limit.
+fn uses<'a>(limiter: &Limiter, key: impl Into<Call<'a>>) -> BTreeMap<String, (u64, u64, Duration)> {
+    let stats = limiter.stats(key).unwrap();
+    let limits = stats.map_or(Vec::new(), |stats| stats.limits);
+    let limit = |l: tidegate::LimitUse| (l.name, (l.used, l.remaining, l.reset_after));
+    limits.into_iter().map(limit).collect()
+}
+
+fn granted(limiter: &Limiter, key: &str, hits: usize) -> usize {
+    (0..hits).filter(|_| limiter.allow(key).unwrap()).count()
+}
+
+const ALGORITHMS: [&str; 4] = ["bucket", "window", "counter", "fixed"];
+
+#[test]
+fn counts_go_on_whatever_becomes_of_the_other_limits() {
+    for algorithm in ALGORITHMS {
+        let one = json!({ "max": 10, "per": "1h", "algorithm": algorithm });
+        let other = json!({ "max": 50, "per": "1d", "algorithm": "fixed" });
+        let third = json!({ "max": 1000, "per": "1m" });
+        let all = [
+            ("alone", json!({ "a": one })),
+            ("first of two", json!({ "a": one, "b": other })),
+            ("beside another", json!({ "c": third, "a": one })),
+            ("last of three", json!({ "c": third, "b": other, "a": one })),
+        ];
+        for (from, to) in all.iter().flat_map(|a| all.iter().map(move |b| (a, b))) {
+            let place = Place::new();
+            let old = place.open(rule(from.1.clone()));
+            assert!(old.hit("alice", 3).unwrap().allowed);
+            place.pass(600);
+            assert!(old.hit("alice", 4).unwrap().allowed && old.hit("bob", 1).unwrap().allowed);
+            place.pass(60);
+            let before = ["alice", "bob", "carol"].map(|key| uses(&old, key));
+            drop(old);
+            let new = place.open(rule(to.1.clone()));
+            let at = format!("{algorithm}, {} to {}", from.0, to.0);
+            for (key, before) in ["alice", "bob", "carol"].iter().zip(before) {
+                let after = uses(&new, *key);
+                let both = before.keys().filter(|name| after.contains_key(*name));
+                let both: Vec<_> = both.collect();
+                assert!(*key == "carol" || both.contains(&&"a".to_string()), "{at}, {key}");
+                both.iter().for_each(|n| assert_eq!(after[*n], before[*n], "{at}, {key}, {n}"));
+                let fresh = after.iter().filter(|(name, _)| !before.contains_key(*name));
+                fresh.for_each(|(name, used)| assert_eq!(used.0, 0, "{at}, {key}, {name}"));
+            }
+            assert_eq!(place.names(), ["default.lock", "default.table"], "{at}");
+            assert_eq!(new.metrics().unwrap()[0].keys, 2, "{at}");
+        }
+    }
+}
+
+#[test]
+fn a_window_with_more_or_less_room_keeps_its_log() {
+    for (from, to) in [(10, 30), (30, 10), (10, 11), (200, 7)] {
+        for costs in [vec![1; 6], vec![2, 1, 3], vec![6]] {
+            let place = Place::new();
+            let limit =
+                |max: u64| json!({ "w": { "max": max, "per": "1m", "algorithm": "window" } });
+            let old = place.open(rule(limit(from)));
+            for cost in &costs {
+                assert!(old.hit("alice", *cost).unwrap().allowed);
+                place.pass(5);
+            }
+            drop(old);
+            // Another capacity, so that there is a move also to less room.
+            let mut moved = rule(limit(to));
+            moved["capacity"] = json!(101);
+            let new = place.open(moved);
+            let at = format!("{from} to {to}, {costs:?}");
+            assert_eq!(uses(&new, "alice")["w"].0, 6, "{at}");
+            // Each unit leaves when it would have left.
+            let (mut left, passed) = (6, 5 * costs.len() as u64);
+            place.pass(60 - passed);
+            for cost in &costs {
+                let decision = new.peek("alice", to - left + 1).unwrap();
+                left -= cost;
+                assert!(decision.allowed, "{at}: {left} left, as the first has left just now");
+                let used = uses(&new, "alice").get("w").map_or(0, |used| used.0);
+                assert_eq!(used, left, "{at}");
+                place.pass(5);
+            }
+            assert_eq!(granted(&new, "alice", 500), to as usize, "{at}");
+        }
+    }
+}
+
+#[test]
+fn a_log_that_does_not_fit_denies_as_it_did() {
+    let place = Place::new();
+    let windows = |long: Option<u64>| {
+        let short = json!({ "max": 5, "per": "10s", "algorithm": "window" });
+        let long = long.map(|max| json!({ "max": max, "per": "1h", "algorithm": "window" }));
+        match long {
+            Some(long) => json!({ "short": short, "long": long }),
+            None => json!({ "short": short }),
+        }
+    };
+    let old = place.open(rule(windows(Some(200))));
+    for _ in 0..7 {
+        assert_eq!(granted(&old, "alice", 9), 5);
+        place.pass(10);
+    }
+    assert_eq!(granted(&old, "alice", 3), 3);
+    place.pass(4);
+    assert_eq!(granted(&old, "alice", 1), 1);
+    drop(old);
+    // 39 entries of the last hour become 5.
+    let new = place.open(rule(windows(None)));
+    assert_eq!(uses(&new, "alice")["short"].0, 4);
+    assert_eq!(granted(&new, "alice", 9), 1);
+    place.pass(6);
+    assert_eq!(granted(&new, "alice", 9), 3);
+    place.pass(4);
+    assert_eq!(granted(&new, "alice", 9), 2);
+}
+
+#[test]
+fn several_scopes_go_on_each_by_itself() {
+    let place = Place::new();
+    let parts = |limits: Value, capacity: u64| json!({ "key": ["channel", "sender"], "limits": limits, "capacity": capacity });
+    let each = json!({ "max": 10, "per": "1h" });
+    let channel = json!({ "max": 20, "per": "1h", "algorithm": "window", "scope": ["channel"] });
+    let all = json!({ "max": 30, "per": "1h", "algorithm": "fixed", "scope": [] });
+    let hits = json!({ "max": 40, "per": "1h", "counts": "hits" });
+    let old = json!({ "each": each, "channel": channel, "all": all, "hits": hits });
+    let old = place.open(parts(old, 100));
+    for (key, cost) in [(["irc", "alice"], 5), (["irc", "bob"], 4), (["web", "alice"], 3)] {
+        assert!(old.hit(key, cost).unwrap().allowed);
+    }
+    let keys = [["irc", "alice"], ["irc", "bob"], ["web", "alice"], ["web", "carol"]];
+    let before = keys.map(|key| uses(&old, key));
+    drop(old);
+    let mut wider = channel.clone();
+    wider["max"] = json!(25);
+    let new = json!({ "all": all, "hits": hits, "channel": wider, "each": each });
+    let new = place.open(parts(new, 1000));
+    for (key, before) in keys.iter().zip(before) {
+        let after = uses(&new, *key);
+        for name in ["each", "channel", "all", "hits"] {
+            let (used, _, reset) = after[name];
+            assert_eq!((used, reset), (before[name].0, before[name].2), "{key:?} {name}");
+        }
+    }
+    assert_eq!(uses(&new, ["x", "y"])["all"].0, 12);
+    // What `counts` is, is part of a limit: another starts fresh.
+    drop(new);
+    let mut cost = hits.clone();
+    cost["counts"] = json!("cost");
+    let third = place.open(parts(json!({ "each": each, "all": all, "hits": cost }), 1000));
+    let after = uses(&third, ["irc", "alice"]);
+    assert_eq!((after["each"].0, after["all"].0, after["hits"].0), (5, 12, 0));
+}
+
+#[test]
+fn limits_that_are_named_by_their_text_go_on_by_position() {
+    let place = Place::new();
+    let old = place.open(rule(json!("5/h fixed, 100/d fixed, 70/h, 9/m window")));
+    assert_eq!(granted(&old, "alice", 4), 4);
+    old.set_override(Target::key("alice"), vec![("70/h".into(), LimitPatch::max(71))]).unwrap();
+    drop(old);
+    let new = place.open(rule(json!("80/h, 8/h fixed, 200/d fixed, 1000/d fixed")));
+    let used = uses(&new, "alice");
+    let by_name = |name: &str| (used[name].0, used[name].1);
+    // A bucket of 70 held 66.
+    assert_eq!((by_name("80/h"), by_name("8/h")), ((5, 66), (4, 4)));
+    assert_eq!((by_name("200/d"), by_name("1000/d")), ((4, 196), (0, 1000)));
+    // A name of one's own is no position.
+    drop(new);
+    let named = place.open(rule(json!({ "mine": "80/h" })));
+    assert_eq!(granted(&named, "alice", 100), 80);
+}
+
+#[test]
+fn budgets_go_on_always() {
+    let place = Place::new();
+    let with = |limits: &str, scope: Value, capacity: u64| {
+        json!({
+            "limits": limits, "capacity": capacity, "key": ["a", "b"], "penalty_scope": scope,
+            "budget": { "daily": 100, "reset_hour_utc": 7 },
+        })
+    };
+    let old = place.open(with("5/h", json!(["a", "b"]), 100));
+    old.spend(["x", "y"], 60).unwrap();
+    drop(old);
+    let new = place.open(with("5/h fixed", json!(["a"]), 50));
+    assert_eq!(new.budget(["x", "y"]).unwrap().spent, 60);
+    drop(new);
+    let third = place.open(json!({ "limits": "6/h", "capacity": 60, "key": ["a", "b"] }));
+    drop(third);
+    let fourth = place.open(with("6/h", json!(["a", "b"]), 100));
+    assert_eq!(fourth.budget(["x", "y"]).unwrap().spent, 60, "also where no rule has one");
+}
+
+#[test]
+fn penalties_go_on_and_know_their_limit_by_its_new_place() {
+    let cooling =
+        |max: u64, cooldown: &str| json!({ "max": max, "per": "1s", "cooldown": cooldown });
+    let with = |limits: Value, scope: Value| {
+        json!({
+            "limits": limits, "capacity": 100, "key": ["a", "b"], "penalty_scope": scope,
+            "alert": { "violations": 5, "within": "1h" },
+        })
+    };
+    let (loose, tight) = (cooling(100, "3s"), cooling(2, "50s"));
+    let start = || {
+        let place = Place::new();
+        let old = with(json!({ "loose": loose, "tight": tight }), json!(["a"]));
+        let old = place.open(old);
+        (0..3).for_each(|_| drop(old.hit(["x", "y"], 1).unwrap()));
+        let stats = old.stats(["x", "y"]).unwrap().unwrap();
+        assert_eq!((stats.cooldown_left.as_secs(), stats.violations), (50, 1));
+        place.pass(10);
+        place
+    };
+    let found = |place: &Place, limits: Value, scope: Value| {
+        let stats = place.open(with(limits, scope)).stats(["x", "y"]).unwrap();
+        stats.map_or((0, 0), |stats| (stats.cooldown_left.as_secs(), stats.violations))
+    };
+    let scope = || json!(["a"]);
+    let place = start();
+    assert_eq!(found(&place, json!({ "tight": tight, "loose": loose }), scope()), (40, 1));
+    let third = json!({ "third": loose, "loose": loose, "tight": tight });
+    assert_eq!(found(&place, third, scope()), (40, 1));
+    assert_eq!(found(&place, json!({ "loose": loose }), scope()), (0, 1), "its limit is gone");
+    let place = start();
+    let both = || json!({ "loose": loose, "tight": tight });
+    assert_eq!(found(&place, both(), json!(["b"])), (0, 0), "another penalty_scope");
+}
+
+#[test]
+fn permits_that_are_out_stay_out() {
+    let place = Place::new();
+    let with = |max: u64, more: bool| {
+        let jobs = json!({ "max": max, "lease": "60s", "algorithm": "concurrent" });
+        match more {
+            true => rule(json!({ "rate": "100/h", "jobs": jobs })),
+            false => rule(json!({ "jobs": jobs })),
+        }
+    };
+    let old = place.open(with(8, false));
+    let mut held: Vec<_> = (0..6).map(|_| old.permit("job").unwrap()).collect();
+    // Of the places 0 and 5 only the last stays out.
+    held.drain(..5).for_each(|permit| assert!(permit.release()));
+    place.pass(20);
+    let second = old.permit("job").unwrap();
+    for (max, more, free) in [(8, true, 6), (20, false, 18), (3, true, 1), (1, false, 0)] {
+        let new = place.open(with(max, more));
+        assert_eq!(new.peek("job", 0).unwrap().remaining, Some(free), "{max}");
+    }
+    // The longest lease is the one that a table without room for both keeps.
+    let last = place.open(with(1, false));
+    assert_eq!(last.peek("job", 1).unwrap().retry_after, Some(Duration::from_secs(60)));
+    drop((held, second));
+}
+
+#[test]
+fn run_time_changes_stay() {
+    let place = Place::new();
+    let old = place.open(rule(json!({ "a": "5/h" })));
+    old.set_override(Target::key("vip"), vec![("a".into(), LimitPatch::max(9))]).unwrap();
+    old.add_exempt(tidegate::Match::new([("role", "admin")])).unwrap();
+    let new = place.open(rule(json!({ "b": "7/d", "a": "5/h" })));
+    assert_eq!(new.overrides().unwrap().len(), 1);
+    assert_eq!((granted(&new, "vip", 20), granted(&new, "bob", 20)), (7, 5));
+    assert_eq!(new.exempts().unwrap().len(), 1);
+}
+
+#[test]
+fn the_names_of_offenders_stay() {
+    let place = Place::new();
+    let old = place.open(rule(json!("1/h")));
+    assert_eq!(granted(&old, "alice", 4), 1);
+    drop(old);
+    drop(place.open(rule(json!("1/h, 5/d"))));
+    let seen = Limiter::inspect(&place.path).unwrap().remove(0);
+    assert_eq!((seen.keys, seen.limits.len(), seen.retired), (1, 2, false));
+    assert_eq!(seen.top_offenders[0].key, ["alice"]);
+}
+
+#[test]
+fn other_key_parts_are_refused() {
+    let place = Place::new();
+    drop(place.open(rule(json!("5/h"))));
+    let mut parts = rule(json!("5/h"));
+    parts["key"] = json!(["a", "b"]);
+    let message = place.refusal(parts);
+    for told in ["parts is 1 in the file and 2 in the policy", "can't be moved", "recreate"] {
+        assert!(message.contains(told), "{message}");
+    }
+}
+
+#[test]
+fn fewer_places_than_live_keys_are_refused() {
+    let place = Place::new();
+    let with = |capacity: u64| json!({ "limits": "5/h", "capacity": capacity });
+    let old = place.open(with(1000));
+    (0..900).for_each(|key| assert!(old.allow(format!("{key}").as_str()).unwrap()));
+    drop(old);
+    let message = place.refusal(with(100));
+    for told in ["900 keys still count", "`capacity` of 100", "it was 1000", "recreate"] {
+        assert!(message.contains(told), "{message}");
+    }
+    // Idle ones give way.
+    place.pass(3_700);
+    let old = place.open(with(1000));
+    (0..50).for_each(|key| assert!(old.hit(format!("{key}").as_str(), 2).unwrap().allowed));
+    drop(old);
+    let new = place.open(with(100));
+    (0..50).for_each(|key| assert_eq!(granted(&new, &format!("{key}"), 9), 3));
+    // So it is with budgets, of today and of other days.
+    let place = Place::new();
+    let with =
+        |capacity: u64| json!({ "limits": "5/h", "capacity": capacity, "budget": { "daily": 5 } });
+    let old = place.open(with(100));
+    (0..90).for_each(|key| assert!(!old.spend(format!("{key}").as_str(), 1).unwrap().over));
+    drop(old);
+    assert!(place.refusal(with(10)).contains("90 keys still count"));
+    place.pass(2 * 86_400);
+    place.clock.set_wall(Duration::from_secs(86_400 * 4));
+    drop(place.open(with(10)));
+}
+
+#[test]
+fn a_table_that_is_full_to_the_last_row_can_be_moved() {
+    for (from, to) in
+        [("5/h", "5/h, 7/d"), ("5/h window", "5/h window, 7/d"), ("5/h fixed", "5/h fixed, 9/h")]
+    {
+        let place = Place::new();
+        let with = |limits: &str| json!({ "limits": limits, "capacity": 1000, "on_full": "deny" });
+        let old = place.open(with(from));
+        let keys: Vec<String> = (0..20_000).map(|key| format!("key-{key}")).collect();
+        let known: Vec<&String> =
+            keys.iter().filter(|key| old.allow(key.as_str()).unwrap()).collect();
+        assert!(known.len() >= 1500, "{}", known.len());
+        drop(old);
+        let new = place.open(with(to));
+        let wrong: Vec<_> = known.iter().filter(|key| granted(&new, key, 9) != 4).collect();
+        assert!(wrong.is_empty(), "{from}: {wrong:?}");
+    }
+}
+
+#[test]
+fn keys_that_share_because_the_table_is_full_go_on_sharing_what_is_spent() {
+    let place = Place::new();
+    let with = |limits: &str| json!({ "limits": limits, "capacity": 4 });
+    let old = place.open(with("5/h"));
+    let keys: Vec<String> = (0..1000).map(|key| format!("key-{key}")).collect();
+    let all = keys.iter().map(|key| granted(&old, key, 9)).sum::<usize>();
+    assert!(all < 200, "rows of their own for few, and a few that others share: {all}");
+    drop(old);
+    let new = place.open(with("5/h, 1000/d"));
+    assert_eq!(keys.iter().map(|key| granted(&new, key, 9)).sum::<usize>(), 0);
+}
+
+#[test]
+fn users_of_the_old_table_learn_of_it_and_count_apart() {
+    let place = Place::new();
+    let old = place.open(rule(json!("5/h")));
+    assert_eq!(granted(&old, "alice", 2), 2);
+    let new = place.open(rule(json!("5/h, 100/d")));
+    let told = |limiter: &Limiter| {
+        let events = limiter.events(None).unwrap().events;
+        let events = events.iter().filter(|event| event.reason == "retired").count();
+        let audit = limiter.audit().unwrap().iter().any(|finding| finding.id == "retired");
+        (limiter.metrics().unwrap()[0].retired, audit, events)
+    };
+    assert!(old.allow("bob").unwrap());
+    assert_eq!((told(&old), told(&new)), ((true, true, 1), (false, false, 0)));
+    assert_eq!((granted(&old, "alice", 9), granted(&new, "alice", 9)), (3, 3), "one quota each");
+    assert!(!Limiter::inspect(&place.path).unwrap()[0].retired);
+}
+
+#[test]
+fn an_older_shape_moves_the_table_back_only_if_it_is_alone() {
+    let place = Place::new();
+    let shapes = ["5/h", "5/h, 50/d", "5/h, 50/d, 500/d fixed"].map(|text| rule(json!(text)));
+    let mut users: Vec<Limiter> = shapes.iter().map(|shape| place.open(shape.clone())).collect();
+    assert_eq!(granted(&users[2], "alice", 2), 2);
+    for older in &shapes[..2] {
+        let message = place.refusal(older.clone());
+        for told in
+            ["a newer policy has moved it", "another process has it open", "to move it back"]
+        {
+            assert!(message.contains(told), "{message}");
+        }
+        // So also where the capacity is not stated.
+        let mut unstated = older.clone();
+        unstated.as_object_mut().unwrap().remove("capacity");
+        assert!(place.refusal(unstated).contains("a newer policy"));
+    }
+    // The shape that it has can be opened by all, and a new one moves it on.
+    assert_eq!(granted(&place.open(shapes[2].clone()), "alice", 1), 1);
+    // Those who have the older tables don't matter.
+    drop(users.pop());
+    let back = place.open(shapes[1].clone());
+    assert_eq!(granted(&back, "alice", 9), 2);
+    assert!(place.refusal(shapes[0].clone()).contains("a newer policy"));
+    // After that the newest is newer again.
+    let third = place.open(shapes[2].clone());
+    assert!(back.metrics().unwrap()[0].retired && !third.metrics().unwrap()[0].retired);
+    assert!(place.refusal(shapes[1].clone()).contains("a newer policy"));
+}
+
+#[test]
+fn a_long_history_of_shapes_fits_the_header() {
+    let place = Place::new();
+    let shape = |number: u64| {
+        let limit = |at: u64| {
+            (
+                format!("limit-{at}-with-a-long-name"),
+                json!({ "max": number + 1, "per": "1h", "algorithm": "window" }),
+            )
+        };
+        let limits: serde_json::Map<String, Value> = (0..8).map(limit).collect();
+        json!({ "limits": limits, "capacity": 10 + number })
+    };
+    let first = place.open(shape(1));
+    assert!(first.allow("alice").unwrap());
+    let mut last = first;
+    for number in 2..30 {
+        last = place.open(shape(number));
+    }
+    assert_eq!(uses(&last, "alice")["limit-0-with-a-long-name"].0, 1);
+    assert!(place.refusal(shape(20)).contains("a newer policy"));
+    assert_eq!(place.names(), ["default.lock", "default.table"]);
+}
+
+#[test]
+fn several_who_open_a_new_shape_at_once_move_it_once() {
+    for _ in 0..40 {
+        let place = Place::new();
+        let old = place.open(rule(json!("10/h")));
+        assert_eq!(granted(&old, "alice", 4), 4);
+        let barrier = std::sync::Barrier::new(4);
+        let open = || {
+            barrier.wait();
+            let limiter = place.open(rule(json!("10/h, 100/d")));
+            (granted(&limiter, "alice", 20), limiter)
+        };
+        let (granted, limiters): (Vec<usize>, Vec<Limiter>) = std::thread::scope(|scope| {
+            let openers: Vec<_> = (0..4).map(|_| scope.spawn(open)).collect();
+            openers.into_iter().map(|opener| opener.join().unwrap()).unzip()
+        });
+        assert_eq!(granted.iter().sum::<usize>(), 6);
+        assert!(limiters.iter().all(|limiter| !limiter.metrics().unwrap()[0].retired));
+    }
+}
+
+#[test]
+fn a_reload_to_another_shape_keeps_the_counts_of_a_file_store() {
+    let place = Place::new();
+    std::fs::create_dir_all(&place.path).unwrap();
+    let path = place.path.join("policy.yaml");
+    let write = |limits: &str| {
+        let text = format!(
+            "version: 1\nstore: file:limits\nrules: {{ a: {{ limits: {limits}, capacity: 10 }} }}"
+        );
+        std::fs::write(&path, text).unwrap();
+    };
+    write("5/h");
+    let options = Options { clock: place.clock.clock(), ..Options::default() };
+    let limiter = Limiter::from_file_with(&path, options).unwrap();
+    assert_eq!(granted(&limiter, "alice", 2), 2);
+    write("\"5/h, 4/d window\"");
+    limiter.reload().unwrap();
+    assert_eq!(granted(&limiter, "alice", 9), 3);
+    assert!(!limiter.metrics().unwrap()[0].retired);
+}
+
+#[test]
+fn rows_of_a_moved_table_are_kept_for_as_long_as_slower_numbers_asked() {
+    let place = Place::new();
+    let with = |limits: Value| json!({ "limits": limits, "capacity": 16 });
+    let old = place.open(with(json!({ "a": "10/h fixed" })));
+    assert_eq!(granted(&old, "vip", 20), 10);
+    place.pass(1);
+    // By these numbers the key is as new a minute later. Those of the old table know it for an hour.
+    let new = place.open(with(json!({ "a": "10/min fixed", "b": "90/min" })));
+    place.pass(120);
+    assert_eq!(new.prune().unwrap(), 0, "I10");
+    drop((old, new));
+    let back = place.open(with(json!({ "a": "10/h fixed" })));
+    assert_eq!(granted(&back, "vip", 20), 0);
+}
