@@ -527,6 +527,7 @@ impl TableFile {
     /// clock, and other tables.
     pub(crate) fn successor(
         &self,
+        entry: Entry,
         made: &File,
         shape: &str,
         words: usize,
@@ -541,7 +542,7 @@ impl TableFile {
         allocate(made, bytes)?;
         made.write_all_at(&header.bytes(), 0)?;
         let mapping = Arc::new(Mapping::new(made.try_clone()?, bytes as usize)?);
-        Ok(TableFile { mapping, shape: shape.to_string(), manual: self.manual })
+        Ok(TableFile { mapping, entry, shape: shape.to_string(), manual: self.manual })
     }
 
     /// Takes over the clock, the number of changes and how long notes are kept. Nobody else has this file.

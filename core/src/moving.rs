@@ -101,7 +101,8 @@ impl TableFile {
         words: usize,
     ) -> Result<Moving<'d>, FileError> {
         let made = Temporary::named(directory, name)?;
-        let file = self.successor(&made.file, shape, words)?;
+        let entry = directory.entry(name, &made.file)?;
+        let file = self.successor(entry, &made.file, shape, words)?;
         Ok(Moving { made, file, name: name.to_string() })
     }
 }

@@ -547,6 +547,7 @@ fn first_difference(path: &str, mine: &Value, theirs: &Value) -> Option<(String,
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::runtime::Note;
 
     fn new_folder(name: &str) -> Folder {
         let name = format!("tidegate-{name}-{}", std::process::id());
@@ -555,8 +556,15 @@ mod tests {
         Folder::open(&path, Access::default(), false).unwrap()
     }
 
+    /// A change to be told of.
+    fn told() -> Change {
+        let value =
+            serde_json::json!({"number": 0, "at_ms": 0, "rule": "default", "op": "set_exempts"});
+        Change::from_value(&value).unwrap()
+    }
+
     fn change(folder: &Folder) -> Result<(), Error> {
-        folder.change("default", |_| Ok(())).map(drop)
+        folder.change("default", |_| Ok(Some(told()))).map(drop)
     }
 
     /// By a process that was stopped, or by one that may only read it.
@@ -582,8 +590,8 @@ mod tests {
         let one = || crate::Match::new([("role", "x".repeat(300))]);
         let exempt = |many: usize| {
             let exempts = |runtime: &mut Runtime| {
-                runtime.exempts = Some((0..many).map(|_| one()).collect());
-                Ok(())
+                runtime.set_exempts((0..many).map(|_| one()).collect(), Note::default());
+                Ok(Some(told()))
             };
             folder.change("default", exempts).map(drop)
         };
@@ -591,7 +599,7 @@ mod tests {
         let error = exempt(9).unwrap_err().to_string();
         assert!(error.contains("default.changes: it has more than 1024 bytes; clear"), "{error}");
         let kept = folder.read_changes("default").unwrap().exempts;
-        assert_eq!(kept.map(|exempts| exempts.len()), Some(1), "nothing was changed");
+        assert_eq!(kept.map(|exempts| exempts.what.len()), Some(1), "nothing was changed");
         let long = format!("{{\"exempts\": []{}}}", " ".repeat(MOST_CHANGES as usize));
         folder.directory.replace("default.changes", long.as_bytes()).unwrap();
         let error = folder.read_changes("default").unwrap_err().to_string();

@@ -85,7 +85,7 @@ impl Change {
         })
     }
 
-    fn from_value(value: &Value) -> Option<Change> {
+    pub(crate) fn from_value(value: &Value) -> Option<Change> {
         let text = |name: &str| value[name].as_str().map(str::to_string);
         let target = Some(&value["target"]).filter(|target| !target.is_null());
         Some(Change {
