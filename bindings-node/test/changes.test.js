@@ -299,6 +299,31 @@ test('options that cannot be had are errors that say what is wanted, and change 
   assert(block({ forMs: 36_600 * 24 * HOUR, by: undefined, reason: null, because: 'an attribute' }) > 0);
 });
 
+test('the names of a change are attributes of no operation', async () => {
+  const { limiter } = made('5/h', { budget: { daily: 9 } });
+  const slots = made('1 concurrent lease 30s').limiter;
+  for (const [name, takers] of [
+    ['forMs', /never an attribute.* block, setOverride, setDefault, addExempt, setExempts and setMode$/],
+    ['for_', /never an attribute.* and setMode, as forMs$/],
+    ['by', /never an attribute.* block, unblock, .* and clearMode$/],
+    ['reason', /never an attribute.* block, unblock, .* and clearMode$/],
+  ]) {
+    const options = { [name]: 5 };
+    const refused = coded(TypeError, 'argument', takers);
+    for (const operation of ['allow', 'hit', 'check', 'peek', 'record', 'refund', 'why', 'budget', 'isLimited', 'stats', 'reset']) {
+      assert.throws(() => limiter[operation]('alice', options), refused, operation);
+    }
+    assert.throws(() => limiter.reserve('alice', 1, options), refused);
+    assert.throws(() => limiter.spend('alice', 1, options), refused);
+    assert.throws(() => slots.permit('alice', options), refused);
+    await assert.rejects(limiter.acquire('alice', options), refused);
+    await assert.rejects(limiter.acquireReservation('alice', 1, options), refused);
+    await assert.rejects(slots.acquirePermit('alice', options), refused);
+  }
+  assert.equal(limiter.stats('alice'), null);
+  assert.equal(limiter.allow('alice', { forMs: undefined, by: null }), true);
+});
+
 test('targets that cannot be had are errors that say what is wanted, and change nothing', () => {
   const { limiter } = made('5/h', { capacity: 2 });
   for (const wrong of [undefined, null, 7, true, {}]) {
