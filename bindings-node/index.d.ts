@@ -42,6 +42,30 @@ export type CostOptions = CallOptions & {
 /** What a call costs, or that and more. */
 export type Cost = number | CostOptions;
 
+/** By whom, and why, a run-time change is made. */
+export interface UndoOptions {
+  /** Who makes it; at most 200 bytes. */
+  readonly by?: string | null | undefined;
+  /** Why; at most 1,000 bytes. */
+  readonly reason?: string | null | undefined;
+}
+
+/** For how long, by whom, and why a run-time change is made. */
+export interface ChangeOptions extends UndoOptions {
+  /**
+   * After so many milliseconds (1 to those of 36,600 days) the change ends by itself. What it replaced is not
+   * restored. Unless said, it stands until it is taken back.
+   */
+  readonly forMs?: number | null | undefined;
+}
+
+/** As {@link ChangeOptions}, with attributes: for a rule whose key they complete (`classify`). */
+export type BlockOptions = Attributes & ChangeOptions & { readonly cost?: undefined; readonly max?: undefined };
+
+/** As {@link UndoOptions}, with attributes: for a rule whose key they complete (`classify`). */
+export type UnblockOptions = Attributes &
+  UndoOptions & { readonly forMs?: undefined; readonly cost?: undefined; readonly max?: undefined };
+
 /** How to wait. */
 export type AcquireOptions = {
   /** What the call spends: a whole number, 1 unless said. */
@@ -96,7 +120,7 @@ export interface Allowed extends DecisionFields {
 /** The call may not go on. */
 export interface Denied extends DecisionFields {
   readonly allowed: false;
-  /** The denying limit's name, or `cooldown`, `backoff`, `budget`, `cost`, `full` or `outage`. */
+  /** The denying limit's name, or `blocked`, `cooldown`, `backoff`, `budget`, `cost`, `full` or `outage`. */
   readonly reason: string;
   /** Until the same hit would pass; null where waiting never helps. */
   readonly retryAfterMs: number | null;
@@ -143,6 +167,69 @@ export interface Stats {
   /** Since its last allowed hit, where the rule keeps that: one with a window does. */
   readonly lastAllowedMs: number | null;
   readonly budget: Budget | null;
+  /** What is known of its block, if it is blocked. */
+  readonly blocked: BlockedKey | null;
+}
+
+/** A key that is blocked. */
+export interface BlockedKey {
+  /** Its parts: text, or bytes that are none. */
+  readonly key: (string | Uint8Array)[];
+  /** When the block ends, in ms since the start of 1970; null if it does not. */
+  readonly untilMs: number | null;
+  /** Who blocked it. */
+  readonly by: string | null;
+  /** Why. */
+  readonly reason: string | null;
+}
+
+/** Whether what a rule denies is denied, only told of, or not even counted. */
+export type Mode = 'enforce' | 'shadow' | 'off';
+
+/** Whom a run-time change is about: a key by its parts (text, or bytes that are none), or the calls that match. */
+export type Target = { readonly key: (string | Uint8Array)[] } | { readonly match: { [field: string]: string[] } };
+
+/** A run-time change as it was made. */
+export interface Change {
+  /** Counts the changes of a store, from 1 on. */
+  readonly number: number;
+  /** When it was made, in ms since the start of 1970. */
+  readonly atMs: number;
+  readonly rule: string;
+  readonly op:
+    | 'set_override'
+    | 'clear_override'
+    | 'set_default'
+    | 'add_exempt'
+    | 'remove_exempt'
+    | 'set_exempts'
+    | 'set_mode'
+    | 'clear_mode'
+    | 'block'
+    | 'unblock';
+  /** Null where it is about all calls. */
+  readonly target: Target | null;
+  /**
+   * What stood before: limits (periods in ms), a list of exemptions, or a mode. Of one exemption and of a block,
+   * whether it stood; when all blocks were ended, how many there were. Null for none.
+   */
+  readonly before: Json;
+  /** What stands since. */
+  readonly after: Json;
+  /** When it ends by itself, in ms since the start of 1970; null if it does not. */
+  readonly untilMs: number | null;
+  readonly by: string | null;
+  readonly reason: string | null;
+}
+
+/** The last run-time changes, the oldest first, and where to go on. */
+export interface Changes {
+  /** Those after the number asked for: at least those of the last 256 of the store. */
+  readonly changes: Change[];
+  /** What to ask for the changes after these with. */
+  readonly next: number;
+  /** How many changes of the store after the number asked for are kept no more. */
+  readonly missed: number;
 }
 
 /** How often a key was seen. */
@@ -307,12 +394,12 @@ export interface RuleOptions {
     backoff?: Backoff;
     alert?: Alert;
     notify?: 'silent' | 'once' | 'always';
-    mode?: 'enforce' | 'shadow' | 'off';
+    mode?: Mode;
     attach?: Json;
   }[];
   /** Calls that are always allowed, uncounted. */
   exempt?: Match[];
-  mode?: 'enforce' | 'shadow' | 'off';
+  mode?: Mode;
   /** Free data handed back with a denial. */
   attach?: Json;
   /** The largest `max` that run-time changes may ask of a window. */
@@ -353,7 +440,7 @@ export interface Policy {
 
 /** One step of the judgement. */
 export interface Step {
-  readonly step: 'mode' | 'exempt' | 'cost' | 'budget' | 'cooldown' | 'backoff' | 'limit';
+  readonly step: 'mode' | 'exempt' | 'blocked' | 'cost' | 'budget' | 'cooldown' | 'backoff' | 'limit';
   /**
    * `none`: the rule has no such thing. `allow`: uncounted, and the last step. `deny`: the first that does is the
    * decision's reason, and the rest is told too.
@@ -361,9 +448,15 @@ export interface Step {
   readonly outcome: 'none' | 'pass' | 'allow' | 'deny';
   /** The limit that it is about. */
   readonly limit: string | null;
-  /** What it goes by: the mode, the exemption that matches, a limit's size, the day's budget, a cooldown in ms. */
+  /**
+   * What it goes by: the mode, the exemption that matches, why a key is blocked, a limit's size, the day's
+   * budget, a cooldown in ms.
+   */
   readonly value: string | number | { readonly [field: string]: readonly string[] } | null;
-  /** Who stated that: `rule`, `default`, `when[0]`, `override` or `call`; of an exemption `rule` or `change`. */
+  /**
+   * Who stated that: `rule`, `default`, `when[0]`, `override` or `call`; of a mode, an exemption and a block
+   * `change` if it was set at run time.
+   */
   readonly source: string | null;
   /** When a refusal ends, in ms since the start of 1970. */
   readonly untilMs: number | null;
@@ -428,30 +521,54 @@ interface Operations {
   why(key: Key, cost?: Cost): Why;
   /** What is known of a key; null exactly when its state is that of a new one. */
   stats(key: Key, options?: CallOptions): Stats | null;
-  /** Forgets the key's limits, penalties and budget, but never those of a wider scope. */
+  /** Forgets the key's limits, penalties and budget, but never those of a wider scope; ends its block. */
   reset(key: Key, options?: CallOptions): void;
-  /** Forgets every key. */
+  /** Forgets every key; ends all blocks. */
   resetAll(): void;
   /** Drops idle keys now, and says how many. Nothing must call this. */
   prune(): number;
   /** Rows in use, idle ones until they are pruned or taken over. */
   readonly size: number;
-  /** Judges a key, or the calls that match, by other limits from the next hit on. */
-  setOverride(target: Key | Match, limits: LimitPatches): void;
-  /** Takes an override back; false if there was none. */
-  clearOverride(target: Key | Match): boolean;
+  /**
+   * Judges a key, or the calls that match, by other limits from the next hit on. What was set for the same target
+   * before is replaced.
+   *
+   * @returns the number of the change, by which `changes` tells of it; so with all run-time changes.
+   * @throws TypeError for options that it does not have or of another type; RangeError for a `forMs`, `by` or
+   * `reason` that is too long; TidegateError (`policy`) for limits that the rule can't have. So with all run-time
+   * changes; what fails has changed nothing.
+   */
+  setOverride(target: Key | Match, limits: LimitPatches, options?: ChangeOptions): number;
+  /** Takes an override back; 0 if there was none. */
+  clearOverride(target: Key | Match, options?: UndoOptions): number;
   /** The overrides in force. */
   overrides(): ({ key: (string | Uint8Array)[]; limits: LimitPatches } | { match: Match; limits: LimitPatches })[];
   /** Changes the rule's own limits from the next hit on; `{}` takes that back. */
-  setDefault(limits: LimitPatches): void;
+  setDefault(limits: LimitPatches, options?: ChangeOptions): number;
   /** Allows the calls that match from the next hit on, uncounted. */
-  addExempt(match: Match): void;
-  /** Takes an exemption back, the policy's own too; false if it was not in force. */
-  removeExempt(match: Match): boolean;
+  addExempt(match: Match, options?: ChangeOptions): number;
+  /** Takes an exemption back, the policy's own too; 0 if it was not in force. */
+  removeExempt(match: Match, options?: UndoOptions): number;
   /** Puts these exemptions in place of all others. */
-  setExempts(matches: readonly Match[]): void;
+  setExempts(matches: readonly Match[], options?: ChangeOptions): number;
   /** The exemptions in force. */
   exempts(): Match[];
+  /** Judges in this mode from the next hit on, whatever the policy and its `when` say. */
+  setMode(mode: Mode, options?: ChangeOptions): number;
+  /** Takes {@link setMode} back; 0 if none was set. */
+  clearMode(options?: UndoOptions): number;
+  /**
+   * Refuses a key, with reason `blocked`: for a ban, or as long as an upstream's `Retry-After` says. An earlier
+   * block of the key is replaced. A block is kept with the store; it counts for no cooldown, backoff or alert.
+   * Exempt keys pass; {@link record}, {@link spend} and {@link Permit.renew} work; {@link reset} ends it.
+   *
+   * @throws TidegateError (`store`) if as many keys are blocked as the rule has capacity for.
+   */
+  block(key: Key, options?: BlockOptions): number;
+  /** Ends a block; false if the key was not blocked. */
+  unblock(key: Key, options?: UnblockOptions): boolean;
+  /** The keys that are blocked. */
+  blocks(): BlockedKey[];
 }
 
 /** A rule of a limiter: limits that are taken together. Made by {@link Limiter.rule}; keeps its limiter alive. */
@@ -463,6 +580,8 @@ export declare class Rule {
   metrics(): Metrics;
   /** The rule's last denials and alerts; with `since`, the `next` of earlier ones, those after them. */
   events(since?: string | null): Events;
+  /** The run-time changes of this rule with a number above `since` (0 unless said). */
+  changes(since?: number | null): Changes;
 }
 export interface Rule extends Operations {}
 
@@ -498,6 +617,8 @@ export declare class Limiter {
   metrics(): Metrics[];
   /** The last denials and alerts of all rules; with `since`, the `next` of earlier ones, those after them. */
   events(since?: string | null): Events;
+  /** The run-time changes of all rules with a number above `since` (0 unless said). */
+  changes(since?: number | null): Changes;
 }
 export interface Limiter extends Operations {}
 

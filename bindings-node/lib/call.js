@@ -19,58 +19,90 @@ function attribute(name, value) {
   }
 }
 
+const WAITERS = 'acquire, acquirePermit and acquireReservation';
+const ENDING = 'block, setOverride, setDefault, addExempt, setExempts and setMode';
+const CHANGING = [
+  'block, unblock, setOverride, clearOverride, setDefault',
+  'addExempt, removeExempt, setExempts, setMode and clearMode',
+].join(', ');
+
 /** Names that operations take, and which do. They are never attributes. */
 const RESERVED = new Map([
-  ['cost', 'hit, check, peek, record, refund and acquire'],
-  ['max', 'allow, hit, check, peek, record, refund, reserve and acquire'],
-  ['timeoutMs', 'acquire, acquirePermit and acquireReservation'],
-  ['timeout', 'acquire, acquirePermit and acquireReservation, as timeoutMs'],
-  ['signal', 'acquire, acquirePermit and acquireReservation'],
+  ['cost', 'hit, check, peek, record, refund, why and acquire'],
+  ['max', 'allow, hit, check, peek, record, refund, reserve, why and acquire'],
+  ['timeoutMs', WAITERS],
+  ['timeout', `${WAITERS}, as timeoutMs`],
+  ['signal', WAITERS],
   ['estimate', 'reserve and acquireReservation'],
   ['amount', 'spend'],
-  // Kept for run-time changes with an end, a name and a reason.
-  ['forMs'],
-  ['for_'],
-  ['by'],
-  ['reason'],
+  ['forMs', ENDING],
+  ['for_', `${ENDING}, as forMs`],
+  ['by', CHANGING],
+  ['reason', CHANGING],
 ]);
 
-function notAnAttribute(name) {
-  const takers = RESERVED.get(name);
-  const what = takers ? `it is an option of ${takers}` : 'the name is kept for run-time changes';
-  return typeError(`${name} is never an attribute: ${what}`);
+/** What an operation takes itself, beside attributes. */
+const PRICED = ['cost', 'max'];
+const UNPRICED = ['max'];
+const WAITING = ['max', 'timeoutMs', 'signal'];
+/** Of a change that may end by itself, and of one that takes something back. */
+const CHANGE = ['forMs', 'by', 'reason'];
+const UNDO = ['by', 'reason'];
+
+const isGiven = (value) => value !== undefined && value !== null;
+
+function checkIsMap(options, own, rest = '') {
+  if (options === null || typeof options !== 'object' || Array.isArray(options)) {
+    throw typeError(`options are an object: { ${own.join(', ')}${rest} }`);
+  }
 }
 
 /**
  * Takes `{ cost, max, ...attributes }` apart. Attributes become a flat list of names and values.
  * What the operation takes itself is among `own`.
  */
-function takeApart(options, own = ['cost']) {
-  if (options === null || typeof options !== 'object' || Array.isArray(options)) {
-    throw typeError('options are an object: { cost, max, ...attributes }');
-  }
+function takeApart(options, own = PRICED) {
+  checkIsMap(options, own, ', ...attributes');
   const attributes = [];
   for (const name of Object.keys(options)) {
-    if (name === 'max' || own.includes(name)) continue;
+    if (own.includes(name)) continue;
     const given = options[name];
-    if (given !== undefined && given !== null && RESERVED.has(name)) throw notAnAttribute(name);
+    if (isGiven(given) && RESERVED.has(name)) {
+      throw typeError(`${name} is never an attribute: it is an option of ${RESERVED.get(name)}`);
+    }
     const value = attribute(name, given);
     if (value !== null) attributes.push(name, value);
   }
   return { cost: options.cost, max: options.max, attributes };
 }
 
-/** Options of waiting, which are no attributes. */
-const WAITING = ['timeoutMs', 'signal'];
-
 /** Options of a call that takes no cost, or has it as an argument. */
 function withoutCost(options = {}) {
-  return takeApart(options, []);
+  return takeApart(options, UNPRICED);
 }
 
 /** The same, of one that waits. */
 function whileWaiting(options) {
   return takeApart(options, WAITING);
+}
+
+/** `{ forMs, by, reason }` of a change, as a list. A change that takes no attributes has no other options. */
+function change(operation, options = {}, own = CHANGE) {
+  checkIsMap(options, own);
+  for (const name of Object.keys(options)) {
+    if (own.includes(name) || !isGiven(options[name])) continue;
+    const takers = RESERVED.has(name) ? `it is an option of ${RESERVED.get(name)}` : `there are ${own.join(', ')}`;
+    throw typeError(`${operation} has no option ${name}: ${takers}`);
+  }
+  return listed(options);
+}
+
+const listed = ({ forMs, by, reason }) => [forMs, by, reason];
+
+/** The same of a block, with its attributes before them. */
+function blocking(options = {}, own = CHANGE) {
+  const { attributes } = takeApart(options, own);
+  return [attributes, ...listed(options)];
 }
 
 /** A timeout in milliseconds, as whole ones; none is endless. */
@@ -81,4 +113,4 @@ function timeout(ms) {
   return Math.min(Math.floor(ms), Number.MAX_SAFE_INTEGER);
 }
 
-module.exports = { WAITING, takeApart, timeout, whileWaiting, withoutCost };
+module.exports = { UNDO, WAITING, blocking, change, takeApart, timeout, whileWaiting, withoutCost };

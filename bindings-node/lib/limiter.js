@@ -4,6 +4,7 @@ const { native, typeError } = require('./native.js');
 const { handleOf } = require('./clock.js');
 const { checkOptions, json, limiterJson, ruleJson } = require('./policy.js');
 const { Rule } = require('./rule.js');
+const { readChanges } = require('./trail.js');
 
 /** Tells our own constructors' calls from users'. */
 const MADE = Symbol('made');
@@ -92,6 +93,10 @@ class Limiter {
 
   events(since) {
     return JSON.parse(native.allEvents(this.#handle, since));
+  }
+
+  changes(since) {
+    return readChanges(native.allChanges(this.#handle, since ?? undefined));
   }
 
   allow(key, options) {

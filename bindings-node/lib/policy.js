@@ -24,19 +24,58 @@ function translated(value, field) {
   return map;
 }
 
-function json(value, what) {
+function json(value, what, replace) {
   try {
-    const text = JSON.stringify(value);
+    const text = JSON.stringify(value, replace);
     if (text !== undefined) return text;
   } catch (error) {
-    throw typeError(`${what} is no plain data: ${error.message}`);
+    throw error.code === 'range' ? error : typeError(`${what} is no plain data: ${error.message}`);
   }
   throw typeError(`${what} is missing`);
 }
 
+/** Not a Map, a Date or the like, of which JSON would leave an empty map. */
+function checkIsPlain(value, what) {
+  if (value === null || typeof value !== 'object' || Array.isArray(value)) return;
+  const prototype = Object.getPrototypeOf(value);
+  if (prototype !== null && Object.getPrototypeOf(prototype) !== null) {
+    throw typeError(`${what} is a plain object, not a ${prototype.constructor?.name}`);
+  }
+}
+
 /** A rule's options, or a change of its limits. */
 const ruleJson = (options) => json(translated(options, ''), 'a rule');
-const limitsJson = (limits) => json(translated(limits, 'limits'), 'limits');
+function limitsJson(limits) {
+  checkIsPlain(limits, 'a map of limits');
+  return json(translated(limits, 'limits'), 'limits', finite);
+}
+
+/** JSON has null for NaN, which in a change is what stays as it is. */
+function finite(field, value) {
+  if (typeof value === 'number' && !Number.isFinite(value)) throw rangeError(`${field} is a number, not ${value}`);
+  return value;
+}
+
+/** A field without a value would be left out, and the match be of more calls than was meant. */
+function checkMatch(match) {
+  checkIsPlain(match, 'a match');
+  for (const [field, value] of Object.entries(match ?? {})) {
+    if (['undefined', 'function', 'symbol'].includes(typeof value)) {
+      throw typeError(`${field} of a match is a text or an array of texts, not ${typeof value}`);
+    }
+  }
+}
+
+function matchJson(match) {
+  checkMatch(match);
+  return json(match, 'a match');
+}
+
+function matchesJson(matches) {
+  if (!Array.isArray(matches)) throw typeError('exemptions are an array of matches');
+  matches.forEach(checkMatch);
+  return json(matches, 'matches');
+}
 
 const KNOWN = {
   store: ['string'],
@@ -71,4 +110,4 @@ function checkOptions(options) {
   return options;
 }
 
-module.exports = { checkOptions, json, limiterJson, limitsJson, ruleJson };
+module.exports = { checkOptions, json, limiterJson, limitsJson, matchJson, matchesJson, ruleJson };

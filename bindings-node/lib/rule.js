@@ -1,10 +1,11 @@
 'use strict';
 
 const { native, typeError } = require('./native.js');
-const { WAITING, takeApart, timeout, whileWaiting, withoutCost } = require('./call.js');
+const { UNDO, WAITING, blocking, change, takeApart, timeout, whileWaiting, withoutCost } = require('./call.js');
 const { Decision } = require('./decision.js');
 const { Permit, Reservation } = require('./held.js');
-const { json, limitsJson } = require('./policy.js');
+const { limitsJson, matchJson, matchesJson } = require('./policy.js');
+const { keyOf, readChanges } = require('./trail.js');
 const { Line } = require('./wait.js');
 
 const { board } = native;
@@ -26,10 +27,8 @@ function target(keyOrMatch) {
     typeof keyOrMatch === 'object' &&
     !Array.isArray(keyOrMatch) &&
     !ArrayBuffer.isView(keyOrMatch);
-  return isMatch ? [undefined, json(keyOrMatch, 'a match')] : [keyOrMatch, undefined];
+  return isMatch ? [undefined, matchJson(keyOrMatch)] : [keyOrMatch, undefined];
 }
-
-const bytesOrText = (part) => (typeof part === 'string' ? part : Buffer.from(part.bytes));
 
 class Rule {
   #native;
@@ -158,7 +157,9 @@ class Rule {
   }
 
   stats(key, options) {
-    return JSON.parse(this.#keyed(native.stats, key, undefined, options));
+    const stats = JSON.parse(this.#keyed(native.stats, key, undefined, options));
+    if (stats?.blocked) keyOf(stats.blocked);
+    return stats;
   }
 
   reset(key, options) {
@@ -185,38 +186,66 @@ class Rule {
     return JSON.parse(native.events(this.#native.handle, since));
   }
 
-  setOverride(keyOrMatch, limits) {
-    native.setOverride(this.#native.handle, ...target(keyOrMatch), limitsJson(limits));
+  setOverride(keyOrMatch, limits, options) {
+    const how = change('setOverride', options);
+    return native.setOverride(this.#native.handle, ...target(keyOrMatch), limitsJson(limits), ...how);
   }
 
-  clearOverride(keyOrMatch) {
-    return native.clearOverride(this.#native.handle, ...target(keyOrMatch));
+  clearOverride(keyOrMatch, options) {
+    const how = change('clearOverride', options, UNDO);
+    return native.clearOverride(this.#native.handle, ...target(keyOrMatch), ...how);
   }
 
   overrides() {
-    const all = JSON.parse(native.overrides(this.#native.handle));
-    for (const one of all) if (one.key) one.key = one.key.map(bytesOrText);
-    return all;
+    return JSON.parse(native.overrides(this.#native.handle)).map(keyOf);
   }
 
-  setDefault(limits) {
-    native.setDefault(this.#native.handle, limitsJson(limits));
+  setDefault(limits, options) {
+    const how = change('setDefault', options);
+    return native.setDefault(this.#native.handle, limitsJson(limits), ...how);
   }
 
-  addExempt(match) {
-    native.addExempt(this.#native.handle, json(match, 'a match'));
+  addExempt(match, options) {
+    const how = change('addExempt', options);
+    return native.addExempt(this.#native.handle, matchJson(match), ...how);
   }
 
-  removeExempt(match) {
-    return native.removeExempt(this.#native.handle, json(match, 'a match'));
+  removeExempt(match, options) {
+    const how = change('removeExempt', options, UNDO);
+    return native.removeExempt(this.#native.handle, matchJson(match), ...how);
   }
 
-  setExempts(matches) {
-    native.setExempts(this.#native.handle, json(matches, 'matches'));
+  setExempts(matches, options) {
+    const how = change('setExempts', options);
+    return native.setExempts(this.#native.handle, matchesJson(matches), ...how);
   }
 
   exempts() {
     return JSON.parse(native.exempts(this.#native.handle));
+  }
+
+  setMode(mode, options) {
+    return native.setMode(this.#native.handle, mode, ...change('setMode', options));
+  }
+
+  clearMode(options) {
+    return native.clearMode(this.#native.handle, ...change('clearMode', options, UNDO));
+  }
+
+  block(key, options) {
+    return native.block(this.#native.handle, key, undefined, ...blocking(options));
+  }
+
+  unblock(key, options) {
+    return native.unblock(this.#native.handle, key, undefined, ...blocking(options, UNDO));
+  }
+
+  blocks() {
+    return JSON.parse(native.blocks(this.#native.handle)).map(keyOf);
+  }
+
+  changes(since) {
+    return readChanges(native.changes(this.#native.handle, since ?? undefined));
   }
 
   /** For the limiter: whether this is still its rule of that name, and what follows from closing. */

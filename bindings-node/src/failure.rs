@@ -59,6 +59,15 @@ impl Failure {
         Failure::mistake(format!("a mistake in Tidegate: {text}"))
     }
 
+    /// The same, with an argument called as JavaScript's callers do.
+    pub(crate) fn calling(self, name: &str, ours: &str) -> Failure {
+        let message = match self.message.strip_prefix(name) {
+            Some(rest) => format!("{ours}{rest}"),
+            None => self.message,
+        };
+        Failure { message, ..self }
+    }
+
     /// Throws it.
     #[cold]
     pub(crate) fn throw(self, scope: Scope<'_>, surface: &Surface) -> Result<()> {

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use policy::{
-    Budget, Events, Finding, Inspected, LimitPatch, LimitPatches, LimitUse, Match, Metrics,
-    NamedCount, Stats, Step, Target,
+    BlockedKey, Budget, Change, Changes, Events, Finding, Inspected, LimitPatches, LimitUse, Match,
+    Metrics, NamedCount, Stats, Step, Target,
 };
 use serde_json::{Map, Value, json};
 
@@ -89,6 +89,7 @@ pub(crate) fn stats(stats: &Stats) -> Value {
         "violations": stats.violations,
         "lastAllowedMs": stats.last_allowed.map(ms),
         "budget": stats.budget.as_ref().map(budget),
+        "blocked": stats.blocked.as_ref().map(|block| camel(block.to_value())),
     })
 }
 
@@ -100,33 +101,42 @@ pub(crate) fn exempts(all: &[Match]) -> Value {
     all.iter().map(Match::to_value).collect()
 }
 
-fn patch(patch: &LimitPatch) -> Value {
-    let numbers = [("max", patch.max), ("burst", patch.burst)];
-    let periods = [("per", patch.per), ("lease", patch.lease), ("cooldown", patch.cooldown)];
-    let periods = periods.map(|(name, period)| (name, period.map(ms)));
-    let all = numbers.into_iter().chain(periods);
-    all.filter_map(|(name, number)| Some((name.to_string(), json!(number?)))).collect()
-}
-
-fn patches(patches: &LimitPatches) -> Value {
-    patches.iter().map(|(name, one)| (name.clone(), patch(one))).collect()
-}
-
-/// A part of a key: text, or bytes that are none.
-fn part(part: &[u8]) -> Value {
-    match std::str::from_utf8(part) {
-        Ok(text) => json!(text),
-        Err(_) => json!({ "bytes": part }),
-    }
+/// Limits as a policy has them, but for periods, which are numbers here. Other values are left as they are.
+fn limits(value: Value) -> Value {
+    let Value::Object(limits) = value else { return value };
+    let field = |(name, value): (String, Value)| {
+        let period = value.as_str().and_then(|text| text.strip_suffix("ms")?.parse::<u64>().ok());
+        (name, period.map_or(value, Value::from))
+    };
+    let limit = |(name, value)| match value {
+        Value::Object(fields) => (name, fields.into_iter().map(field).collect()),
+        other => (name, other),
+    };
+    limits.into_iter().map(limit).collect()
 }
 
 pub(crate) fn overrides(all: &[(Target, LimitPatches)]) -> Value {
-    let one = |(target, limits): &(Target, LimitPatches)| match target {
-        Target::Key(parts) => {
-            let parts: Vec<Value> = parts.iter().map(|one| part(one)).collect();
-            json!({ "key": parts, "limits": patches(limits) })
-        }
-        Target::Match(one) => json!({ "match": one.to_value(), "limits": patches(limits) }),
+    let one = |(target, patches): &(Target, LimitPatches)| {
+        let mut value = target.to_value();
+        value["limits"] =
+            limits(patches.iter().map(|(name, patch)| (name.clone(), patch.to_value())).collect());
+        value
     };
     all.iter().map(one).collect()
+}
+
+pub(crate) fn blocks(all: &[BlockedKey]) -> Value {
+    all.iter().map(|block| camel(block.to_value())).collect()
+}
+
+pub(crate) fn changes(all: &Changes) -> Value {
+    let one = |change: &Change| {
+        let mut value = change.to_value();
+        for side in ["before", "after"] {
+            value[side] = limits(value[side].take());
+        }
+        camel(value)
+    };
+    let changes: Vec<Value> = all.changes.iter().map(one).collect();
+    json!({ "changes": changes, "next": all.next, "missed": all.missed })
 }

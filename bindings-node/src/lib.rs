@@ -4,6 +4,7 @@
 //! must be fast is a function of its own for each rule: its key is copied to the stack in one step, and
 //! what it says is written on a board that JavaScript reads. Everything else takes a handle.
 
+mod changes;
 mod decision;
 mod failure;
 mod handle;
@@ -23,5 +24,6 @@ use surface::{Add, Surface};
 /// All functions of an environment.
 pub(crate) fn functions(add: Add<'_>, scope: Scope<'_>, surface: &Rc<Surface>) -> Result<()> {
     limiter::functions(add, scope, surface)?;
-    rule::functions(add, scope, surface)
+    rule::functions(add, scope, surface)?;
+    changes::functions(add, scope, surface)
 }

@@ -11,7 +11,7 @@ use crate::handle::{Handle, json_of};
 use crate::js::{Kind, Result, Scope, Value};
 use crate::key::{count, optional_text, text};
 use crate::surface::{Add, Answer, Call, Surface, bind};
-use crate::{json, rule};
+use crate::{changes, json, rule};
 
 type Cold<'c> = Call<'c, ()>;
 
@@ -139,6 +139,10 @@ pub(crate) fn functions(add: Add<'_>, scope: Scope<'_>, surface: &Rc<Surface>) -
             let since = optional_text(call.scope, since, "since")?;
             let events = limiter(&call, handle)?.events(since.as_deref())?;
             call.scope.text(&json::events(&events).to_string()).map(Some)
+        };
+        c"allChanges": |call: Cold<'_>, [handle, since]: [Value; 2]| {
+            let changes = limiter(&call, handle)?.changes(changes::since(call.scope, since)?)?;
+            call.scope.text(&json::changes(&changes).to_string()).map(Some)
         };
         c"inspect": |call: Cold<'_>, [path]: [Value; 1]| {
             let found = Limiter::inspect(text(call.scope, path, "path")?)?;

@@ -5,17 +5,14 @@ use std::mem::MaybeUninit;
 use std::rc::Rc;
 use std::time::Duration;
 
-use policy::{Error, LimitPatches, Match, Permit, Reservation, Target, Tell, limit_patches};
-use serde_json::Value as Json;
+use policy::{Error, Permit, Reservation, Tell};
 
 use crate::decision::{RuleAt, Written, ms, write_budget, write_recorded};
 use crate::failure::Failure;
-use crate::handle::{Handle, json_of};
-use crate::js::{Kind, Result, Scope, Value};
+use crate::handle::Handle;
+use crate::js::{Result, Scope, Value};
 use crate::json;
-use crate::key::{
-    Owned, count, key_parts, optional_text, text, with_any_key, with_call, with_plain_key,
-};
+use crate::key::{Owned, count, optional_text, text, with_any_key, with_call, with_plain_key};
 use crate::surface::{Add, Answer, Call, Surface, bind};
 use crate::wait::{Got, Line, Want};
 
@@ -113,11 +110,6 @@ fn keyed<R>(
     with_call(call.scope, [key, max, attributes], |one| Ok(act(&rule.rule, *one)?))
 }
 
-/// What changes of a rule's limits.
-fn patches(rule: &RuleAt, limits: &Json) -> Result<LimitPatches> {
-    Ok(limit_patches(limits, &rule.rule.limit_names()?)?)
-}
-
 /// Plain keys, one behind the other.
 struct Keys {
     bytes: Vec<u8>,
@@ -141,14 +133,6 @@ impl Keys {
     fn slices(&self) -> Vec<&[u8]> {
         let starts = std::iter::once(0).chain(self.ends.iter().copied());
         starts.zip(&self.ends).map(|(start, &end)| &self.bytes[start..end]).collect()
-    }
-}
-
-/// Whom an override is for: a key, or a match as JSON.
-fn target(scope: Scope<'_>, key: Value, matches: Value) -> Result<Target> {
-    match scope.kind(matches)? {
-        Kind::Text => Ok(Target::Match(Match::from_value(&json_of(scope, matches)?)?)),
-        _ => Ok(Target::Key(key_parts(scope, key)?)),
     }
 }
 
@@ -279,46 +263,6 @@ pub(crate) fn functions(add: Add<'_>, scope: Scope<'_>, surface: &Rc<Surface>) -
             let since = optional_text(call.scope, since, "since")?;
             let events = rule(&call, handle)?.rule.events(since.as_deref())?;
             call.scope.text(&json::events(&events).to_string()).map(Some)
-        };
-        c"setOverride": |call: Cold<'_>, [handle, key, matches, limits]: [Value; 4]| {
-            let rule = rule(&call, handle)?;
-            let limits = patches(rule, &json_of(call.scope, limits)?)?;
-            rule.rule.set_override(target(call.scope, key, matches)?, limits)?;
-            Ok(None)
-        };
-        c"clearOverride": |call: Cold<'_>, [handle, key, matches]: [Value; 3]| {
-            let target = target(call.scope, key, matches)?;
-            call.scope.boolean(rule(&call, handle)?.rule.clear_override(target)?).map(Some)
-        };
-        c"overrides": |call: Cold<'_>, [handle]: [Value; 1]| {
-            let overrides = rule(&call, handle)?.rule.overrides()?;
-            call.scope.text(&json::overrides(&overrides).to_string()).map(Some)
-        };
-        c"setDefault": |call: Cold<'_>, [handle, limits]: [Value; 2]| {
-            let rule = rule(&call, handle)?;
-            rule.rule.set_default(patches(rule, &json_of(call.scope, limits)?)?)?;
-            Ok(None)
-        };
-        c"addExempt": |call: Cold<'_>, [handle, matches]: [Value; 2]| {
-            let matches = Match::from_value(&json_of(call.scope, matches)?)?;
-            rule(&call, handle)?.rule.add_exempt(matches)?;
-            Ok(None)
-        };
-        c"removeExempt": |call: Cold<'_>, [handle, matches]: [Value; 2]| {
-            let matches = Match::from_value(&json_of(call.scope, matches)?)?;
-            call.scope.boolean(rule(&call, handle)?.rule.remove_exempt(&matches)?).map(Some)
-        };
-        c"setExempts": |call: Cold<'_>, [handle, matches]: [Value; 2]| {
-            let Json::Array(all) = json_of(call.scope, matches)? else {
-                return Err(Failure::argument("exemptions are an array of matches"));
-            };
-            let all = all.iter().map(Match::from_value).collect::<std::result::Result<_, _>>()?;
-            rule(&call, handle)?.rule.set_exempts(all)?;
-            Ok(None)
-        };
-        c"exempts": |call: Cold<'_>, [handle]: [Value; 1]| {
-            let exempts = rule(&call, handle)?.rule.exempts()?;
-            call.scope.text(&json::exempts(&exempts).to_string()).map(Some)
         };
         // The number of who waits, or 0 if the decision is there at once. What is held is taken by `got`.
         c"join": |call: Cold<'_>, [handle, key, cost, max, attributes, timeout, kind]: [Value; 7]| {

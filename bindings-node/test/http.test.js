@@ -85,6 +85,21 @@ for (const framework of Object.keys(frameworks)) {
   describe(framework, () => {
     const started = (t, ...more) => start(t, framework, ...more);
 
+    test('says 429 to who is blocked, and when to come back if that helps', async (t) => {
+      const rule = ruleOf({ limits: '2/min' });
+      const { get } = await started(t, rule);
+      rule.block('127.0.0.1', { forMs: 5000 });
+      const denied = await get();
+      assert.deepEqual([denied.status, denied.headers['retry-after']], [429, '5']);
+      assert.deepEqual([problemOf(denied).reason, problemOf(denied).retry_after_ms], ['blocked', 5000]);
+      rule.block('127.0.0.1');
+      const banned = await get();
+      assert.deepEqual([banned.status, banned.headers['retry-after']], [429, undefined]);
+      assert.match(problemOf(banned).detail, /waiting does not help/);
+      rule.unblock('127.0.0.1');
+      assert.equal((await get()).status, 200);
+    });
+
     test('passes until the limit, then says 429', async (t) => {
       const { get } = await started(t, { limits: '2/min' });
       for (const left of ['1', '0']) {

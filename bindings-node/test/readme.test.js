@@ -8,6 +8,7 @@ const fs = require('node:fs');
 const os = require('node:os');
 const path = require('node:path');
 const { test } = require('node:test');
+const tidegate = require('tidegate');
 
 const FOLDER = path.join(__dirname, '..');
 const read = (file) => fs.readFileSync(file, 'utf8');
@@ -32,13 +33,26 @@ test('as CommonJS', (t) => {
   const found = [...blocks(part), ...blocks(read(path.join(FOLDER, 'README.md')))].filter(({ code }) =>
     /= require\('tidegate'\)/.test(code),
   );
-  assert.equal(found.length, 2);
-  const [first, second] = found.map(({ code }, index) => {
+  assert.equal(found.length, 3);
+  const [first, second, third] = found.map(({ code }, index) => {
     fs.writeFileSync(path.join(folder, `${index}.cjs`), code);
     return run(folder, `${index}.cjs`);
   });
   assert.match(first, /message 5: 0 left\nmessage 6: 5\/10s, wait 60000 ms {\n.*X-RateLimit-Limit/s);
   assert.equal(second, '');
+  const told = ["1 block { key: [ 'mallory' ] } ops", "2 set_override { key: [ 'alice' ] } ops", '3 set_mode null null'];
+  assert.equal(third, told.map((line) => `${line}\n`).join(''));
+});
+
+test('every operation is listed', () => {
+  const text = read(path.join(FOLDER, 'README.md'));
+  const names = (it) => Object.getOwnPropertyNames(it);
+  const { Limiter, ManualClock, Permit, Reservation } = tidegate;
+  const operations = [Limiter, ManualClock, Permit, Reservation].flatMap((it) => names(it.prototype));
+  const own = ['length', 'name', 'prototype', 'constructor', 'decision', 'allowed'];
+  const all = [...operations, ...names(Limiter), 'ipKey', 'version'].filter((name) => !own.includes(name));
+  const listed = (name) => new RegExp(`\`(Limiter)?\\.?${name}[(\`]`).test(text);
+  assert.deepEqual(all.filter((name) => !listed(name)), []);
 });
 
 test('as a module', (t) => {

@@ -139,9 +139,10 @@ describe('operations', () => {
       [() => limiter.hit('g', { timeoutMs: 3 }), /acquire/],
       [() => limiter.hit('g', { timeout: 3 }), /timeoutMs/],
       [() => limiter.hit('g', { signal }), /acquire/],
-      [() => limiter.check('g', { forMs: 3 }), /run-time changes/],
-      [() => limiter.stats('g', { by: 'me' }), /run-time changes/],
-      [() => limiter.isLimited('g', { reason: 'spam' }), /run-time changes/],
+      [() => limiter.check('g', { forMs: 3 }), /an option of block, setOverride,.* and setMode$/],
+      [() => limiter.peek('g', { for_: 3 }), /an option of block, setOverride,.* as forMs$/],
+      [() => limiter.stats('g', { by: 'me' }), /an option of block, unblock,.* and clearMode$/],
+      [() => limiter.isLimited('g', { reason: 'spam' }), /an option of block, unblock,.* and clearMode$/],
       [() => limiter.reserve('g', 1, { estimate: 2 }), /reserve/],
       [() => limiter.spend('g', 1, { amount: 2 }), /spend/],
     ]) {
@@ -233,6 +234,7 @@ describe('operations', () => {
       violations: 0,
       lastAllowedMs: 1000,
       budget: null,
+      blocked: null,
     });
     limiter.reset('alice');
     assert.equal(limiter.stats('alice'), null);
@@ -273,48 +275,6 @@ describe('operations', () => {
     const off = made('1/min', { mode: 'off' }).limiter.hit('a');
     assert.deepEqual([off.reason, off.limit, off.remaining], ['off', null, null]);
     assert.deepEqual(off.headers(), {});
-  });
-});
-
-describe('run-time changes', () => {
-  test('overrides for keys and for matches', () => {
-    const { limiter } = made('20/min');
-    limiter.setOverride('alice', { '20/min': { max: 60, per: 30_000 } });
-    limiter.setOverride({ role: ['staff', 'admin'] }, '70/min');
-    limiter.setOverride(Buffer.from([0xff]), { '20/min': { max: 1 } });
-    assert.equal(limiter.hit('alice').limit, 60);
-    assert.equal(limiter.hit('bob', { role: 'admin' }).limit, 70);
-    assert.equal(limiter.hit(new Uint8Array([0xff])).limit, 1);
-    assert.deepEqual(limiter.overrides(), [
-      { key: ['alice'], limits: { '20/min': { max: 60, per: 30_000 } } },
-      { match: { role: ['staff', 'admin'] }, limits: { '20/min': { max: 70, per: 60_000 } } },
-      { key: [Buffer.from([0xff])], limits: { '20/min': { max: 1 } } },
-    ]);
-    assert.equal(limiter.clearOverride('alice'), true);
-    assert.equal(limiter.clearOverride('alice'), false);
-    assert.equal(limiter.clearOverride({ role: ['staff', 'admin'] }), true);
-    assert.equal(limiter.hit('alice').limit, 20);
-    assert.throws(() => limiter.setOverride('a', { '20/mni': { max: 1 } }), /20\/mni.*20\/min/s);
-    assert.throws(() => limiter.setOverride('a'), coded(TypeError, 'argument'));
-    assert.throws(() => limiter.setOverride(null, '1/min'), coded(TypeError, 'argument'));
-  });
-
-  test('exemptions and defaults', () => {
-    const { limiter } = made('2/min', { exempt: [{ role: 'admin' }] });
-    limiter.addExempt({ key: 'alice' });
-    assert.equal(limiter.hit('alice').reason, 'exempt');
-    assert.deepEqual(limiter.exempts(), [{ role: ['admin'] }, { key: ['alice'] }]);
-    assert.equal(limiter.removeExempt({ role: 'admin' }), true);
-    assert.equal(limiter.removeExempt({ role: 'admin' }), false);
-    limiter.setExempts([{ ip: '10.0.0.0/8' }]);
-    assert.equal(limiter.hit('bob', { ip: '10.1.2.3' }).reason, 'exempt');
-    assert.equal(limiter.hit('alice').reason, null);
-    limiter.setDefault({ '2/min': { max: 1 } });
-    assert.equal(limiter.hit('carol').limit, 1);
-    limiter.setDefault({});
-    assert.equal(limiter.hit('carol').limit, 2);
-    assert.throws(() => limiter.addExempt({ ip: 'everywhere' }), coded(TidegateError, 'policy'));
-    assert.throws(() => limiter.setExempts({}), coded(TypeError, 'argument'));
   });
 });
 
@@ -508,11 +468,18 @@ describe('limiters', () => {
       () => rule.removeExempt({ key: 'a' }),
       () => rule.setExempts([]),
       () => rule.exempts(),
+      () => rule.setMode('off'),
+      () => rule.clearMode(),
+      () => rule.block('a'),
+      () => rule.unblock('a'),
+      () => rule.blocks(),
+      () => rule.changes(),
       () => rule.metrics(),
       () => rule.events(),
       () => limiter.hit('a'),
       () => limiter.metrics(),
       () => limiter.events(),
+      () => limiter.changes(),
       () => limiter.sync(),
     ]) {
       assert.throws(call, closed, `${call}`);

@@ -1,6 +1,6 @@
 // Real calls, for `tsc --strict`: what must compile does, and what must not is marked.
 import tidegate, { Decision, Limiter, ManualClock, TidegateError, ipKey, version } from 'tidegate';
-import type { Allowed, Denied, Key, Permit, Reservation, Rule } from 'tidegate';
+import type { Allowed, BlockedKey, Change, ChangeOptions, Changes, Denied, Key, Mode, Permit, Reservation, Rule } from 'tidegate';
 
 const clock = new ManualClock({ start: 0, wall: 1_700_000_000_000 });
 const limiter = new Limiter(['5/10s window', { max: 20, per: 60_000, name: 'per-minute' }], {
@@ -63,11 +63,31 @@ const left: number | undefined = rule.stats('alice')?.limits['5/10s']?.remaining
 rule.setOverride('alice', '60/min');
 rule.setOverride({ role: 'staff' }, { 'per-minute': { max: 60, per: 1000 } });
 rule.setOverride('alice', { 'per-minute': { max: 60, algorithm: 'window', scope: ['channel'] } });
-const gone: boolean = rule.clearOverride({ role: 'staff' });
-rule.setDefault({});
-rule.addExempt({ role: ['admin'] });
-rule.setExempts([...rule.exempts()]);
-console.log(rule.overrides(), rule.removeExempt({ role: 'admin' }), rule.isLimited('a'));
+const why: ChangeOptions = { forMs: 3_600_000, by: 'ops', reason: 'a drill' };
+const who = { by: 'ops', reason: undefined };
+const numbers: number[] = [
+  rule.setOverride('alice', '60/min', why),
+  rule.clearOverride({ role: 'staff' }, who),
+  rule.setDefault({}, why),
+  rule.addExempt({ role: ['admin'] }, why),
+  rule.removeExempt({ role: 'admin' }, who),
+  rule.setExempts([...rule.exempts()], why),
+  rule.setMode('shadow', { forMs: null }),
+  rule.clearMode(),
+  limiter.block(['telegram', 42], { ...why, action: 'ping', age: 7 }),
+];
+const gone: boolean = rule.unblock('alice', { by: 'ops', action: 'ping' });
+const mode: Mode = 'off';
+rule.setMode(mode);
+const blocked: BlockedKey | undefined = rule.blocks()[0] ?? rule.stats('alice')?.blocked ?? undefined;
+const end: number | null | undefined = blocked?.untilMs;
+const trail: Changes = limiter.changes();
+const change: Change | undefined = rule.changes(trail.next).changes[0];
+if (change?.op === 'block' && change.target && 'key' in change.target) {
+  const part: string | Uint8Array | undefined = change.target.key[0];
+  console.log(part, change.untilMs, change.by, end, numbers);
+}
+console.log(rule.overrides(), rule.isLimited('a'));
 rule.reset('alice');
 rule.reset(42n);
 rule.allow(['telegram', 42, 7n, new Uint8Array(1)]);
@@ -97,6 +117,26 @@ rule.allow(true);
 new tidegate.Rule();
 // @ts-expect-error not a mode
 new Limiter('1/s', { mode: 'of' });
+// @ts-expect-error not a mode
+rule.setMode('of');
+// @ts-expect-error milliseconds
+rule.setMode('off', { forMs: '1h' });
+// @ts-expect-error milliseconds
+rule.block('alice', { forMs: '1h' });
+// @ts-expect-error a name is text
+rule.block('alice', { by: 7 });
+// @ts-expect-error a block has no cost
+rule.block('alice', { cost: 2 });
+// @ts-expect-error a typing mistake
+rule.setDefault({}, { forMS: 5 });
+// @ts-expect-error what is taken back has no end
+rule.clearMode({ forMs: 5 });
+// @ts-expect-error what is taken back has no end
+rule.unblock('alice', { forMs: 5 });
+// @ts-expect-error a number
+rule.changes('1');
+// @ts-expect-error operations are words of the contract
+if (change?.op === 'setMode') console.log('never');
 // @ts-expect-error a typing mistake
 new Limiter('1/s', { warnsAt: 1 });
 // @ts-expect-error a decision is read, not written

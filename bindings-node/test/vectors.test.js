@@ -10,15 +10,32 @@ const { Limiter, ManualClock } = require('tidegate');
 const FOLDER = path.join(__dirname, '../../tests/vectors');
 
 const snake = (name) => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+/** Fields whose names and values are users' own. */
+const VERBATIM = ['headers', 'attach', 'match', 'before', 'after'];
 /** Fields of ours in the vectors' spelling; names of limits and headers are users' own. */
 function spelt(value) {
   if (value === null || typeof value !== 'object') return value;
+  if (Array.isArray(value)) return value.map(spelt);
+  if (Buffer.isBuffer(value)) return { hex: value.toString('hex') };
   return Object.fromEntries(
     Object.entries(value).map(([name, one]) => {
       if (name === 'limits') return [name, Object.fromEntries(Object.entries(one).map(([n, v]) => [n, spelt(v)]))];
-      return [snake(name), name === 'headers' || name === 'attach' ? one : spelt(one)];
+      return [snake(name), VERBATIM.includes(name) ? one : spelt(one)];
     }),
   );
+}
+
+/** What stood before or after a change: of limits, the periods are numbers here and texts in a policy. */
+function policyLimits(value) {
+  if (value === null || typeof value !== 'object' || Array.isArray(value)) return value;
+  const field = ([name, one]) => [name, ['per', 'lease', 'cooldown'].includes(name) ? `${one}ms` : one];
+  const limit = ([name, fields]) => [name, Object.fromEntries(Object.entries(fields).map(field))];
+  return Object.fromEntries(Object.entries(value).map(limit));
+}
+
+function trail({ changes, next, missed }) {
+  const limits = ({ before, after, ...rest }) => ({ ...rest, before: policyLimits(before), after: policyLimits(after) });
+  return { changes: spelt(changes.map(limits)), next, missed };
 }
 
 function keyOf({ key = '' }) {
@@ -31,6 +48,9 @@ function keyOf({ key = '' }) {
 }
 
 const shortAddress = (text) => (text.includes(':') ? new URL(`http://[${text}]`).hostname.slice(1, -1) : text);
+
+/** With its own fields in the vectors' spelling, and not what is in them. */
+const snakeFields = (one) => Object.fromEntries(Object.entries(one).map(([name, value]) => [snake(name), value]));
 
 class Run {
   held = new Map();
@@ -45,10 +65,12 @@ class Run {
   }
 
   step(step) {
+    if (step.op === 'changes') return trail(this.limiter.changes(step.since));
     const rule = this.limiter.rule(step.rule ?? 'default');
     const key = keyOf(step);
     const options = { ...step.attributes, ...(step.max === undefined ? {} : { max: step.max }) };
     const priced = { ...options, cost: step.cost };
+    const how = { forMs: step.for_ms, by: step.by, reason: step.reason };
     const bare = Object.keys(options).length === 0;
     switch (step.op) {
       case 'hit':
@@ -90,19 +112,30 @@ class Run {
         return spelt(rule.stats(key, options));
       case 'why': {
         const why = rule.why(key, { cost: step.cost ?? 1, ...options });
-        const steps = why.steps.map(({ untilMs, ...rest }) => ({ ...rest, until_ms: untilMs }));
-        return { decision: this.decided(why.decision, step), steps };
+        return { decision: this.decided(why.decision, step), steps: why.steps.map(snakeFields) };
       }
       case 'set_override':
-        return rule.setOverride(step.match ?? key, step.limits);
+        return { number: rule.setOverride(step.match ?? key, step.limits, how) };
       case 'clear_override':
-        return void rule.clearOverride(step.match ?? key);
+        return { number: rule.clearOverride(step.match ?? key, how) };
       case 'set_default':
-        return rule.setDefault(step.limits);
+        return { number: rule.setDefault(step.limits, how) };
       case 'add_exempt':
-        return rule.addExempt(step.match);
+        return { number: rule.addExempt(step.match, how) };
       case 'remove_exempt':
-        return void rule.removeExempt(step.match);
+        return { number: rule.removeExempt(step.match, how) };
+      case 'set_exempts':
+        return { number: rule.setExempts(step.matches, how) };
+      case 'set_mode':
+        return { number: rule.setMode(step.mode, how) };
+      case 'clear_mode':
+        return { number: rule.clearMode(how) };
+      case 'block':
+        return { number: rule.block(key, { ...options, ...how }) };
+      case 'unblock':
+        return { unblocked: rule.unblock(key, { ...options, ...how }) };
+      case 'blocks':
+        return spelt(rule.blocks());
       case 'set_wall':
         return this.clock.setWall(step.wall_ms);
       default:
@@ -142,7 +175,9 @@ function replay(one) {
       const where = `step ${index} ${JSON.stringify(step)}`;
       if (step.at_ms !== undefined) run.clock.set(step.at_ms);
       if (step.error !== undefined) {
-        assert.throws(() => run.step(step), (error) => `${error.code} ${error.message}`.includes(step.error) || assert.fail(`${where}: ${error}`));
+        // `forMs` is `for_ms` in the vectors.
+        const said = ({ code, message }) => `${code} ${message} ${snake(message)}`;
+        assert.throws(() => run.step(step), (error) => said(error).includes(step.error) || assert.fail(`${where}: ${error}`));
         continue;
       }
       const got = run.step(step);
@@ -151,6 +186,64 @@ function replay(one) {
   }
   return steps;
 }
+
+test('the steps of run-time changes are replayed', () => {
+  const [wall, hour] = [1_700_000_000_000, 3_600_000];
+  const change = (number, op, target, before, after, more) => {
+    const none = { until_ms: null, by: null, reason: null };
+    return { number, at_ms: wall, rule: 'default', op, target, before, after, ...none, ...more };
+  };
+  const block = { until_ms: wall + hour, by: 'ops', reason: 'spam' };
+  const [bytes, staff] = [[{ hex: 'ff00' }], { role: ['staff'] }];
+  const limits = { l: { max: 9, per: '1500ms' } };
+  const steps = [
+    { op: 'set_override', key: 'alice', limits, for_ms: hour, by: 'ops', expect: { number: 1 } },
+    { op: 'clear_override', key: 'alice', reason: 'done', expect: { number: 2 } },
+    { op: 'clear_override', key: 'alice', expect: { number: 0 } },
+    { op: 'set_default', limits: { l: { max: 4 } }, expect: { number: 3 } },
+    { op: 'add_exempt', match: { role: 'staff' }, expect: { number: 4 } },
+    { op: 'remove_exempt', match: { role: 'staff' }, expect: { number: 5 } },
+    { op: 'set_exempts', matches: [{ role: 'staff' }], expect: { number: 6 } },
+    { op: 'set_mode', mode: 'shadow', expect: { number: 7 } },
+    { op: 'clear_mode', expect: { number: 8 } },
+    { op: 'block', key: { hex: 'ff00' }, for_ms: hour, by: 'ops', reason: 'spam', expect: { number: 9 } },
+    { op: 'blocks', expect: [{ key: bytes, ...block }] },
+    { op: 'stats', key: { hex: 'ff00' }, expect: { blocked: block } },
+    { op: 'hit', key: { hex: 'ff00' }, expect: { reason: 'blocked', limit: null, remaining: 0, retry_after_ms: hour } },
+    { op: 'hit', key: { hex: 'ff00' }, attributes: { role: 'staff' }, expect: { reason: 'exempt' } },
+    { op: 'unblock', key: { hex: 'ff00' }, expect: { unblocked: true } },
+    { op: 'unblock', key: { hex: 'ff00' }, expect: { unblocked: false } },
+    { op: 'unblock', key: 'alice', for_ms: 1, error: 'for_' },
+    { op: 'clear_mode', for_ms: 1, error: 'for_' },
+    { op: 'set_mode', mode: 'shadow', for_ms: 0, error: 'range' },
+    {
+      op: 'changes',
+      expect: {
+        changes: [
+          change(1, 'set_override', { key: ['alice'] }, null, limits, { until_ms: wall + hour, by: 'ops' }),
+          change(2, 'clear_override', { key: ['alice'] }, limits, null, { reason: 'done' }),
+          change(3, 'set_default', null, null, { l: { max: 4 } }),
+          change(4, 'add_exempt', { match: staff }, false, true),
+          change(5, 'remove_exempt', { match: staff }, true, false),
+          change(6, 'set_exempts', null, [], [staff]),
+          change(7, 'set_mode', null, null, 'shadow'),
+          change(8, 'clear_mode', null, 'shadow', null),
+          change(9, 'block', { key: bytes }, false, true, block),
+          change(10, 'unblock', { key: bytes }, true, false),
+        ],
+        next: 10,
+        missed: 0,
+      },
+    },
+    { op: 'changes', since: 9, expect: { changes: [change(10, 'unblock', { key: bytes }, true, false)], next: 10 } },
+  ];
+  const policy = { version: 1, rules: { default: { limits: { l: '5/h' } } } };
+  assert.equal(replay({ wall_ms: wall, policy, steps }), steps.length);
+  // A wrong answer is noticed in each field that is given.
+  for (const wrong of [{ number: 2 }, { number: null }]) {
+    assert.throws(() => replay({ policy, steps: [{ ...steps[0], expect: wrong }] }), assert.AssertionError);
+  }
+});
 
 let cases = 0;
 for (const file of fs.readdirSync(FOLDER).filter((name) => name.endsWith('.json'))) {

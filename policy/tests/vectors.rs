@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 use tidegate::{
-    Budget, Call, Decision, Error, Key, Limiter, ManualClock, Match, Options, Part, Permit,
-    Reservation, Rule, Stats, Style, Target, limit_patches,
+    BlockedKey, Budget, Call, ChangeOptions, Changing, Decision, Error, Key, Limiter, ManualClock,
+    Match, Mode, Options, Part, Permit, Reservation, Rule, Stats, Style, Target, limit_patches,
 };
 
 fn millis(value: &Value) -> Duration {
@@ -144,7 +144,23 @@ fn stats(stats: Option<Stats>) -> Value {
         "cooldown_left_ms": ms(stats.cooldown_left),
         "violations": stats.violations,
         "budget": stats.budget.as_ref().map(budget),
+        "blocked": stats.blocked.as_ref().map(BlockedKey::to_value),
     })
+}
+
+/// For how long a change is made, by whom, and why.
+fn change_options(step: &Value) -> ChangeOptions {
+    let text = |name: &str| step[name].as_str().map(str::to_string);
+    ChangeOptions { for_: step.get("for_ms").map(millis), by: text("by"), reason: text("reason") }
+}
+
+fn mode(name: &Value) -> Mode {
+    match name.as_str().unwrap() {
+        "enforce" => Mode::Enforce,
+        "shadow" => Mode::Shadow,
+        "off" => Mode::Off,
+        other => panic!("{other} is no mode"),
+    }
 }
 
 /// One case under way.
@@ -169,7 +185,39 @@ impl Run {
         rule.limits.iter().map(|limit| limit.name().to_string()).collect()
     }
 
+    /// Makes a run-time change, and gives its number; none if the step is another operation.
+    fn change(
+        &self,
+        changing: &Changing<'_>,
+        name: &str,
+        call: Call<'_>,
+        step: &Value,
+    ) -> Result<Option<u64>, Error> {
+        let limits = || limit_patches(&step["limits"], &self.names(name));
+        let matches = || Match::from_value(&step["match"]);
+        let number = match step["op"].as_str().unwrap() {
+            "set_override" => changing.set_override(self.target(step), limits()?)?,
+            "clear_override" => changing.clear_override(self.target(step))?,
+            "set_default" => changing.set_default(limits()?)?,
+            "add_exempt" => changing.add_exempt(matches()?)?,
+            "remove_exempt" => changing.remove_exempt(&matches()?)?,
+            "set_exempts" => {
+                let all = step["matches"].as_array().unwrap();
+                changing
+                    .set_exempts(all.iter().map(Match::from_value).collect::<Result<_, _>>()?)?
+            }
+            "set_mode" => changing.set_mode(mode(&step["mode"]))?,
+            "clear_mode" => changing.clear_mode()?,
+            "block" => changing.block(call)?,
+            _ => return Ok(None),
+        };
+        Ok(Some(number))
+    }
+
     fn step(&mut self, step: &Value) -> Result<Value, Error> {
+        if step["op"] == "changes" {
+            return Ok(self.limiter.changes(step["since"].as_u64().unwrap_or(0))?.to_value());
+        }
         let name = step["rule"].as_str().unwrap_or("default");
         let rule: Rule = self.limiter.rule(name)?;
         let key = OwnedKey::new(step.get("key").unwrap_or(&json!("")));
@@ -180,6 +228,10 @@ impl Run {
         let mut call = Call::of(key.key()).with(&attributes);
         if let Some(max) = step["max"].as_u64() {
             call = call.max(max);
+        }
+        let changing = rule.changing(change_options(step))?;
+        if let Some(number) = self.change(&changing, name, call, step)? {
+            return Ok(json!({ "number": number }));
         }
         let cost = step["cost"].as_u64().unwrap_or(1);
         let id = || step["id"].as_str().unwrap().to_string();
@@ -229,22 +281,8 @@ impl Run {
             "budget" => budget(&rule.budget(call)?),
             "stats" => stats(rule.stats(call)?),
             "why" => rule.why(call, cost)?.to_value(),
-            "set_override" => {
-                let limits = limit_patches(&step["limits"], &self.names(name))?;
-                json!(rule.set_override(self.target(step), limits)?)
-            }
-            "clear_override" => {
-                rule.clear_override(self.target(step))?;
-                Value::Null
-            }
-            "set_default" => {
-                json!(rule.set_default(limit_patches(&step["limits"], &self.names(name))?)?)
-            }
-            "add_exempt" => json!(rule.add_exempt(Match::from_value(&step["match"])?)?),
-            "remove_exempt" => {
-                rule.remove_exempt(&Match::from_value(&step["match"])?)?;
-                Value::Null
-            }
+            "unblock" => json!({ "unblocked": changing.unblock(call)? }),
+            "blocks" => rule.blocks()?.iter().map(BlockedKey::to_value).collect(),
             "set_wall" => {
                 self.clock.set_wall(millis(&step["wall_ms"]));
                 Value::Null

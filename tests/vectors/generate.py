@@ -20,10 +20,9 @@ sys.dont_write_bytecode = True
 
 import cases  # noqa: E402
 from model.limiter import Limiter  # noqa: E402
-from model.rule import Refused  # noqa: E402
+from model.refused import Refused  # noqa: E402
 
-SILENT = ("refund", "settle", "cancel", "reset", "reset_all", "set_override", "clear_override", "set_default",
-          "add_exempt", "remove_exempt", "set_wall")
+SILENT = ("refund", "settle", "cancel", "reset", "reset_all", "set_wall")
 
 
 class Wrong(Exception):

@@ -49,6 +49,7 @@ def cases():
     )
     yield from notes()
     yield from days()
+    yield from changed()
 
 
 def notes():
@@ -102,4 +103,61 @@ def days():
         "what is spent after a wall clock went back is added to what was", money,
         spend(0, 3), step("set_wall", 0, wall_ms=12 * HOUR), hit(0, due=yes(999)), spend(0, 2, due={"spent": 5}),
         hit(0, due=no("budget", 12 * HOUR)), hit(12 * HOUR, due=yes(999)), wall_ms=NOON,
+    )
+
+
+def changed():
+    """Run-time changes that end, under a clock that goes back."""
+    then, now = 100_000 * SECOND, 10_000 * SECOND
+    start = {"start_ms": then, "wall_ms": NOON}
+    back = NOON + now - then  # the wall clock's time at `now`
+    yield case(
+        "a block that was made ahead of the clock begins now and lasts its own time", policy("5/min"),
+        block(then, for_ms=60_000), hit(then + 30_000, due=no("blocked", 30_000)),
+        hit(now, due=no("blocked", 60_000)),
+        blocks(now + 1000, [blocked("a", back + 60_000)]), hit(now + 59_999, due=no("blocked", 1)),
+        hit(now + 60_000, due=yes(4)), blocks(now + 60_000, []), **start,
+    )
+    yield case(
+        "a block that began before the time that a clock went back to ends when it would have",
+        policy("5/min"),
+        block(10_000, for_ms=60_000), hit(40_000, due=no("blocked", 30_000)),
+        hit(20_000, due=no("blocked", 50_000)),
+        hit(69_999, due=no("blocked", 1)), hit(70_000, due=yes(4)), start_ms=10_000,
+    )
+    yield case(
+        "a block without an end stays under a clock that goes back", policy("5/min"),
+        block(then), hit(now, due=no("blocked", None)), hit(then + DAY, due=no("blocked", None)), **start,
+    )
+    yield case(
+        "an override and a default that were made ahead of the clock last their own time",
+        policy("5/min window", ceiling=9),
+        override(then, "a", {"5/min": {"max": 9}}, for_ms=60_000),
+        set_default(then, {"5/min": {"max": 8}}, for_ms=30_000),
+        hit(now, "b", due=PASSES | {"limit": 8}), hit(now + 29_999, "b", due=PASSES | {"limit": 8}),
+        hit(now + 30_000, "b", due=PASSES | {"limit": 5}), hit(now + 59_999, "a", due=PASSES | {"limit": 9}),
+        hit(now + 60_000, "a", due=PASSES | {"limit": 5}), **start,
+    )
+    free = {"allowed": True, "reason": "exempt"}
+    yield case(
+        "exemptions that were made ahead of the clock last their own time",
+        policy("1/h", exempt=[{"key": "root"}]),
+        set_exempts(then, [{"key": "a"}], for_ms=60_000), add_exempt(then, {"key": "b"}, for_ms=30_000),
+        hit(now, due=free),
+        hit(now + 29_999, "b", due=free), hit(now + 30_000, "b", due=yes(0)), hit(now + 59_999, due=free),
+        hit(now + 59_999, "root", due=yes(0)), hit(now + 60_000, due=yes(0)),
+        hit(now + 60_000, "root", due=free), **start,
+    )
+    yield case(
+        "a mode that was set ahead of the clock lasts its own time", policy("1/h"),
+        set_mode(then, "off", for_ms=60_000), hit(now, cost=9, due={"reason": "off"}),
+        hit(now + 59_999, cost=9, due={"reason": "off"}), hit(now + 60_000, cost=9, due=no("cost")), **start,
+    )
+    yield case(
+        "a change that is made after a clock went back lasts its own time, beside one that was made ahead",
+        policy("5/min"),
+        block(then, "a", for_ms=60_000), block(now, "b", due=2, for_ms=90_000),
+        hit(now + 59_999, "a", due=no("blocked", 1)),
+        hit(now + 60_000, "a", due=yes(4)), hit(now + 60_000, "b", due=no("blocked", 30_000)),
+        hit(now + 90_000, "b", due=yes(4)), **start,
     )

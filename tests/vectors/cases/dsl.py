@@ -88,6 +88,77 @@ def spend(at_ms, amount, key="a", due=...):
     return step("spend", at_ms, key, due, amount=amount)
 
 
+# Changes at run time. They take `for_ms`, `by` and `reason`; `due` is the change's number.
+
+
+def _change(op, at_ms, due=..., **fields):
+    return step(op, at_ms, due=... if due is ... else {"number": due}, **fields)
+
+
+def _aim(target):
+    """A key, or a match if it is a map."""
+    return {"match": target} if isinstance(target, dict) else {"key": target}
+
+
+def override(at_ms, target, limits, due=..., **fields):
+    return _change("set_override", at_ms, due, limits=limits, **_aim(target), **fields)
+
+
+def clear_override(at_ms, target, due=..., **fields):
+    return _change("clear_override", at_ms, due, **_aim(target), **fields)
+
+
+def set_default(at_ms, limits, due=..., **fields):
+    return _change("set_default", at_ms, due, limits=limits, **fields)
+
+
+def add_exempt(at_ms, match, due=..., **fields):
+    return _change("add_exempt", at_ms, due, match=match, **fields)
+
+
+def remove_exempt(at_ms, match, due=..., **fields):
+    return _change("remove_exempt", at_ms, due, match=match, **fields)
+
+
+def set_exempts(at_ms, matches, due=..., **fields):
+    return _change("set_exempts", at_ms, due, matches=matches, **fields)
+
+
+def set_mode(at_ms, mode, due=..., **fields):
+    return _change("set_mode", at_ms, due, mode=mode, **fields)
+
+
+def clear_mode(at_ms, due=..., **fields):
+    return _change("clear_mode", at_ms, due, **fields)
+
+
+def block(at_ms, key="a", due=..., **fields):
+    return _change("block", at_ms, due, key=key, **fields)
+
+
+def unblock(at_ms, key="a", due=..., **fields):
+    return step("unblock", at_ms, key, ... if due is ... else {"unblocked": due}, **fields)
+
+
+def blocks(at_ms, due=..., **fields):
+    """`due`: each as `blocked(…)`."""
+    return step("blocks", at_ms, due=due, **fields)
+
+
+def blocked(key, until=None, by=None, reason=None):
+    return {"key": key if isinstance(key, list) else [key], "until_ms": until, "by": by, "reason": reason}
+
+
+def changes(at_ms, due, next, since=None):
+    """`due`: each as `told(…)`."""
+    return step("changes", at_ms, due={"changes": due, "next": next, "missed": 0}, since=since)
+
+
+def told(number, at, op, target, before, after, until=None, by=None, reason=None, rule="default"):
+    return {"number": number, "at_ms": at, "rule": rule, "op": op, "target": target, "before": before,
+            "after": after, "until_ms": until, "by": by, "reason": reason}
+
+
 def yes(remaining=..., **fields):
     """Plainly allowed."""
     left = {} if remaining is ... else {"remaining": remaining}

@@ -5,22 +5,6 @@ from .dsl import *
 ABOUT = "set_override, clear_override, set_default, add_exempt and remove_exempt act on the next hit"
 
 
-def override(at_ms, target, limits, **fields):
-    """`target` is a key, or a match if it is a map."""
-    aim = {"match": target} if isinstance(target, dict) else {"key": target}
-    return step("set_override", at_ms, limits=limits, **aim, **fields)
-
-
-def clear(at_ms, target):
-    return step(
-        "clear_override", at_ms, **{"match": target} if isinstance(target, dict) else {"key": target},
-    )
-
-
-def default(at_ms, limits, **fields):
-    return step("set_default", at_ms, limits=limits, **fields)
-
-
 def cases():
     yield from overrides()
     yield from precedence()
@@ -38,13 +22,14 @@ def overrides():
     )
     yield case(
         "a cleared override leaves the state and the rule's own numbers", window,
-        override(0, "a", {"3/min": {"max": 5}}), hits(0, 4), clear(0, "a"),
+        override(0, "a", {"3/min": {"max": 5}}), hits(0, 4), clear_override(0, "a"),
         hit(0, due=no("3/min", 60_000, limit=3, remaining=0)), hit(60_000, due=yes(2, limit=3)),
     )
     yield case(
         "a lower override keeps the log", window,
         hits(0, 2), override(0, "a", {"3/min": {"max": 1}}),
-        hit(1, due=no("3/min", 59_999, limit=1, remaining=0)), clear(1, "a"), hit(1, due=yes(0, limit=3)),
+        hit(1, due=no("3/min", 59_999, limit=1, remaining=0)), clear_override(1, "a"),
+        hit(1, due=yes(0, limit=3)),
     )
     yield case(
         "an override that is set again replaces the first", policy("10/s"),
@@ -72,13 +57,13 @@ def overrides():
     yield case(
         "an override of max 0 suspends a key until it is cleared", policy("5/min"),
         hit(0, due=yes(4)), override(0, "a", {"5/min": {"max": 0}}),
-        hit(0, due=no("5/min", None, limit=0, remaining=0)), hit(0, "b", due=yes(4)), clear(0, "a"),
+        hit(0, due=no("5/min", None, limit=0, remaining=0)), hit(0, "b", due=yes(4)), clear_override(0, "a"),
         hit(0, due=yes(3, limit=5)),
     )
     yield case(
         "a bucket is cut to an override's size", policy("60/min"),
         hit(0, cost=2, due=yes(58)), override(0, "a", {"60/min": {"max": 10}}), hit(0, due=yes(9, limit=10)),
-        clear(0, "a"), hit(0, due=yes(8, limit=60)),
+        clear_override(0, "a"), hit(0, due=yes(8, limit=60)),
     )
     yield case(
         "a raised bucket keeps what it has", policy("60/min"),
@@ -95,7 +80,8 @@ def overrides():
     yield case(
         "an override by match holds for all who match", by_match,
         override(0, {"channel": "slack"}, {"3/min": {"max": 9}}), hit(0, ["slack", "a"], due=yes(8, limit=9)),
-        hit(0, ["slack", "b"], due=yes(8)), hit(0, ["irc", "a"], due=yes(2)), clear(0, {"channel": "slack"}),
+        hit(0, ["slack", "b"], due=yes(8)), hit(0, ["irc", "a"], due=yes(2)),
+        clear_override(0, {"channel": "slack"}),
         hit(0, ["slack", "a"], due=yes(1, limit=3)),
     )
     yield case(
@@ -130,17 +116,20 @@ def overrides():
     )
     yield case(
         "set_default changes the rule's numbers for everybody", policy("3/min"),
-        hit(0, "a", due=yes(2)), default(0, {"3/min": {"max": 6}}), hit(0, "a", due=yes(1, limit=6)),
-        hit(0, "b", due=yes(5, limit=6)), default(0, {"3/min": {"max": 2}}), hit(0, "a", due=yes(0, limit=2)),
+        hit(0, "a", due=yes(2)), set_default(0, {"3/min": {"max": 6}}), hit(0, "a", due=yes(1, limit=6)),
+        hit(0, "b", due=yes(5, limit=6)), set_default(0, {"3/min": {"max": 2}}),
+        hit(0, "a", due=yes(0, limit=2)),
         hit(0, "c", due=yes(1)),
     )
     for text in ("3/min bucket", "3/min window", "3/min counter", "3/min fixed"):
         algorithm = text.split(" ")[1]
         yield case(
             f"a change may state the algorithm that {text} has", policy(text, ceiling=9),
-            override(0, "a", {"3/min": {"max": 6, "algorithm": algorithm}}), peek(0, cost=0, due=yes(6, limit=6)),
+            override(0, "a", {"3/min": {"max": 6, "algorithm": algorithm}}),
+            peek(0, cost=0, due=yes(6, limit=6)),
             override(0, "a", f"7/min {algorithm}"), peek(0, cost=0, due=yes(7, limit=7)),
-            override(0, "a", "8/h"), peek(0, cost=0, due=yes(8, limit=8)), default(0, f"2/min {algorithm}"),
+            override(0, "a", "8/h"), peek(0, cost=0, due=yes(8, limit=8)),
+            set_default(0, f"2/min {algorithm}"),
             peek(0, "b", cost=0, due=yes(2, limit=2)),
         )
     yield case(
@@ -155,7 +144,7 @@ def precedence():
     yield case(
         "precedence: key override, override by match, when, set_default, the rule",
         policy("10/min", when=entry),
-        hit(0, "k0", due=yes(9, limit=10)), default(0, {"10/min": {"max": 15}}),
+        hit(0, "k0", due=yes(9, limit=10)), set_default(0, {"10/min": {"max": 15}}),
         hit(0, "k1", due=yes(14, limit=15)), hit(0, "k2", due=yes(19, limit=20), **x),
         override(0, {"t": "x"}, {"10/min": {"max": 30}}), hit(0, "k3", due=yes(29, limit=30), **x),
         hit(0, "k4", due=yes(14, limit=15)), override(0, "k5", {"10/min": {"max": 60}}),
@@ -184,20 +173,20 @@ def exempts():
     free = {"allowed": True, "reason": "exempt"}
     yield case(
         "an exemption added and removed acts on the next hit", policy("1/min"),
-        hit(0, due=yes(0)), hit(0, due=no("1/min")), step("add_exempt", 0, match={"key": "a"}),
-        hit(0, due=free, repeat=3), step("remove_exempt", 0, match={"key": "a"}),
+        hit(0, due=yes(0)), hit(0, due=no("1/min")), add_exempt(0, {"key": "a"}),
+        hit(0, due=free, repeat=3), remove_exempt(0, {"key": "a"}),
         hit(0, due=no("1/min", 60_000)),
     )
     yield case(
         "an added exemption may be of an attribute or a range", policy("1/min"),
-        step("add_exempt", 0, match={"role": ["admin"]}), step("add_exempt", 0, match={"ip": "10.0.0.0/8"}),
+        add_exempt(0, {"role": ["admin"]}), add_exempt(0, {"ip": "10.0.0.0/8"}),
         hit(0, due=free, attributes={"role": "admin"}), hit(0, due=free, attributes={"ip": "10.0.0.9"}),
         hit(0, due=yes(0)),
     )
     yield case(
         "an added exemption stands beside the policy's own", policy("1/min", exempt=[{"key": "root"}]),
-        step("add_exempt", 0, match={"key": "bot"}), hit(0, "root", due=free), hit(0, "bot", due=free),
-        step("remove_exempt", 0, match={"key": "bot"}), hit(0, "root", due=free), hit(0, "bot", due=yes(0)),
+        add_exempt(0, {"key": "bot"}), hit(0, "root", due=free), hit(0, "bot", due=free),
+        remove_exempt(0, {"key": "bot"}), hit(0, "root", due=free), hit(0, "bot", due=yes(0)),
     )
 
 
@@ -210,13 +199,16 @@ def errors():
             override(0, "a", {"3/min": f"2/min {other}"}, error="algorithm"),
             override(0, "a", f"2/min {other}", error="algorithm"),
             override(0, {"role": "x"}, f"2/min {other}", error="algorithm"),
-            default(0, f"2/min {other}", error="algorithm"), hit(0, due=yes(2, limit=3)),
+            set_default(0, f"2/min {other}", error="algorithm"), hit(0, due=yes(2, limit=3)),
         )
     yield case(
         "a change of scope is an error",
-        policy({"own": "3/min", "all": {"max": 9, "per": "1m", "scope": ["channel"]}}, key=["channel", "sender"]),
-        default(0, {"own": {"scope": ["channel"]}}, error="scope"), default(0, {"all": {"scope": []}}, error="scope"),
-        default(0, {"own": {"max": 2, "scope": ["sender", "channel"]}, "all": {"max": 8, "scope": ["channel"]}}),
+        policy({"own": "3/min", "all": {"max": 9, "per": "1m", "scope": ["channel"]}},
+            key=["channel", "sender"]),
+        set_default(0, {"own": {"scope": ["channel"]}}, error="scope"),
+        set_default(0, {"all": {"scope": []}}, error="scope"),
+        set_default(0,
+            {"own": {"max": 2, "scope": ["sender", "channel"]}, "all": {"max": 8, "scope": ["channel"]}}),
         hit(0, ["a", "b"], due=yes(1, limit=2)),
     )
     yield case(
@@ -239,7 +231,7 @@ def errors():
     )
     yield case(
         "set_default of an unknown limit is an error", window,
-        default(0, {"3/h": {"max": 1}}, error="3/h"), hit(0, due=yes(2)),
+        set_default(0, {"3/h": {"max": 1}}, error="3/h"), hit(0, due=yes(2)),
     )
     yield case(
         "an unknown rule is an error that names it", policy("3/min"),

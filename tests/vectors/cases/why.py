@@ -5,15 +5,15 @@ from .dsl import *
 ABOUT = "why: the judgement in order, each number with its source; it changes nothing"
 
 
-def one(step, outcome, limit=None, value=None, source=None, until_ms=None):
+def one(step, outcome, limit=None, value=None, source=None, until_ms=None, by=None):
     return {"step": step, "outcome": outcome, "limit": limit, "value": value, "source": source,
-            "until_ms": until_ms, "by": None}
+            "until_ms": until_ms, "by": by}
 
 
 def steps(*changed, mode=("enforce", "rule"), limits=()):
     """The steps of a rule without options, but for those named."""
-    found = [one("mode", "pass", None, *mode), one("exempt", "none"), one("cost", "none"), one("budget", "none"),
-             one("cooldown", "none"), one("backoff", "none")]
+    found = [one("mode", "pass", None, *mode), one("exempt", "none"), one("blocked", "none"),
+             one("cost", "none"), one("budget", "none"), one("cooldown", "none"), one("backoff", "none")]
     for new in changed:
         found = [new if old["step"] == new["step"] else old for old in found]
     return found + list(limits)
@@ -23,6 +23,7 @@ def cases():
     yield from plain()
     yield from sources()
     yield from refusals()
+    yield from changes()
 
 
 def plain():
@@ -149,4 +150,85 @@ def refusals():
     )
     yield case(
         "a key of other parts is an error", policy("1/s"), step("why", 0, ["a", "b"], error="part"),
+    )
+
+
+def changes():
+    """Who made the change that a number comes from."""
+    ops, eve = {"by": "ops", "reason": "a drill"}, {"by": "eve"}
+    staff = {"attributes": {"role": "staff"}}
+
+    def sized(size, source, by):
+        return {"steps": steps(one("cost", "pass", "5/h", size, source, by=by),
+                               limits=[one("limit", "pass", "5/h", size, source, by=by)])}
+
+    yield case(
+        "a number that was changed has the name of who changed it", policy("5/h"),
+        why(0, due=sized(5, "rule", None)),
+        set_default(0, {"5/h": {"max": 6}}, **ops), why(0, due=sized(6, "default", "ops")),
+        override(0, {"role": "staff"}, {"5/h": {"max": 7}}, **eve), why(0, due=sized(6, "default", "ops")),
+        why(0, due=sized(7, "override", "eve"), **staff),
+        override(0, "a", {"5/h": {"max": 8}}, **ops), why(0, due=sized(8, "override", "ops"), **staff),
+        override(0, "a", {"5/h": {"max": 9}}), why(0, due=sized(9, "override", None)),
+        override(0, "a", {"5/h": {"per": "1d"}}, **ops), why(0, due=sized(7, "override", "eve"), **staff),
+        why(0, due=sized(6, "default", "ops")), why(0, max=3, due=sized(3, "call", None)),
+    )
+    yield case(
+        "a cooldown that was changed has the name of who changed it", policy("1/s"),
+        override(0, "a", {"1/s": {"cooldown": "30s"}}, **ops), hit(0), hit(0, due=no("1/s", 30_000)),
+        why(0, due={"decision": no("cooldown", 30_000), "steps": steps(
+            one("cost", "pass", "1/s", 1, "rule"),
+            one("cooldown", "deny", "1/s", 30_000, "override", 30_000, "ops"),
+            limits=[one("limit", "deny", "1/s", 1, "rule", 1000)])}),
+    )
+    yield case(
+        "a mode that was set",
+        policy("1/h", mode="shadow", when=[{"match": {"role": "staff"}, "mode": "off"}]),
+        set_mode(0, "enforce", for_ms=1000, **ops),
+        why(0, due={"decision": yes(0), "steps": steps(
+            one("mode", "pass", None, "enforce", "change", by="ops"), one("cost", "pass", "1/h", 1, "rule"),
+            limits=[one("limit", "pass", "1/h", 1, "rule")])}, **staff),
+        why(1000, due={"steps": [one("mode", "allow", None, "off", "when[0]")]}, **staff),
+        set_mode(1000, "off", **eve),
+        why(1000, due={"decision": {"reason": "off"}, "steps": [
+            one("mode", "allow", None, "off", "change", by="eve")]}),
+        clear_mode(1000),
+        why(1000, due={"steps": steps(
+            one("cost", "pass", "1/h", 1, "rule"), mode=("shadow", "rule"),
+            limits=[one("limit", "pass", "1/h", 1, "rule")])}),
+    )
+    start = one("mode", "pass", None, "enforce", "rule")
+    yield case(
+        "an exemption that was added or set", policy("1/h", exempt=[{"key": "root"}]),
+        add_exempt(0, {"role": "staff"}, **ops),
+        why(0, due={"decision": {"reason": "exempt"}, "steps": [
+            start, one("exempt", "allow", None, {"role": ["staff"]}, "change", by="ops")]}, **staff),
+        why(0, "root", due={"steps": [start, one("exempt", "allow", None, {"key": ["root"]}, "rule")]}),
+        set_exempts(0, [{"key": ["a", "b"]}], **eve),
+        why(0, due={"steps": [start, one("exempt", "allow", None, {"key": ["a", "b"]}, "change", by="eve")]}),
+        why(0, "root", due={"steps": steps(
+            one("exempt", "pass"), one("cost", "pass", "1/h", 1, "rule"),
+            limits=[one("limit", "pass", "1/h", 1, "rule")])}),
+        set_exempts(0, []),
+        why(0, due={"steps": steps(
+            one("cost", "pass", "1/h", 1, "rule"), limits=[one("limit", "pass", "1/h", 1, "rule")])}),
+    )
+    passes = one("cost", "pass", "1/h", 1, "rule")
+    yield case(
+        "a block, with its reason and its end", policy("1/h", exempt=[{"role": "staff"}]),
+        block(0, for_ms=5000, **ops),
+        why(2000, due={"decision": no("blocked", 3000, limit=None, remaining=0), "steps": steps(
+            one("exempt", "pass"), one("blocked", "deny", None, "a drill", "change", NOON + 5000, "ops"),
+            passes,
+            limits=[one("limit", "pass", "1/h", 1, "rule")])}),
+        why(2000, due={"decision": {"reason": "exempt"}, "steps": [
+            start, one("exempt", "allow", None, {"role": ["staff"]}, "rule")]}, **staff),
+        why(2000, "b", due={"steps": steps(
+            one("exempt", "pass"), passes, limits=[one("limit", "pass", "1/h", 1, "rule")])}),
+        block(3000),
+        why(3000, cost=2, due={"decision": no("blocked", None), "steps": steps(
+            one("exempt", "pass"), one("blocked", "deny", None, None, "change"),
+            one("cost", "deny", "1/h", 1, "rule"),
+            limits=[one("limit", "deny", "1/h", 1, "rule")])}),
+        unblock(3000), why(3000, due={"decision": yes(0)}), wall_ms=NOON,
     )

@@ -16,12 +16,10 @@ def headers(decision, limits, style, wall_ms):
 
 
 def _legacy(decision, wall_ms):
-    if decision["limit"] is None:
-        return {}
-    fields = {
-        "X-RateLimit-Limit": str(decision["limit"]),
-        "X-RateLimit-Remaining": str(decision["remaining"]),
-    }
+    fields = {}
+    for name, field in (("X-RateLimit-Limit", "limit"), ("X-RateLimit-Remaining", "remaining")):
+        if decision[field] is not None:
+            fields[name] = str(decision[field])
     after = decision["reset_after_ms" if decision["allowed"] else "retry_after_ms"]
     if after is not None:
         fields["X-RateLimit-Reset"] = str(_seconds(wall_ms + after))
@@ -41,8 +39,10 @@ def _window(limit):
 
 
 def _left(decision, remaining, wait):
-    if decision["reason"] in ("cooldown", "backoff", "budget"):
-        return f"r=0;t={_seconds(decision['retry_after_ms'])}"
+    if decision["reason"] in ("blocked", "cooldown", "backoff", "budget"):
+        remaining, wait = 0, decision["retry_after_ms"]
+        if wait is None:
+            return "r=0"
     return f"r={remaining};t={_seconds(wait)}"
 
 

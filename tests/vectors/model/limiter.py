@@ -2,8 +2,11 @@
 
 import ipaddress
 
+from .changes import Trail
+from .changing import Changing
+from .refused import Refused
 from .reservation import Claims
-from .rule import Refused, Rule
+from .rule import Rule
 
 
 class Clock:
@@ -18,7 +21,9 @@ class Clock:
 class Limiter:
     def __init__(self, policy, start, wall):
         self.clock = Clock(start, wall)
-        self.rules = {name: Rule(spec, self.clock) for name, spec in policy["rules"].items()}
+        self.trail = Trail(self.clock)
+        self.rules = {name: Rule(name, spec, self.clock, self.trail)
+                      for name, spec in policy["rules"].items()}
         self.fallback = policy.get("fallback")
         self.taken = {}  # reservations and permits by id: (rule, call, cost or None)
 
@@ -139,22 +144,50 @@ class Limiter:
         rule.reset(call)
 
     def reset_all(self, step):
-        self.rule(step).forget()
+        self.rule(step).reset_all()
+
+    # Changes at run time.
+
+    def changing(self, step):
+        return Changing(self.rule(step), step)
 
     def set_override(self, step):
-        self.rule(step).set_override(_target(step), step["limits"])
+        return {"number": self.changing(step).set_override(_target(step), step["limits"])}
 
     def clear_override(self, step):
-        self.rule(step).clear_override(_target(step))
+        return {"number": self.changing(step).clear_override(_target(step))}
 
     def set_default(self, step):
-        self.rule(step).set_default(step["limits"])
+        return {"number": self.changing(step).set_default(step["limits"])}
 
     def add_exempt(self, step):
-        self.rule(step).added_exempts.append(step["match"])
+        return {"number": self.changing(step).add_exempt(step["match"])}
 
     def remove_exempt(self, step):
-        self.rule(step).added_exempts.remove(step["match"])
+        return {"number": self.changing(step).remove_exempt(step["match"])}
+
+    def set_exempts(self, step):
+        return {"number": self.changing(step).set_exempts(step["matches"])}
+
+    def set_mode(self, step):
+        return {"number": self.changing(step).set_mode(step["mode"])}
+
+    def clear_mode(self, step):
+        return {"number": self.changing(step).clear_mode()}
+
+    def block(self, step):
+        _, call = self.call(step)
+        return {"number": self.changing(step).block(call.parts)}
+
+    def unblock(self, step):
+        _, call = self.call(step)
+        return {"unblocked": self.changing(step).unblock(call.parts) > 0}
+
+    def blocks(self, step):
+        return self.rule(step).blocks()
+
+    def changes(self, step):
+        return self.trail.since(step.get("since", 0))
 
     def set_wall(self, step):
         self.clock.wall = step["wall_ms"]

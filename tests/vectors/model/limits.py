@@ -11,6 +11,7 @@ UNIT_MS = {
     "d": 86_400_000, "day": 86_400_000,
 }
 LEASE_MS = 60_000
+PERIODS = ("per", "lease", "cooldown")
 ALGORITHMS = ("bucket", "window", "counter", "fixed", "concurrent")
 
 
@@ -84,7 +85,7 @@ def _named(name, limit):
 
 
 def _field(name, value):
-    if name in ("per", "lease", "cooldown"):
+    if name in PERIODS:
         return period_ms(value)
     return tuple(value) if name == "scope" else value
 

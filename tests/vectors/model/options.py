@@ -19,31 +19,41 @@ class Options:
     notify: str
     mode: str
     attach: object
-    sources: dict  # who stated what: `mode`, and (limit's name, field)
+    sources: dict  # who stated what: `mode`, and (limit's name, field); as (source, who made the change)
 
 
 def resolve(rule, parts, subject, per_call_max):
     """Options of one call. `rule` holds the spec and what was changed at run time."""
     spec, when = rule.spec, best(rule.spec.get("when", []), subject) or {}
-    by_match = best(rule.match_overrides, subject) or {}
-    layers = [rule.default_limits, when.get("limits", {}), by_match.get("limits", {}),
-              rule.key_overrides.get(parts, {})]
+    entry = f"when[{spec['when'].index(when)}]" if when else None
+    stated = [_changed("default", rule.changed("default")), (entry, None, when.get("limits", {})),
+              _changed("override", rule.override_by_match(subject)),
+              _changed("override", rule.changed("override", ("key", parts)))]
     if per_call_max is not None:
-        layers.append({rule.limits[0].name: {"max": per_call_max}})
+        stated.append(("call", None, {rule.limits[0].name: {"max": per_call_max}}))
     option = {name: when.get(name, spec.get(name, default)) for name, default in _DEFAULTS.items()}
+    sources = _sources(rule, when, entry, stated)
+    mode = rule.changed("mode")
+    if mode:
+        option["mode"], sources["mode"] = mode.what, ("change", mode.by)
+    layers = [layer for _, _, layer in stated]
     limits = [_layered(limit, layers, option["cooldown"]) for limit in rule.limits]
     return Options(limits, _exact(option["warn_at"]), option["backoff"], option["alert"],
-                   option["notify"], option["mode"], option["attach"], _sources(rule, when, layers))
+                   option["notify"], option["mode"], option["attach"], sources)
 
 
-def _sources(rule, when, layers):
-    entry = f"when[{rule.spec['when'].index(when)}]" if when else None
-    stated = {(limit.name, name): "rule" for limit in rule.limits for name in ("max", "burst", "cooldown")
+def _changed(source, change):
+    return (source, change.by, change.what) if change else (source, None, {})
+
+
+def _sources(rule, when, entry, stated):
+    found = {name: (entry if name in when else "rule", None) for name in ("mode", "cooldown")}
+    found |= {(limit.name, name): ("rule", None)
+              for limit in rule.limits for name in ("max", "burst", "cooldown")
               if getattr(limit, name) is not None}
-    for layer, source in zip(layers, ("default", entry, "override", "override", "call")):
-        stated |= {(limit, name): source for limit, fields in layer.items() for name in fields}
-    of_rule = {name: entry if name in when else "rule" for name in ("mode", "cooldown")}
-    return of_rule | stated
+    for source, by, layer in stated:
+        found |= {(limit, name): (source, by) for limit, fields in layer.items() for name in fields}
+    return found
 
 
 _DEFAULTS = {"warn_at": None, "cooldown": None, "backoff": None, "alert": None,

@@ -6,17 +6,16 @@ from math import ceil
 
 from . import penalty as penalties
 from .algorithms import NEVER, NEW
+from .changes import Standing, frozen, shown_key, thawed
+from .changing import Changing
 from .headers import headers
-from .limits import parse_limits, patch_fields
-from .match import matches
+from .limits import parse_limits
+from .match import best, matches
 from .options import Options, resolve
 from .penalty import Penalty
+from .refused import Refused
 
 DAY_MS, HOUR_MS = 86_400_000, 3_600_000
-
-
-class Refused(Exception):
-    """An operation that is an error, not a denial."""
 
 
 @dataclass
@@ -53,12 +52,11 @@ class Call:
 
 
 class Rule:
-    def __init__(self, spec, clock):
-        self.spec, self.clock = spec, clock
+    def __init__(self, name, spec, clock, trail):
+        self.name, self.spec, self.clock, self.trail = name, spec, clock, trail
         self.limits = parse_limits(spec["limits"])
         self.names = tuple(spec.get("key", ["key"]))
-        self.match_overrides, self.key_overrides, self.default_limits = [], {}, {}
-        self.added_exempts = []
+        self.standing = Standing()
         self.forget()
 
     def forget(self):
@@ -120,8 +118,45 @@ class Rule:
         return self.penalties.get(self.penalty_place(call), Penalty())
 
     def is_exempt(self, subject):
-        exempt = self.spec.get("exempt", []) + self.added_exempts
-        return any(matches(match, subject) is not None for match in exempt)
+        return self.exemption(subject) is not None
+
+    def exempts(self):
+        """As (match, the change that it comes from or None)."""
+        return self.changes().exempts(self.own_exempts())
+
+    def own_exempts(self):
+        return [frozen(match) for match in self.spec.get("exempt", [])]
+
+    def exemption(self, subject):
+        fit = [one for one in self.exempts() if matches(thawed(one[0]), subject) is not None]
+        return fit[0] if fit else None
+
+    # What stands changed now.
+
+    def changes(self):
+        return self.standing.at(self.clock.now)
+
+    def changed(self, *place):
+        return self.changes().get(*place)
+
+    def override_by_match(self, subject):
+        overrides = self.changes().all("override")
+        entries = [{"match": thawed(target[1]), "change": change}
+                   for target, change in overrides if target[0] == "match"]
+        entry = best(entries, subject)
+        return entry and entry["change"]
+
+    def block_of(self, call):
+        return self.changed("block", call.parts)
+
+    def blocks(self):
+        blocks = self.changes().all("block")
+        return [{"key": shown_key(parts)} | self.shown_block(block) for parts, block in blocks]
+
+    def shown_block(self, block):
+        left = block.left(self.clock.now)
+        until = None if left is None else self.clock.wall + left
+        return {"until_ms": until, "by": block.by, "reason": block.reason}
 
     # Judgement.
 
@@ -132,9 +167,10 @@ class Rule:
             return _plain("off"), penalty
         if self.is_exempt(call.subject):
             return _plain("exempt"), penalty
-        if all(limit.max for limit in options.limits) and any(limit.of(cost) > limit.size for limit in options.limits):
+        costly = _is_too_much(options.limits, cost)
+        if costly and not self.block_of(call):
             return self.too_much(call), self.stored_penalty(call)
-        waits = call.waits(cost)
+        waits = [NEVER] if costly else call.waits(cost)
         decision, penalty = self.refusal(call, penalty, waits) or self.by_limits(call, penalty, waits, looks)
         if decision["allowed"]:
             return decision, penalties.after_allowed(penalty)
@@ -151,9 +187,13 @@ class Rule:
         """Denials that come before the limits, and count as nothing."""
         cooldown = penalties.cooldown_left(penalty, call.now)
         enforced = penalties.enforced_left(penalty, call.now)
-        longest = max(waits + [cooldown, enforced])
+        longest = max(waits + [cooldown, enforced, self.budget_left(call) if self.is_over(call) else 0])
+        block = self.block_of(call)
+        if block:
+            left = block.left(call.now)
+            return _denied(call, "blocked", None, 0, NEVER if left is None else max(longest, left)), penalty
         if self.is_over(call):
-            return _denied(call, "budget", None, 0, max(longest, self.budget_left(call))), penalty
+            return _denied(call, "budget", None, 0, longest), penalty
         if cooldown:
             limit = next(l for l in call.options.limits if l.name == penalty.cooldown_limit)
             return _denied(call, "cooldown", limit.size, 0, longest), penalty
@@ -220,26 +260,30 @@ class Rule:
     def steps(self, call, cost):
         options, sources, penalty = call.options, call.options.sources, self.penalty(call)
 
-        def step(name, outcome, limit=None, value=None, source=None, left=None):
+        def step(name, outcome, limit=None, value=None, source=None, by=None, left=None):
             until = None if left is None or left == NEVER else int(self.clock.wall + left)
             return {"step": name, "outcome": outcome, "limit": limit, "value": value, "source": source,
-                    "until_ms": until, "by": None}
+                    "until_ms": until, "by": by}
 
         def sized(name, outcome, limit, left=None):
             stated = [sources.get((limit.name, field)) for field in ("burst", "max")]
-            return step(name, outcome, limit.name, limit.size, stated[0] or stated[1], left)
+            return step(name, outcome, limit.name, limit.size, *(stated[0] or stated[1]), left)
 
-        yield step("mode", "allow" if options.mode == "off" else "pass", None, options.mode, sources["mode"])
+        yield step("mode", "allow" if options.mode == "off" else "pass", None, options.mode, *sources["mode"])
         if options.mode == "off":
             return
-        own, added = self.spec.get("exempt", []), self.added_exempts
-        fit = [match for match in own + added if matches(match, call.subject) is not None]
-        if fit:
-            value = {name: [str(one) for one in (values if isinstance(values, list) else [values])]
-                     for name, values in fit[0].items()}
-            yield step("exempt", "allow", None, value, "rule" if fit[0] in own else "change")
+        exemption = self.exemption(call.subject)
+        if exemption:
+            match, change = exemption
+            source = "rule" if match in self.own_exempts() else "change"
+            yield step("exempt", "allow", None, thawed(match), source, change and change.by)
             return
-        yield step("exempt", "pass" if own + added else "none")
+        yield step("exempt", "pass" if self.exempts() else "none")
+        block = self.block_of(call)
+        if block:
+            yield step("blocked", "deny", None, block.reason, "change", block.by, block.left(call.now))
+        else:
+            yield step("blocked", "none")
         by_cost = [limit for limit in options.limits if limit.counts == "cost" and limit.algorithm != "concurrent"]
         if by_cost and all(limit.max for limit in options.limits):
             smallest = min(by_cost, key=lambda limit: limit.size)
@@ -249,14 +293,14 @@ class Rule:
         if "budget" in self.spec:
             over = self.is_over(call)
             yield step("budget", "deny" if over else "pass", None, self.spec["budget"]["daily"], "rule",
-                       self.budget_left(call) if over else None)
+                       left=self.budget_left(call) if over else None)
         else:
             yield step("budget", "none")
         left = penalties.cooldown_left(penalty, call.now)
         if left:
             limit = next(l for l in options.limits if l.name == penalty.cooldown_limit)
             source = sources.get((limit.name, "cooldown")) or sources["cooldown"]
-            yield step("cooldown", "deny", limit.name, limit.cooldown, source, left)
+            yield step("cooldown", "deny", limit.name, limit.cooldown, *source, left)
         else:
             yield step("cooldown", "pass" if any(limit.cooldown for limit in options.limits) else "none")
         left = penalties.enforced_left(penalty, call.now)
@@ -313,6 +357,8 @@ class Rule:
                 cell.refund(limit, cost, call.now)
 
     def is_limited(self, call):
+        if self.block_of(call) and call.options.mode != "off" and not self.is_exempt(call.subject):
+            return True
         if call.options.backoff:
             return penalties.in_run(self.penalty(call), call.options.backoff, call.now)
         return not self.peek(call, 1)["allowed"]
@@ -320,12 +366,14 @@ class Rule:
     def stats(self, call):
         penalty, options, now = self.penalty(call), call.options, call.now
         new = all(cell.is_new(limit, now) for limit, cell in call.pairs())
-        if new and not penalties.in_force(penalty, options, now) and not self.spent_today(call):
+        block = self.block_of(call)
+        if new and not penalties.in_force(penalty, options, now) and not self.spent_today(call) and not block:
             return None
         found = {
             "limits": {limit.name: _stats(limit, cell, now) for limit, cell in call.pairs()},
             "cooldown_left_ms": penalties.cooldown_left(penalty, now),
             "violations": penalties.violations(penalty, options, now),
+            "blocked": self.shown_block(block) if block else None,
         }
         if "budget" in self.spec:
             found["budget"] = {name: value for name, value in self.budget(call).items() if name != "over_per_hit"}
@@ -339,6 +387,11 @@ class Rule:
         if scope is None or set(scope) == set(self.names):
             self.penalties.pop(self.penalty_place(call), None)
         self.spent.pop(call.parts, None)
+        Changing(self, {"op": "unblock"}).unblock(call.parts)
+
+    def reset_all(self):
+        self.forget()
+        Changing(self, {"op": "unblock"}).unblock_all()
 
     # Budget.
 
@@ -377,43 +430,9 @@ class Rule:
             "reset_after_ms": self.budget_left(call),
         }
 
-    # Changes at run time.
 
-    def checked_layer(self, limits):
-        """The fields that change, by the limits' names. A text is the change of a rule's only limit."""
-        if isinstance(limits, str):
-            limits = {self.limits[0].name: limits}
-        layer = {name: patch_fields(change) for name, change in limits.items()}
-        for name, fields in layer.items():
-            limit = next((limit for limit in self.limits if limit.name == name), None)
-            if limit is None:
-                raise Refused(name)
-            if fields.get("algorithm", limit.algorithm) != limit.algorithm:
-                raise Refused("algorithm")
-            scope = self.names if limit.scope is None else limit.scope
-            if set(fields.get("scope", scope)) != set(scope):
-                raise Refused("scope")
-            if fields.get("counts", limit.counts) != limit.counts:
-                raise Refused("counts")
-            self.check_ceiling(limit, fields.get("max", 0))
-        return layer
-
-    def set_override(self, target, limits):
-        limits = self.checked_layer(limits)
-        if "match" in target:
-            self.clear_override(target)
-            self.match_overrides.append({"match": target["match"], "limits": limits})
-        else:
-            self.key_overrides[self.identify(target["key"], {})[0]] = limits
-
-    def clear_override(self, target):
-        if "match" in target:
-            self.match_overrides = [o for o in self.match_overrides if o["match"] != target["match"]]
-        else:
-            self.key_overrides.pop(self.identify(target["key"], {})[0], None)
-
-    def set_default(self, limits):
-        self.default_limits = self.checked_layer(limits)
+def _is_too_much(limits, cost):
+    return all(limit.max for limit in limits) and any(limit.of(cost) > limit.size for limit in limits)
 
 
 def _take(call, cost, permit):
