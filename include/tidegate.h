@@ -54,6 +54,9 @@
 /* A tg_options with nothing set. */
 #define TG_OPTIONS_INIT { TG_OPTIONS_VERSION, TG_ON_FULL_DEFAULT, NULL, 0, NULL, 0, 0, 0 }
 
+/* A tg_change_options with nothing set: for good, and by nobody. */
+#define TG_CHANGE_OPTIONS_INIT { TG_CHANGE_OPTIONS_VERSION, 0, 0, NULL, NULL }
+
 /* The tg_bytes of a text literal. */
 #define TG_BYTES(literal) { (const uint8_t *)(literal), sizeof(literal) - 1 }
 
@@ -65,6 +68,11 @@
 #define TG_KEY_PARTS_INIT(parts, count) \
   { TG_KEY_VERSION, 0, { NULL, 0 }, (parts), (count), NULL, 0, 0 }
 
+
+/**
+ * The `version` of tg_change_options.
+ */
+#define TG_CHANGE_OPTIONS_VERSION 1
 
 /**
  * The `version` of a tg_decision.
@@ -345,6 +353,34 @@ typedef struct tg_key {
 } tg_key;
 
 /**
+ * For how long a run-time change is made, by whom, and why. Start from TG_CHANGE_OPTIONS_INIT.
+ */
+typedef struct tg_change_options {
+  /**
+   * TG_CHANGE_OPTIONS_VERSION.
+   */
+  uint32_t version;
+  /**
+   * 0.
+   */
+  uint32_t reserved;
+  /**
+   * After so many milliseconds the change ends by itself, and what was there before it is not
+   * restored; at most 36,600 days. 0: it stands until it is taken back. What takes something back has
+   * no end: there it is TG_STATUS_OPERATION.
+   */
+  uint64_t for_ms;
+  /**
+   * Who makes it, at most 200 bytes; or NULL.
+   */
+  const char *by;
+  /**
+   * Why, at most 1,000 bytes; or NULL.
+   */
+  const char *reason;
+} tg_change_options;
+
+/**
  * How a decision left one limit.
  */
 typedef struct tg_limit_left {
@@ -409,8 +445,8 @@ typedef struct tg_decision {
    */
   const char *rule;
   /**
-   * The denying limit's name, or "cooldown", "backoff", "budget", "exempt", "off", "cost", "full" or
-   * "outage"; NULL when plainly allowed.
+   * The denying limit's name, or "blocked", "cooldown", "backoff", "budget", "exempt", "off", "cost",
+   * "full" or "outage"; NULL when plainly allowed.
    */
   const char *reason;
   /**
@@ -593,9 +629,9 @@ typedef struct tg_key_stats {
    */
   uint32_t has_budget;
   /**
-   * 0.
+   * 1 if it is blocked; `tg_blocks` says until when, by whom and why.
    */
-  uint32_t reserved;
+  uint32_t blocked;
   /**
    * Its budget, if `has_budget`.
    */
@@ -609,6 +645,41 @@ typedef struct tg_key_stats {
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
+
+/**
+ * Refuses a key from the next hit on, with reason "blocked": for a ban, or as long as an upstream's
+ * `Retry-After` says. What was said of the key before is replaced.
+ *
+ * The block is kept with the store and acts in every process that shares it. It counts for no cooldown,
+ * backoff or alert. `tg_record`, `tg_spend` and `tg_renew` work, and exempt keys pass; `tg_reset` ends it.
+ * If as many keys are blocked as the rule has room for, it is TG_STATUS_STORE. `options` and `out_number`
+ * as in `tg_set_override_with`.
+ */
+tg_status tg_block(const struct tg_rule *rule,
+                   const struct tg_key *key,
+                   const struct tg_change_options *options,
+                   uint64_t *out_number);
+
+/**
+ * Ends a block. Returns 1, 0 if the key was not blocked, or a tg_status below 0.
+ */
+int tg_unblock(const struct tg_rule *rule, const struct tg_key *key);
+
+/**
+ * As `tg_unblock`, with options, which may be NULL.
+ */
+int tg_unblock_with(const struct tg_rule *rule,
+                    const struct tg_key *key,
+                    const struct tg_change_options *options);
+
+/**
+ * The keys that are blocked, a JSON list: key (a list of parts), until_ms (Unix time; null: for good), by,
+ * reason.
+ *
+ * Writes the text to `out`; free it with `tg_string_free`.
+ */
+tg_status tg_blocks(const struct tg_rule *rule,
+                    char **out);
 
 /**
  * Frees a text that a function of this library wrote to a `char **`. NULL is fine.
@@ -626,6 +697,18 @@ tg_status tg_set_override(const struct tg_rule *rule,
                           const char *limits);
 
 /**
+ * As `tg_set_override`, with options, and the number of the change.
+ *
+ * So with each `..._with`: `options` may be NULL. `out_number` may be NULL, else the change's number is
+ * written to it, by which `tg_changes` tells of it: 0 if there was nothing to take back.
+ */
+tg_status tg_set_override_with(const struct tg_rule *rule,
+                               const struct tg_key *key,
+                               const char *limits,
+                               const struct tg_change_options *options,
+                               uint64_t *out_number);
+
+/**
  * As `tg_set_override`, for all calls that match: `{"role": ["admin", "system"]}`, as JSON.
  */
 tg_status tg_set_override_match(const struct tg_rule *rule,
@@ -633,14 +716,39 @@ tg_status tg_set_override_match(const struct tg_rule *rule,
                                 const char *limits);
 
 /**
+ * As `tg_set_override_match`, with options.
+ */
+tg_status tg_set_override_match_with(const struct tg_rule *rule,
+                                     const char *match_json,
+                                     const char *limits,
+                                     const struct tg_change_options *options,
+                                     uint64_t *out_number);
+
+/**
  * Takes a key's override back. Returns 1, 0 if there was none, or a tg_status below 0.
  */
 int tg_clear_override(const struct tg_rule *rule, const struct tg_key *key);
 
 /**
+ * Takes a key's override back, with options.
+ */
+tg_status tg_clear_override_with(const struct tg_rule *rule,
+                                 const struct tg_key *key,
+                                 const struct tg_change_options *options,
+                                 uint64_t *out_number);
+
+/**
  * Takes the override of a match back. Returns as `tg_clear_override` does.
  */
 int tg_clear_override_match(const struct tg_rule *rule, const char *match_json);
+
+/**
+ * Takes the override of a match back, with options.
+ */
+tg_status tg_clear_override_match_with(const struct tg_rule *rule,
+                                       const char *match_json,
+                                       const struct tg_change_options *options,
+                                       uint64_t *out_number);
 
 /**
  * The overrides in force, a JSON list of maps with limits, and key (a list of parts) or match.
@@ -657,10 +765,26 @@ tg_status tg_set_default(const struct tg_rule *rule,
                          const char *limits);
 
 /**
+ * As `tg_set_default`, with options.
+ */
+tg_status tg_set_default_with(const struct tg_rule *rule,
+                              const char *limits,
+                              const struct tg_change_options *options,
+                              uint64_t *out_number);
+
+/**
  * Allows the calls that match (JSON, as in `tg_set_override_match`) from the next hit on, uncounted.
  */
 tg_status tg_add_exempt(const struct tg_rule *rule,
                         const char *match_json);
+
+/**
+ * As `tg_add_exempt`, with options.
+ */
+tg_status tg_add_exempt_with(const struct tg_rule *rule,
+                             const char *match_json,
+                             const struct tg_change_options *options,
+                             uint64_t *out_number);
 
 /**
  * Takes an exemption back, the policy's own too. Returns 1, 0 if it was not in force, or a tg_status
@@ -670,9 +794,25 @@ int tg_remove_exempt(const struct tg_rule *rule,
                      const char *match_json);
 
 /**
+ * Takes an exemption back, with options.
+ */
+tg_status tg_remove_exempt_with(const struct tg_rule *rule,
+                                const char *match_json,
+                                const struct tg_change_options *options,
+                                uint64_t *out_number);
+
+/**
  * Puts these exemptions, a JSON list of matches, in place of all others.
  */
 tg_status tg_set_exempts(const struct tg_rule *rule, const char *matches);
+
+/**
+ * As `tg_set_exempts`, with options.
+ */
+tg_status tg_set_exempts_with(const struct tg_rule *rule,
+                              const char *matches,
+                              const struct tg_change_options *options,
+                              uint64_t *out_number);
 
 /**
  * The exemptions in force, a JSON list of matches.
@@ -680,6 +820,26 @@ tg_status tg_set_exempts(const struct tg_rule *rule, const char *matches);
  * Writes the text to `out`; free it with `tg_string_free`.
  */
 tg_status tg_exempts(const struct tg_rule *rule, char **out);
+
+/**
+ * Judges in this mode from the next hit on, whatever the policy and its `when` say: "enforce", "shadow"
+ * (every hit is allowed, and `would_deny` says what would have been) or "off" (nothing is counted).
+ *
+ * `options` and `out_number` as in `tg_set_override_with`.
+ */
+tg_status tg_set_mode(const struct tg_rule *rule,
+                      const char *mode,
+                      const struct tg_change_options *options,
+                      uint64_t *out_number);
+
+/**
+ * Takes `tg_set_mode` back: the policy's mode is in force again.
+ *
+ * `options` and `out_number` as in `tg_set_override_with`.
+ */
+tg_status tg_clear_mode(const struct tg_rule *rule,
+                        const struct tg_change_options *options,
+                        uint64_t *out_number);
 
 /**
  * A clock that shows `start_ms`, with a wall time of `wall_ms` since the start of 1970.
@@ -861,6 +1021,20 @@ tg_status tg_events(const struct tg_limiter *limiter,
                     char **out);
 
 /**
+ * Run-time changes of all rules, the oldest first, a JSON map: changes (a list), next (the number to ask
+ * with the next time) and missed (how many after `since` are kept no more). At least the last 256 are kept,
+ * with the store.
+ *
+ * A change has number, at_ms (Unix time), rule, op ("set_override", "block" and so on), target (a map with
+ * key or match, or null), before and after (limits, a list of exemptions or a mode; of one exemption and of
+ * a block whether it stood), until_ms (Unix time, or null), by and reason. `since` is 0 for all that are
+ * kept, or what `next` was. Writes the text to `out`; free it with `tg_string_free`.
+ */
+tg_status tg_changes(const struct tg_limiter *limiter,
+                     uint64_t since,
+                     char **out);
+
+/**
  * Findings on the policy, a JSON list: id, severity ("info" or "warn"), path, message.
  *
  * Writes the text to `out`; free it with `tg_string_free`.
@@ -944,8 +1118,8 @@ tg_status tg_budget(const struct tg_rule *rule,
                     struct tg_budget_state *out);
 
 /**
- * Whether the key should be left alone: with backoff, if it was denied less than `quiet` ago; without,
- * if a hit of 1 would be denied now. Returns 1 for yes, 0 for no, or a tg_status below 0.
+ * Whether the key should be left alone: if it is blocked; with backoff, if it was denied less than `quiet`
+ * ago; without, if a hit of 1 would be denied now. Returns 1 for yes, 0 for no, or a tg_status below 0.
  */
 int tg_is_limited(const struct tg_rule *rule,
                   const struct tg_key *key);
@@ -959,9 +1133,10 @@ tg_status tg_stats(const struct tg_rule *rule, const struct tg_key *key, struct 
  * Why a hit of `cost` would get what it would get, changing nothing.
  *
  * Writes a JSON text to `out`: `decision`, and `steps`, the judgement in order. A step has `step` (mode,
- * exempt, cost, budget, cooldown, backoff, or limit, once for each), `outcome` (none, pass, allow or
- * deny), `limit` (its name), `value` (what it goes by), `source` (who stated that: rule, default,
- * when[0], override or call), `until_ms` (Unix time) and `by`. Free it with `tg_string_free`.
+ * exempt, blocked, cost, budget, cooldown, backoff, or limit, once for each), `outcome` (none, pass, allow
+ * or deny), `limit` (its name), `value` (what it goes by; of a block, why), `source` (who stated that: rule,
+ * default, when[0], override, change or call), `until_ms` (Unix time) and `by` (who made that change). Free
+ * it with `tg_string_free`.
  */
 tg_status tg_why(const struct tg_rule *rule,
                  const struct tg_key *key,
@@ -969,12 +1144,12 @@ tg_status tg_why(const struct tg_rule *rule,
                  char **out);
 
 /**
- * Forgets the key's limits, penalties and budget, but never those of a wider scope.
+ * Forgets the key's limits, penalties and budget, but never those of a wider scope; ends its block.
  */
 tg_status tg_reset(const struct tg_rule *rule, const struct tg_key *key);
 
 /**
- * Forgets every key of the rule.
+ * Forgets every key of the rule, and ends all blocks.
  */
 tg_status tg_reset_all(const struct tg_rule *rule);
 

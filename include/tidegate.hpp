@@ -146,6 +146,13 @@ class key {
   std::array<tg_attribute, TG_MOST_ATTRIBUTES> attributes_;
 };
 
+/// For how long a run-time change is made, by whom, and why; see tg_change_options.
+struct change_options {
+  /// 0: until it is taken back.
+  milliseconds for_{0};
+  std::string by{}, reason{};
+};
+
 /// The answer to a hit. Its texts live as long as the limiter.
 class decision {
  public:
@@ -324,16 +331,24 @@ class rule {
     return out;
   }
 
-  /// Limits and matches are JSON, as in tidegate.h.
-  void set_override(const key &key, const std::string &limits) const {
-    detail::check(tg_set_override(rule_, key.get(), limits.c_str()));
+  /// Limits and matches are JSON, as in tidegate.h. A change gives its number. What takes something back
+  /// says whether there was something; with options, it gives the number of the change, or 0.
+  uint64_t set_override(const key &key, const std::string &limits, const change_options &options = {}) const {
+    return changed(tg_set_override_with, options, key.get(), limits.c_str());
   }
-  void set_override_match(const std::string &match, const std::string &limits) const {
-    detail::check(tg_set_override_match(rule_, match.c_str(), limits.c_str()));
+  uint64_t set_override_match(const std::string &match, const std::string &limits,
+                              const change_options &options = {}) const {
+    return changed(tg_set_override_match_with, options, match.c_str(), limits.c_str());
   }
   bool clear_override(const key &key) const { return detail::answered(tg_clear_override(rule_, key.get())); }
+  uint64_t clear_override(const key &key, const change_options &options) const {
+    return changed(tg_clear_override_with, options, key.get());
+  }
   bool clear_override_match(const std::string &match) const {
     return detail::answered(tg_clear_override_match(rule_, match.c_str()));
+  }
+  uint64_t clear_override_match(const std::string &match, const change_options &options) const {
+    return changed(tg_clear_override_match_with, options, match.c_str());
   }
   /// Why a hit would get what it would get, as JSON; see tg_why.
   std::string why(const key &key, uint64_t cost = 1) const {
@@ -342,13 +357,38 @@ class rule {
     return detail::owned(text);
   }
   std::string overrides() const { return told(tg_overrides); }
-  void set_default(const std::string &limits) const { detail::check(tg_set_default(rule_, limits.c_str())); }
-  void add_exempt(const std::string &match) const { detail::check(tg_add_exempt(rule_, match.c_str())); }
+  uint64_t set_default(const std::string &limits, const change_options &options = {}) const {
+    return changed(tg_set_default_with, options, limits.c_str());
+  }
+  uint64_t add_exempt(const std::string &match, const change_options &options = {}) const {
+    return changed(tg_add_exempt_with, options, match.c_str());
+  }
   bool remove_exempt(const std::string &match) const {
     return detail::answered(tg_remove_exempt(rule_, match.c_str()));
   }
-  void set_exempts(const std::string &matches) const { detail::check(tg_set_exempts(rule_, matches.c_str())); }
+  uint64_t remove_exempt(const std::string &match, const change_options &options) const {
+    return changed(tg_remove_exempt_with, options, match.c_str());
+  }
+  uint64_t set_exempts(const std::string &matches, const change_options &options = {}) const {
+    return changed(tg_set_exempts_with, options, matches.c_str());
+  }
   std::string exempts() const { return told(tg_exempts); }
+  /// "enforce", "shadow" or "off".
+  uint64_t set_mode(const std::string &mode, const change_options &options = {}) const {
+    return changed(tg_set_mode, options, mode.c_str());
+  }
+  /// 0 if none was set.
+  uint64_t clear_mode(const change_options &options = {}) const { return changed(tg_clear_mode, options); }
+  /// Refuses a key with reason "blocked"; see tg_block.
+  uint64_t block(const key &key, const change_options &options = {}) const {
+    return changed(tg_block, options, key.get());
+  }
+  /// False if the key was not blocked.
+  bool unblock(const key &key, const change_options &options = {}) const {
+    tg_change_options raw = read(options);
+    return detail::answered(tg_unblock_with(rule_, key.get(), &raw));
+  }
+  std::string blocks() const { return told(tg_blocks); }
   const tg_rule *get() const noexcept { return rule_; }
 
  private:
@@ -363,6 +403,21 @@ class rule {
     tg_decision raw;
     detail::check(call(rule_, key.get(), cost, &raw));
     return tidegate::decision(rule_, raw);
+  }
+  static tg_change_options read(const change_options &options) noexcept {
+    tg_change_options raw = TG_CHANGE_OPTIONS_INIT;
+    // What is below 0 is beyond any range, and so refused.
+    raw.for_ms = static_cast<uint64_t>(options.for_.count());
+    if (!options.by.empty()) raw.by = options.by.c_str();
+    if (!options.reason.empty()) raw.reason = options.reason.c_str();
+    return raw;
+  }
+  template <class Call, class... Arguments>
+  uint64_t changed(Call call, const change_options &options, Arguments... arguments) const {
+    tg_change_options raw = read(options);
+    uint64_t number = 0;
+    detail::check(call(rule_, arguments..., &raw, &number));
+    return number;
   }
   std::string told(tg_status (*call)(const tg_rule *, char **)) const {
     char *text = nullptr;
@@ -469,6 +524,12 @@ class limiter {
   std::string events(const std::string &since = {}) const {
     char *text = nullptr;
     detail::check(tg_events(get(), since.empty() ? nullptr : since.c_str(), &text));
+    return detail::owned(text);
+  }
+  /// Run-time changes with a number above `since`.
+  std::string changes(uint64_t since = 0) const {
+    char *text = nullptr;
+    detail::check(tg_changes(get(), since, &text));
     return detail::owned(text);
   }
   std::string audit() const {

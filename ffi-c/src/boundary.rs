@@ -118,6 +118,21 @@ pub(crate) unsafe fn text<'a>(text: *const c_char, name: &str) -> Result<&'a str
     utf8(unsafe { CStr::from_ptr(text) }.to_bytes(), name)
 }
 
+/// As [`text`], which may be NULL.
+///
+/// # Safety
+/// As [`text`].
+pub(crate) unsafe fn optional_text<'a>(
+    text: *const c_char,
+    name: &str,
+) -> Result<Option<&'a str>, Failure> {
+    match text.is_null() {
+        true => Ok(None),
+        // SAFETY: the caller's word.
+        false => unsafe { self::text(text, name) }.map(Some),
+    }
+}
+
 pub(crate) fn utf8<'a>(bytes: &'a [u8], name: &str) -> Result<&'a str, Failure> {
     let wrong = |_| Failure::new(TG_STATUS_UTF8, format!("`{name}` is not UTF-8 text"));
     std::str::from_utf8(bytes).map_err(wrong)

@@ -1,34 +1,139 @@
-//! What is changed while a limiter is at work: overrides, exemptions, and the default limits.
+//! What is changed while a limiter is at work: overrides, default limits, exemptions and the mode.
+//!
+//! A `_with` function makes the change; the function without takes no options and calls it.
 
 use std::ffi::{c_char, c_int};
 use std::mem::MaybeUninit;
+use std::time::Duration;
 
-use policy::{LimitPatches, Match, Target, limit_patches};
+use policy::{ChangeOptions, Changing, LimitPatches, Match, Mode, Target, limit_patches};
 use serde_json::Value;
 
-use crate::boundary::{answer, given, guard, owned_text};
+use crate::boundary::{given, guard, optional_text, owned_text, text};
 use crate::json;
 use crate::key::tg_key;
 use crate::rule::tg_rule;
 use crate::status::Failure;
 use crate::status::tg_status::{self, *};
 
+/// The `version` of tg_change_options.
+pub const TG_CHANGE_OPTIONS_VERSION: u32 = 1;
+
+/// For how long a run-time change is made, by whom, and why. Start from TG_CHANGE_OPTIONS_INIT.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct tg_change_options {
+    /// TG_CHANGE_OPTIONS_VERSION.
+    pub version: u32,
+    /// 0.
+    pub reserved: u32,
+    /// After so many milliseconds the change ends by itself, and what was there before it is not
+    /// restored; at most 36,600 days. 0: it stands until it is taken back. What takes something back has
+    /// no end: there it is TG_STATUS_OPERATION.
+    pub for_ms: u64,
+    /// Who makes it, at most 200 bytes; or NULL.
+    pub by: *const c_char,
+    /// Why, at most 1,000 bytes; or NULL.
+    pub reason: *const c_char,
+}
+
+impl tg_change_options {
+    /// # Safety
+    /// What it points to is there.
+    unsafe fn read(&self) -> Result<ChangeOptions, Failure> {
+        let wrong = |message| Err(Failure::new(TG_STATUS_ARGUMENT, message));
+        if self.version != TG_CHANGE_OPTIONS_VERSION {
+            return wrong(format!(
+                "options.version is {}: use TG_CHANGE_OPTIONS_INIT",
+                self.version
+            ));
+        }
+        if self.reserved != 0 {
+            let message = "options.reserved is not 0: use TG_CHANGE_OPTIONS_INIT";
+            return wrong(message.to_string());
+        }
+        // SAFETY: the caller's word.
+        let by = unsafe { optional_text(self.by, "options.by") }?;
+        // SAFETY: the caller's word.
+        let reason = unsafe { optional_text(self.reason, "options.reason") }?;
+        Ok(ChangeOptions {
+            for_: (self.for_ms > 0).then(|| Duration::from_millis(self.for_ms)),
+            by: by.map(str::to_string),
+            reason: reason.map(str::to_string),
+        })
+    }
+}
+
+/// An error about options, by the names that they have in C.
+pub(crate) fn named(error: policy::Error) -> Failure {
+    match error.to_string().strip_prefix("for_: ") {
+        Some(rest) => Failure::of(error.code(), format!("options.for_ms: {rest}")),
+        None => error.into(),
+    }
+}
+
+/// A rule, to be changed with these options. NULL: none.
+///
+/// # Safety
+/// What the options point to is there.
+pub(crate) unsafe fn changing<'r>(
+    rule: &'r tg_rule,
+    options: Option<&tg_change_options>,
+) -> Result<Changing<'r>, Failure> {
+    let options = match options {
+        None => ChangeOptions::default(),
+        // SAFETY: the caller's word.
+        Some(options) => unsafe { options.read() }?,
+    };
+    rule.rule.changing(options).map_err(named)
+}
+
+/// Changes a rule, and writes the change's number down.
+pub(crate) fn change(
+    rule: Option<&tg_rule>,
+    out_number: Option<&mut MaybeUninit<u64>>,
+    change: impl FnOnce(&tg_rule) -> Result<Result<u64, policy::Error>, Failure>,
+) -> tg_status {
+    guard(|| {
+        let number = change(given(rule, "rule")?)?.map_err(named)?;
+        if let Some(out) = out_number {
+            out.write(number);
+        }
+        Ok(())
+    })
+}
+
+/// Whether something was changed: 1, 0, or a status below 0.
+fn whether(change: impl FnOnce(Option<&mut MaybeUninit<u64>>) -> tg_status) -> c_int {
+    let mut number = MaybeUninit::new(0);
+    match change(Some(&mut number)) {
+        // SAFETY: it was 0 from the start.
+        TG_STATUS_OK => c_int::from(unsafe { number.assume_init() } > 0),
+        status => -(status as c_int),
+    }
+}
+
 impl tg_rule {
     /// Reads what changes of this rule's limits.
-    fn patches(&self, limits: &Value) -> Result<LimitPatches, Failure> {
+    ///
+    /// # Safety
+    /// A text that ends with NUL, if there is one.
+    unsafe fn patches(&self, limits: *const c_char) -> Result<LimitPatches, Failure> {
+        // SAFETY: the caller's word.
+        let limits = unsafe { json::read(limits, "limits") }?;
         let (policy, name) = (self.limiter.policy(), self.rule.name());
         let rule = policy.rules.iter().find(|(other, _)| *other == name);
         let names = rule.into_iter().flat_map(|(_, rule)| &rule.limits);
         let names: Vec<&str> = names.map(|limit| limit.name()).collect();
-        Ok(limit_patches(limits, &names)?)
+        Ok(limit_patches(&limits, &names)?)
     }
 }
 
 /// # Safety
 /// What the key points to is there.
-unsafe fn target(key: &tg_key) -> Result<Target, Failure> {
+unsafe fn target(key: Option<&tg_key>) -> Result<Target, Failure> {
     // SAFETY: the caller's word.
-    unsafe { key.with(|call| Ok(Target::key(call.key()))) }
+    unsafe { given(key, "key")?.with(|call| Ok(Target::key(call.key()))) }
 }
 
 /// # Safety
@@ -48,12 +153,30 @@ pub unsafe extern "C" fn tg_set_override(
     key: Option<&tg_key>,
     limits: *const c_char,
 ) -> tg_status {
-    guard(|| {
-        let (rule, key) = (given(rule, "rule")?, given(key, "key")?);
+    // SAFETY: the caller's word.
+    unsafe { tg_set_override_with(rule, key, limits, None, None) }
+}
+
+/// As `tg_set_override`, with options, and the number of the change.
+///
+/// So with each `..._with`: `options` may be NULL. `out_number` may be NULL, else the change's number is
+/// written to it, by which `tg_changes` tells of it: 0 if there was nothing to take back.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tg_set_override_with(
+    rule: Option<&tg_rule>,
+    key: Option<&tg_key>,
+    limits: *const c_char,
+    options: Option<&tg_change_options>,
+    out_number: Option<&mut MaybeUninit<u64>>,
+) -> tg_status {
+    change(rule, out_number, |rule| {
         // SAFETY: the caller's word.
-        let limits = rule.patches(&unsafe { json::read(limits, "limits") }?)?;
+        let changing = unsafe { changing(rule, options) }?;
         // SAFETY: the caller's word.
-        Ok(rule.rule.set_override(unsafe { target(key) }?, limits)?)
+        let target = unsafe { target(key) }?;
+        // SAFETY: the caller's word.
+        let limits = unsafe { rule.patches(limits) }?;
+        Ok(changing.set_override(target, limits))
     })
 }
 
@@ -64,22 +187,51 @@ pub unsafe extern "C" fn tg_set_override_match(
     match_json: *const c_char,
     limits: *const c_char,
 ) -> tg_status {
-    guard(|| {
-        let rule = given(rule, "rule")?;
+    // SAFETY: the caller's word.
+    unsafe { tg_set_override_match_with(rule, match_json, limits, None, None) }
+}
+
+/// As `tg_set_override_match`, with options.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tg_set_override_match_with(
+    rule: Option<&tg_rule>,
+    match_json: *const c_char,
+    limits: *const c_char,
+    options: Option<&tg_change_options>,
+    out_number: Option<&mut MaybeUninit<u64>>,
+) -> tg_status {
+    change(rule, out_number, |rule| {
         // SAFETY: the caller's word.
-        let limits = rule.patches(&unsafe { json::read(limits, "limits") }?)?;
+        let changing = unsafe { changing(rule, options) }?;
         // SAFETY: the caller's word.
-        Ok(rule.rule.set_override(unsafe { matching(match_json) }?, limits)?)
+        let matches = unsafe { matching(match_json) }?;
+        // SAFETY: the caller's word.
+        let limits = unsafe { rule.patches(limits) }?;
+        Ok(changing.set_override(matches, limits))
     })
 }
 
 /// Takes a key's override back. Returns 1, 0 if there was none, or a tg_status below 0.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tg_clear_override(rule: Option<&tg_rule>, key: Option<&tg_key>) -> c_int {
-    answer(|| {
-        let (rule, key) = (given(rule, "rule")?, given(key, "key")?);
+    // SAFETY: the caller's word.
+    whether(|number| unsafe { tg_clear_override_with(rule, key, None, number) })
+}
+
+/// Takes a key's override back, with options.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tg_clear_override_with(
+    rule: Option<&tg_rule>,
+    key: Option<&tg_key>,
+    options: Option<&tg_change_options>,
+    out_number: Option<&mut MaybeUninit<u64>>,
+) -> tg_status {
+    change(rule, out_number, |rule| {
         // SAFETY: the caller's word.
-        Ok(rule.rule.clear_override(unsafe { target(key) }?)?)
+        let changing = unsafe { changing(rule, options) }?;
+        // SAFETY: the caller's word.
+        let target = unsafe { target(key) }?;
+        Ok(changing.clear_override(target))
     })
 }
 
@@ -89,10 +241,24 @@ pub unsafe extern "C" fn tg_clear_override_match(
     rule: Option<&tg_rule>,
     match_json: *const c_char,
 ) -> c_int {
-    answer(|| {
-        let rule = given(rule, "rule")?;
+    // SAFETY: the caller's word.
+    whether(|number| unsafe { tg_clear_override_match_with(rule, match_json, None, number) })
+}
+
+/// Takes the override of a match back, with options.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tg_clear_override_match_with(
+    rule: Option<&tg_rule>,
+    match_json: *const c_char,
+    options: Option<&tg_change_options>,
+    out_number: Option<&mut MaybeUninit<u64>>,
+) -> tg_status {
+    change(rule, out_number, |rule| {
         // SAFETY: the caller's word.
-        Ok(rule.rule.clear_override(unsafe { matching(match_json) }?)?)
+        let changing = unsafe { changing(rule, options) }?;
+        // SAFETY: the caller's word.
+        let matches = unsafe { matching(match_json) }?;
+        Ok(changing.clear_override(matches))
     })
 }
 
@@ -118,11 +284,24 @@ pub unsafe extern "C" fn tg_set_default(
     rule: Option<&tg_rule>,
     limits: *const c_char,
 ) -> tg_status {
-    guard(|| {
-        let rule = given(rule, "rule")?;
+    // SAFETY: the caller's word.
+    unsafe { tg_set_default_with(rule, limits, None, None) }
+}
+
+/// As `tg_set_default`, with options.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tg_set_default_with(
+    rule: Option<&tg_rule>,
+    limits: *const c_char,
+    options: Option<&tg_change_options>,
+    out_number: Option<&mut MaybeUninit<u64>>,
+) -> tg_status {
+    change(rule, out_number, |rule| {
         // SAFETY: the caller's word.
-        let limits = rule.patches(&unsafe { json::read(limits, "limits") }?)?;
-        Ok(rule.rule.set_default(limits)?)
+        let changing = unsafe { changing(rule, options) }?;
+        // SAFETY: the caller's word.
+        let limits = unsafe { rule.patches(limits) }?;
+        Ok(changing.set_default(limits))
     })
 }
 
@@ -132,10 +311,24 @@ pub unsafe extern "C" fn tg_add_exempt(
     rule: Option<&tg_rule>,
     match_json: *const c_char,
 ) -> tg_status {
-    guard(|| {
-        let rule = given(rule, "rule")?;
+    // SAFETY: the caller's word.
+    unsafe { tg_add_exempt_with(rule, match_json, None, None) }
+}
+
+/// As `tg_add_exempt`, with options.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tg_add_exempt_with(
+    rule: Option<&tg_rule>,
+    match_json: *const c_char,
+    options: Option<&tg_change_options>,
+    out_number: Option<&mut MaybeUninit<u64>>,
+) -> tg_status {
+    change(rule, out_number, |rule| {
         // SAFETY: the caller's word.
-        Ok(rule.rule.add_exempt(unsafe { matching(match_json) }?)?)
+        let changing = unsafe { changing(rule, options) }?;
+        // SAFETY: the caller's word.
+        let matches = unsafe { matching(match_json) }?;
+        Ok(changing.add_exempt(matches))
     })
 }
 
@@ -146,10 +339,24 @@ pub unsafe extern "C" fn tg_remove_exempt(
     rule: Option<&tg_rule>,
     match_json: *const c_char,
 ) -> c_int {
-    answer(|| {
-        let rule = given(rule, "rule")?;
+    // SAFETY: the caller's word.
+    whether(|number| unsafe { tg_remove_exempt_with(rule, match_json, None, number) })
+}
+
+/// Takes an exemption back, with options.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tg_remove_exempt_with(
+    rule: Option<&tg_rule>,
+    match_json: *const c_char,
+    options: Option<&tg_change_options>,
+    out_number: Option<&mut MaybeUninit<u64>>,
+) -> tg_status {
+    change(rule, out_number, |rule| {
         // SAFETY: the caller's word.
-        Ok(rule.rule.remove_exempt(&unsafe { matching(match_json) }?)?)
+        let changing = unsafe { changing(rule, options) }?;
+        // SAFETY: the caller's word.
+        let matches = unsafe { matching(match_json) }?;
+        Ok(changing.remove_exempt(&matches))
     })
 }
 
@@ -159,14 +366,27 @@ pub unsafe extern "C" fn tg_set_exempts(
     rule: Option<&tg_rule>,
     matches: *const c_char,
 ) -> tg_status {
-    guard(|| {
-        let rule = given(rule, "rule")?;
+    // SAFETY: the caller's word.
+    unsafe { tg_set_exempts_with(rule, matches, None, None) }
+}
+
+/// As `tg_set_exempts`, with options.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tg_set_exempts_with(
+    rule: Option<&tg_rule>,
+    matches: *const c_char,
+    options: Option<&tg_change_options>,
+    out_number: Option<&mut MaybeUninit<u64>>,
+) -> tg_status {
+    change(rule, out_number, |rule| {
+        // SAFETY: the caller's word.
+        let changing = unsafe { changing(rule, options) }?;
         // SAFETY: the caller's word.
         let Value::Array(all) = unsafe { json::read(matches, "matches") }? else {
             return Err(Failure::new(TG_STATUS_ARGUMENT, "`matches` is not a JSON list"));
         };
         let all = all.iter().map(Match::from_value).collect::<Result<_, _>>()?;
-        Ok(rule.rule.set_exempts(all)?)
+        Ok(changing.set_exempts(all))
     })
 }
 
@@ -180,9 +400,60 @@ pub extern "C" fn tg_exempts(
 ) -> tg_status {
     guard(|| {
         let (rule, out) = (given(rule, "rule")?, given(out, "out")?);
-        out.write(owned_text(
-            rule.rule.exempts()?.iter().map(Match::to_value).collect::<Value>().to_string(),
-        )?);
+        let all: Value = rule.rule.exempts()?.iter().map(Match::to_value).collect();
+        out.write(owned_text(all.to_string())?);
         Ok(())
+    })
+}
+
+/// # Safety
+/// A text that ends with NUL, if there is one.
+unsafe fn mode(mode: *const c_char) -> Result<Mode, Failure> {
+    // SAFETY: the caller's word.
+    match unsafe { text(mode, "mode") }? {
+        "enforce" => Ok(Mode::Enforce),
+        "shadow" => Ok(Mode::Shadow),
+        "off" => Ok(Mode::Off),
+        other => {
+            let other: String = other.escape_debug().take(40).collect();
+            let message = format!("`mode` is \"enforce\", \"shadow\" or \"off\", not \"{other}\"");
+            Err(Failure::new(TG_STATUS_ARGUMENT, message))
+        }
+    }
+}
+
+/// Judges in this mode from the next hit on, whatever the policy and its `when` say: "enforce", "shadow"
+/// (every hit is allowed, and `would_deny` says what would have been) or "off" (nothing is counted).
+///
+/// `options` and `out_number` as in `tg_set_override_with`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tg_set_mode(
+    rule: Option<&tg_rule>,
+    mode: *const c_char,
+    options: Option<&tg_change_options>,
+    out_number: Option<&mut MaybeUninit<u64>>,
+) -> tg_status {
+    change(rule, out_number, |rule| {
+        // SAFETY: the caller's word.
+        let changing = unsafe { changing(rule, options) }?;
+        // SAFETY: the caller's word.
+        let mode = unsafe { self::mode(mode) }?;
+        Ok(changing.set_mode(mode))
+    })
+}
+
+/// Takes `tg_set_mode` back: the policy's mode is in force again.
+///
+/// `options` and `out_number` as in `tg_set_override_with`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tg_clear_mode(
+    rule: Option<&tg_rule>,
+    options: Option<&tg_change_options>,
+    out_number: Option<&mut MaybeUninit<u64>>,
+) -> tg_status {
+    change(rule, out_number, |rule| {
+        // SAFETY: the caller's word.
+        let changing = unsafe { changing(rule, options) }?;
+        Ok(changing.clear_mode())
     })
 }

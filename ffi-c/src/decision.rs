@@ -63,8 +63,8 @@ pub struct tg_decision {
     pub reserved: [u8; 7],
     /// The rule's name.
     pub rule: *const c_char,
-    /// The denying limit's name, or "cooldown", "backoff", "budget", "exempt", "off", "cost", "full" or
-    /// "outage"; NULL when plainly allowed.
+    /// The denying limit's name, or "blocked", "cooldown", "backoff", "budget", "exempt", "off", "cost",
+    /// "full" or "outage"; NULL when plainly allowed.
     pub reason: *const c_char,
     /// In shadow mode, the reason it would have been denied for; else NULL.
     pub would_deny: *const c_char,

@@ -5,7 +5,7 @@
 use std::fmt::Write;
 use std::mem::offset_of;
 
-use crate::{decision::*, key::*, limiter::*, rule::*};
+use crate::{changes::*, decision::*, key::*, limiter::*, rule::*};
 
 macro_rules! layout {
     ($($structure:ident { $($field:ident),* })*) => {{
@@ -37,11 +37,12 @@ fn structures_lie_in_memory_as_c_has_them() {
             attach, limit, remaining, retry_after_ms, reset_after_ms, at_ns, reserved_words, limits
         }
         tg_options { version, on_full, store, capacity, clock, recreate, group, memory }
+        tg_change_options { version, reserved, for_ms, by, reason }
         tg_recorded { used, limit, remaining, reset_after_ms }
         tg_budget_state { spent, remaining, reset_after_ms, over, over_per_hit }
         tg_limit_use { name, used, max, remaining, reset_after_ms }
         tg_key_stats {
-            known, limit_count, cooldown_left_ms, violations, last_allowed_ms, has_budget, reserved,
+            known, limit_count, cooldown_left_ms, violations, last_allowed_ms, has_budget, blocked,
             budget, limits
         }
     };

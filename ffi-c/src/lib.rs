@@ -6,6 +6,7 @@
 // Names are C's. What each `unsafe` function asks of its caller stands once, at the head of the header.
 #![allow(non_camel_case_types, clippy::missing_safety_doc)]
 
+pub mod blocks;
 pub mod boundary;
 pub mod changes;
 pub mod clock;

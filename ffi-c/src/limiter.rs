@@ -6,7 +6,7 @@ use std::mem::MaybeUninit;
 
 use policy::{Finding, ForkLock, Limiter, Metrics, OnFull, Options, Policy};
 
-use crate::boundary::{free, given, guard, owned_text, slice, text, utf8};
+use crate::boundary::{free, given, guard, optional_text, owned_text, slice, text, utf8};
 use crate::clock::tg_manual_clock;
 use crate::names::Names;
 use crate::rule::tg_rule;
@@ -67,11 +67,8 @@ impl tg_options {
             TG_ON_FULL_ALLOW => Some(OnFull::Allow),
             other => return Err(wrong(format!("options.on_full is a TG_ON_FULL_…, not {other}"))),
         };
-        let store = match self.store.is_null() {
-            true => None,
-            // SAFETY: the caller's word.
-            false => Some(unsafe { text(self.store, "options.store") }?.to_string()),
-        };
+        // SAFETY: the caller's word.
+        let store = unsafe { optional_text(self.store, "options.store") }?.map(str::to_string);
         let capacity = usize::try_from(self.capacity).map_err(|_| {
             Failure::new(TG_STATUS_RANGE, format!("options.capacity is {}", self.capacity))
         })?;
@@ -271,14 +268,28 @@ pub unsafe extern "C" fn tg_events(
 ) -> tg_status {
     guard(|| {
         let (limiter, out) = (given(limiter, "limiter")?, given(out, "out")?);
-        let since = match since.is_null() {
-            true => None,
-            // SAFETY: the caller's word.
-            false => Some(unsafe { text(since, "since") }?),
-        };
+        // SAFETY: the caller's word.
+        let since = unsafe { optional_text(since, "since") }?;
         out.write(owned_text(limiter.limiter.events(since)?.to_value().to_string())?);
         Ok(())
     })
+}
+
+/// Run-time changes of all rules, the oldest first, a JSON map: changes (a list), next (the number to ask
+/// with the next time) and missed (how many after `since` are kept no more). At least the last 256 are kept,
+/// with the store.
+///
+/// A change has number, at_ms (Unix time), rule, op ("set_override", "block" and so on), target (a map with
+/// key or match, or null), before and after (limits, a list of exemptions or a mode; of one exemption and of
+/// a block whether it stood), until_ms (Unix time, or null), by and reason. `since` is 0 for all that are
+/// kept, or what `next` was. Writes the text to `out`; free it with `tg_string_free`.
+#[unsafe(no_mangle)]
+pub extern "C" fn tg_changes(
+    limiter: Option<&tg_limiter>,
+    since: u64,
+    out: Option<&mut MaybeUninit<*mut c_char>>,
+) -> tg_status {
+    told(limiter, out, |limiter| Ok(limiter.changes(since)?.to_value()))
 }
 
 /// Findings on the policy, a JSON list: id, severity ("info" or "warn"), path, message.

@@ -82,8 +82,8 @@ pub struct tg_key_stats {
     pub last_allowed_ms: i64,
     /// 1 if the rule has a budget.
     pub has_budget: u32,
-    /// 0.
-    pub reserved: u32,
+    /// 1 if it is blocked; `tg_blocks` says until when, by whom and why.
+    pub blocked: u32,
     /// Its budget, if `has_budget`.
     pub budget: tg_budget_state,
     /// Each limit, in the rule's order.
@@ -303,8 +303,8 @@ pub unsafe extern "C" fn tg_budget(
     unsafe { keyed(rule, key, out, |rule, call| rule.budget(call), |_, it| budget(it)) }
 }
 
-/// Whether the key should be left alone: with backoff, if it was denied less than `quiet` ago; without,
-/// if a hit of 1 would be denied now. Returns 1 for yes, 0 for no, or a tg_status below 0.
+/// Whether the key should be left alone: if it is blocked; with backoff, if it was denied less than `quiet`
+/// ago; without, if a hit of 1 would be denied now. Returns 1 for yes, 0 for no, or a tg_status below 0.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tg_is_limited(rule: Option<&tg_rule>, key: Option<&tg_key>) -> c_int {
     answer(|| {
@@ -326,7 +326,7 @@ fn stats(rule: &tg_rule, stats: Option<Stats>) -> tg_key_stats {
         violations: 0,
         last_allowed_ms: 0,
         has_budget: 0,
-        reserved: 0,
+        blocked: 0,
         budget: unspent,
         limits: [none; TG_MOST_LIMITS],
     };
@@ -336,6 +336,7 @@ fn stats(rule: &tg_rule, stats: Option<Stats>) -> tg_key_stats {
     out.violations = stats.violations;
     out.last_allowed_ms = stats.last_allowed.map_or(TG_NONE, ms);
     out.has_budget = stats.budget.is_some().into();
+    out.blocked = stats.blocked.is_some().into();
     out.budget = stats.budget.map_or(unspent, budget);
     for (to, limit) in out.limits.iter_mut().zip(&stats.limits) {
         out.limit_count += 1;
@@ -364,9 +365,10 @@ pub unsafe extern "C" fn tg_stats(
 /// Why a hit of `cost` would get what it would get, changing nothing.
 ///
 /// Writes a JSON text to `out`: `decision`, and `steps`, the judgement in order. A step has `step` (mode,
-/// exempt, cost, budget, cooldown, backoff, or limit, once for each), `outcome` (none, pass, allow or
-/// deny), `limit` (its name), `value` (what it goes by), `source` (who stated that: rule, default,
-/// when[0], override or call), `until_ms` (Unix time) and `by`. Free it with `tg_string_free`.
+/// exempt, blocked, cost, budget, cooldown, backoff, or limit, once for each), `outcome` (none, pass, allow
+/// or deny), `limit` (its name), `value` (what it goes by; of a block, why), `source` (who stated that: rule,
+/// default, when[0], override, change or call), `until_ms` (Unix time) and `by` (who made that change). Free
+/// it with `tg_string_free`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tg_why(
     rule: Option<&tg_rule>,
@@ -384,14 +386,14 @@ pub unsafe extern "C" fn tg_why(
     })
 }
 
-/// Forgets the key's limits, penalties and budget, but never those of a wider scope.
+/// Forgets the key's limits, penalties and budget, but never those of a wider scope; ends its block.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tg_reset(rule: Option<&tg_rule>, key: Option<&tg_key>) -> tg_status {
     // SAFETY: the caller's word.
     unsafe { done(rule, key, |rule, call| rule.reset(call)) }
 }
 
-/// Forgets every key of the rule.
+/// Forgets every key of the rule, and ends all blocks.
 #[unsafe(no_mangle)]
 pub extern "C" fn tg_reset_all(rule: Option<&tg_rule>) -> tg_status {
     guard(|| Ok(given(rule, "rule")?.rule.reset_all()?))

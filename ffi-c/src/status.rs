@@ -96,7 +96,15 @@ impl Failure {
 impl From<policy::Error> for Failure {
     #[cold]
     fn from(error: policy::Error) -> Failure {
-        let status = match error.code() {
+        Failure::of(error.code(), error.to_string())
+    }
+}
+
+impl Failure {
+    /// What an error of this code is in C.
+    #[cold]
+    pub(crate) fn of(code: Code, message: String) -> Failure {
+        let status = match code {
             Code::Policy => TG_STATUS_POLICY,
             Code::Key => TG_STATUS_KEY,
             Code::Rule => TG_STATUS_RULE,
@@ -109,7 +117,7 @@ impl From<policy::Error> for Failure {
             Code::Closed => TG_STATUS_CLOSED,
             _ => TG_STATUS_OTHER,
         };
-        Failure::new(status, error.to_string())
+        Failure::new(status, message)
     }
 }
 

@@ -12,7 +12,7 @@ use std::ptr::null_mut;
 
 use libfuzzer_sys::fuzz_target;
 use libtidegate::{
-    boundary::*, changes::*, clock::*, decision::*, held::*, key::*, limiter::*, rule::*,
+    blocks::*, boundary::*, changes::*, clock::*, decision::*, held::*, key::*, limiter::*, rule::*,
     status::*, version::*,
 };
 use tg_status::*;
@@ -404,7 +404,7 @@ fn call(world: &mut World, input: &mut Input<'_>) {
     // SAFETY of all calls here: handles that are not freed, keys and texts that are as they say (or have
     // a length that no object has), and room for every answer.
     unsafe {
-        match which % 57 {
+        match which % 59 {
             0..=2 => world.make(input),
             3 => {
                 let (limiter, name) = (input.byte(), input.text(&["default", "a", "b", "nobody"]));
@@ -488,8 +488,70 @@ fn call(world: &mut World, input: &mut Input<'_>) {
                     tg_ip_key(address.get(), prefix.wrapping_mul(11), buffer, capacity, out)
                 });
             }
-            _ => world.headers(input),
+            56 => world.headers(input),
+            57 => text_told(null, |out| tg_why(rule, key, input.number(), out)),
+            _ => change(world, rule, key, input),
         }
+    }
+}
+
+/// A run-time change with options, or a look at those that there are.
+///
+/// # Safety
+/// As `call`.
+unsafe fn change(
+    world: &World,
+    rule: Option<&tg_rule>,
+    key: Option<&tg_key>,
+    input: &mut Input<'_>,
+) {
+    let (which, null) = (input.byte(), input.rarely());
+    let (by, reason) = (input.text(&["ops", ""]), input.text(&["a trial", ""]));
+    let mut options = tg_change_options {
+        version: TG_CHANGE_OPTIONS_VERSION,
+        reserved: 0,
+        for_ms: input.number(),
+        by: by.get(),
+        reason: reason.get(),
+    };
+    match input.byte() {
+        0xff => options.version = input.byte().into(),
+        0xfe => options.reserved = input.byte().into(),
+        _ => {}
+    }
+    let options = (!input.rarely()).then_some(&options);
+    let (one_text, other) = (input.text(&JSON), input.text(&JSON));
+    let mode = input.text(&["enforce", "shadow", "off", "loud"]);
+    let (json, limits) = (one_text.get(), other.get());
+    // SAFETY: the caller's word; texts end with NUL, or are NULL.
+    let with_number = |out: Option<&mut MaybeUninit<u64>>| unsafe {
+        match which % 15 {
+            0 => tg_set_override_with(rule, key, limits, options, out),
+            1 => tg_set_override_match_with(rule, json, limits, options, out),
+            2 => tg_clear_override_with(rule, key, options, out),
+            3 => tg_clear_override_match_with(rule, json, options, out),
+            4 => tg_set_default_with(rule, limits, options, out),
+            5 => tg_add_exempt_with(rule, json, options, out),
+            6 => tg_remove_exempt_with(rule, json, options, out),
+            7 => tg_set_exempts_with(rule, json, options, out),
+            8 => tg_set_mode(rule, mode.get(), options, out),
+            9 => tg_clear_mode(rule, options, out),
+            _ => tg_block(rule, key, options, out),
+        }
+    };
+    match which % 15 {
+        11 => text_told(null, |out| tg_blocks(rule, out)),
+        12 => {
+            let (limiter, since) = (one(&world.limiters, input), input.number());
+            text_told(null, |out| tg_changes(limiter, since, out));
+        }
+        // SAFETY: the caller's word.
+        13 => answered(unsafe { tg_unblock(rule, key) }),
+        // SAFETY: the caller's word.
+        14 => answered(unsafe { tg_unblock_with(rule, key, options) }),
+        // A number that is not asked for is no mistake.
+        _ if null => done(with_number(None)),
+        _ => drop(told(false, with_number)),
     }
 }
 

@@ -348,6 +348,177 @@ static void changes(void) {
   tg_limiter_free(limiter);
 }
 
+/* Changes with an end, a name and a reason; the mode; blocks; and the trail of them all. */
+static void changes_with_options(void) {
+  tg_limiter *limiter = from("{\"version\": 1, \"rules\": {\"default\": {\"limits\": \"2/min\"}}}");
+  const tg_rule *rule = rule_of(limiter, "default");
+  const char *staff = "{\"role\": \"staff\"}";
+  tg_decision d;
+  char *text = NULL;
+  uint64_t n = 0;
+  tg_key k = key("alice");
+  tg_attribute role[1] = {{TG_BYTES("role"), TG_BYTES("staff")}};
+  tg_key bob = key("bob");
+  tg_change_options minute = TG_CHANGE_OPTIONS_INIT, named = TG_CHANGE_OPTIONS_INIT;
+  bob.attributes = role;
+  bob.attribute_count = 1;
+  minute.for_ms = 60000;
+  minute.by = "ops";
+  minute.reason = "a \"trial\"";
+  named.by = "support";
+
+  /* Each ends by itself. The numbers count on. */
+  OK(tg_set_override_with(rule, &k, "{\"2/min\": {\"max\": 60}}", &minute, &n));
+  CHECK(n == 1);
+  OK(tg_set_override_match_with(rule, staff, "{\"2/min\": {\"max\": 7}}", &minute, &n));
+  CHECK(n == 2);
+  OK(tg_set_default_with(rule, "{\"2/min\": {\"max\": 5}}", &minute, &n));
+  CHECK(n == 3);
+  OK(tg_peek(rule, &k, 0, &d));
+  CHECK(d.limit == 60);
+  OK(tg_peek(rule, &bob, 0, &d));
+  CHECK(d.limit == 7);
+  tg_key carol = key("carol");
+  OK(tg_peek(rule, &carol, 0, &d));
+  CHECK(d.limit == 5);
+  OK(tg_why(rule, &k, 1, &text));
+  HAS(text, "\"by\":\"ops\"");
+  tg_string_free(text);
+  OK(tg_manual_clock_advance(clock_, 60000));
+  OK(tg_peek(rule, &k, 0, &d));
+  CHECK(d.limit == 2);
+  OK(tg_peek(rule, &bob, 0, &d));
+  CHECK(d.limit == 2);
+  OK(tg_peek(rule, &carol, 0, &d));
+  CHECK(d.limit == 2);
+  OK(tg_clear_override_with(rule, &k, &named, &n));
+  CHECK(n == 0);
+  OK(tg_set_override(rule, &k, "{\"2/min\": {\"max\": 60}}"));
+  OK(tg_clear_override_with(rule, &k, &named, &n));
+  CHECK(n == 5);
+  OK(tg_clear_override_match_with(rule, staff, NULL, &n));
+  CHECK(n == 0);
+  OK(tg_set_override_match(rule, staff, "{\"2/min\": {\"max\": 7}}"));
+  OK(tg_clear_override_match_with(rule, staff, NULL, NULL));
+  CHECK(tg_clear_override_match(rule, staff) == 0);
+
+  OK(tg_add_exempt_with(rule, staff, &minute, &n));
+  CHECK(n == 8);
+  OK(tg_hit(rule, &bob, 1, &d));
+  SAME(d.reason, "exempt");
+  OK(tg_remove_exempt_with(rule, staff, &named, &n));
+  CHECK(n == 9);
+  OK(tg_remove_exempt_with(rule, staff, &named, &n));
+  CHECK(n == 0);
+  OK(tg_set_exempts_with(rule, "[{\"key\": \"carol\"}]", &minute, &n));
+  CHECK(n == 10);
+  OK(tg_hit(rule, &carol, 9, &d));
+  SAME(d.reason, "exempt");
+  OK(tg_manual_clock_advance(clock_, 60000));
+  OK(tg_hit(rule, &carol, 9, &d));
+  SAME(d.reason, "cost");
+
+  OK(tg_set_mode(rule, "shadow", NULL, &n));
+  CHECK(n == 11);
+  OK(tg_hit(rule, &carol, 9, &d));
+  CHECK(d.allowed);
+  SAME(d.would_deny, "cost");
+  OK(tg_set_mode(rule, "off", &minute, NULL));
+  OK(tg_hit(rule, &carol, 9, &d));
+  SAME(d.reason, "off");
+  OK(tg_set_mode(rule, "enforce", NULL, NULL));
+  OK(tg_hit(rule, &carol, 9, &d));
+  CHECK(!d.allowed);
+  OK(tg_clear_mode(rule, &named, &n));
+  CHECK(n == 14);
+  OK(tg_clear_mode(rule, NULL, &n));
+  CHECK(n == 0);
+
+  /* The trail: from one number on, and from none. */
+  OK(tg_changes(limiter, 13, &text));
+  SAME(text,
+       "{\"changes\":[{\"number\":14,\"at_ms\":1700000120000,\"rule\":\"default\","
+       "\"op\":\"clear_mode\",\"target\":null,\"before\":\"enforce\",\"after\":null,\"until_ms\":null,"
+       "\"by\":\"support\",\"reason\":null}],\"next\":14,\"missed\":0}");
+  tg_string_free(text);
+  OK(tg_changes(limiter, 0, &text));
+  HAS(text, "\"until_ms\":1700000060000,\"by\":\"ops\",\"reason\":\"a \\\"trial\\\"\"");
+  HAS(text, "\"target\":{\"key\":[\"alice\"]}");
+  HAS(text, "\"target\":{\"match\":{\"role\":[\"staff\"]}}");
+  HAS(text, "\"next\":14");
+  tg_string_free(text);
+  OK(tg_changes(limiter, UINT64_MAX, &text));
+  HAS(text, "\"changes\":[],\"next\":18446744073709551615,\"missed\":0");
+  tg_string_free(text);
+  tg_limiter_free(limiter);
+}
+
+static void blocks(void) {
+  tg_limiter *limiter = from(
+      "{version: 1, rules: {a: {limits: 2/min}, b: {key: [channel, sender], limits: 2/min, capacity: 2}}}");
+  const tg_rule *a = rule_of(limiter, "a"), *b = rule_of(limiter, "b");
+  tg_change_options options = TG_CHANGE_OPTIONS_INIT;
+  tg_decision d;
+  tg_key_stats s;
+  char *text = NULL;
+  uint64_t n = 0;
+  tg_key mallory = key("mallory"), bytes = TG_KEY_INIT("\xff\x00", 2);
+  options.for_ms = 1500;
+  options.by = "ops";
+  options.reason = "spam";
+  OK(tg_block(a, &mallory, &options, &n));
+  CHECK(n == 1);
+  OK(tg_hit(a, &mallory, 1, &d));
+  CHECK(!d.allowed && d.limit == TG_NONE && d.remaining == 0 && d.retry_after_ms == 1500);
+  SAME(d.reason, "blocked");
+  CHECK(tg_allow(a, (const uint8_t *)"mallory", 7) == 0 && tg_is_limited(a, &mallory) == 1);
+  OK(tg_stats(a, &mallory, &s));
+  CHECK(s.known == 1 && s.blocked == 1);
+  OK(tg_why(a, &mallory, 1, &text));
+  HAS(text, "\"step\":\"blocked\"");
+  HAS(text, "\"value\":\"spam\"");
+  tg_string_free(text);
+  OK(tg_block(a, &bytes, NULL, NULL));
+  OK(tg_hit(a, &bytes, 1, &d));
+  CHECK(!d.allowed && d.retry_after_ms == TG_NONE);
+  OK(tg_blocks(a, &text));
+  SAME(text,
+       "[{\"key\":[\"mallory\"],\"until_ms\":1700000001500,\"by\":\"ops\",\"reason\":\"spam\"},"
+       "{\"key\":[{\"hex\":\"ff00\"}],\"until_ms\":null,\"by\":null,\"reason\":null}]");
+  tg_string_free(text);
+  OK(tg_manual_clock_advance(clock_, 1500));
+  OK(tg_stats(a, &mallory, &s));
+  CHECK(s.known == 0 && s.blocked == 0);
+  CHECK(tg_unblock(a, &mallory) == 0 && tg_unblock(a, &bytes) == 1 && tg_unblock(a, &bytes) == 0);
+  OK(tg_hit(a, &bytes, 1, &d));
+  CHECK(d.allowed);
+
+  /* The whole key; as many as there is room for; and a reset ends it. */
+  tg_bytes parts[3][2] = {
+      {TG_BYTES("x"), TG_BYTES("y")}, {TG_BYTES("x"), TG_BYTES("z")}, {TG_BYTES("y"), TG_BYTES("z")}};
+  tg_key one = TG_KEY_PARTS_INIT(parts[0], 2), two = TG_KEY_PARTS_INIT(parts[1], 2);
+  tg_key three = TG_KEY_PARTS_INIT(parts[2], 2);
+  OK(tg_block(b, &one, NULL, NULL));
+  OK(tg_hit(b, &two, 1, &d));
+  CHECK(d.allowed);
+  OK(tg_block(b, &two, NULL, NULL));
+  n = 77;
+  FAILS(tg_block(b, &three, NULL, &n), TG_STATUS_STORE);
+  HAS(tg_last_error(), "larger capacity");
+  CHECK(n == 77);
+  OK(tg_reset(b, &one));
+  OK(tg_hit(b, &one, 1, &d));
+  CHECK(d.allowed);
+  options.for_ms = 0;
+  CHECK(tg_unblock_with(b, &two, &options) == 1 && tg_unblock_with(b, &two, NULL) == 0);
+  OK(tg_changes(limiter, 5, &text));
+  HAS(text, "\"rule\":\"b\",\"op\":\"unblock\",\"target\":{\"key\":[\"x\",\"y\"]},\"before\":true");
+  HAS(text, "\"target\":{\"key\":[\"x\",\"z\"]},\"before\":true,\"after\":false,\"until_ms\":null,"
+            "\"by\":\"ops\",\"reason\":\"spam\"");
+  tg_string_free(text);
+  tg_limiter_free(limiter);
+}
+
 static void write_file(const char *path, const char *text) {
   FILE *file = fopen(path, "w");
   CHECK(file != NULL && fputs(text, file) >= 0 && fclose(file) == 0);
@@ -414,6 +585,10 @@ int main(int argc, char **argv) {
   held();
   budgets();
   changes();
+  OK(tg_manual_clock_set_wall(clock_, 1700000000000));
+  changes_with_options();
+  OK(tg_manual_clock_set_wall(clock_, 1700000000000));
+  blocks();
   files(argv[1]);
   tg_manual_clock_free(clock_);
   return 0;

@@ -259,6 +259,123 @@ static void changes(void) {
   FAILS(tg_exempts(rule, NULL), TG_STATUS_NULL);
 }
 
+static void changes_with_options(void) {
+  tg_key k = TG_KEY_INIT("alice", 5), two = k;
+  tg_bytes parts[2] = {TG_BYTES("a"), TG_BYTES("b")};
+  uint64_t n;
+  char *text, long_by[202], long_reason[1002];
+  const char *limits = "{\"2/min\": {\"max\": 3}}", *match = "{\"role\": \"x\"}";
+  tg_change_options o = TG_CHANGE_OPTIONS_INIT, bad = o, hour = o;
+  two.bytes.len = 0;
+  two.parts = parts;
+  two.part_count = 2;
+  hour.for_ms = 3600000;
+  memset(long_by, 'x', sizeof long_by);
+  long_by[201] = '\0';
+  memset(long_reason, 'x', sizeof long_reason);
+  long_reason[1001] = '\0';
+
+  KEEPS(n, tg_set_override_with(NULL, &k, limits, &o, &n), TG_STATUS_NULL);
+  KEEPS(n, tg_set_override_with(rule, NULL, limits, &o, &n), TG_STATUS_NULL);
+  KEEPS(n, tg_set_override_with(rule, &k, NULL, &o, &n), TG_STATUS_NULL);
+  KEEPS(n, tg_set_override_with(rule, &k, "{", &o, &n), TG_STATUS_ARGUMENT);
+  KEEPS(n, tg_set_override_with(rule, &two, limits, &o, &n), TG_STATUS_KEY);
+  KEEPS(n, tg_set_override_match_with(NULL, match, limits, &o, &n), TG_STATUS_NULL);
+  KEEPS(n, tg_set_override_match_with(rule, NULL, limits, &o, &n), TG_STATUS_NULL);
+  KEEPS(n, tg_set_override_match_with(rule, match, NULL, &o, &n), TG_STATUS_NULL);
+  KEEPS(n, tg_set_override_match_with(rule, "]", limits, &o, &n), TG_STATUS_ARGUMENT);
+  KEEPS(n, tg_clear_override_with(NULL, &k, &o, &n), TG_STATUS_NULL);
+  KEEPS(n, tg_clear_override_with(rule, NULL, &o, &n), TG_STATUS_NULL);
+  KEEPS(n, tg_clear_override_match_with(NULL, match, &o, &n), TG_STATUS_NULL);
+  KEEPS(n, tg_clear_override_match_with(rule, NULL, &o, &n), TG_STATUS_NULL);
+  KEEPS(n, tg_set_default_with(NULL, limits, &o, &n), TG_STATUS_NULL);
+  KEEPS(n, tg_set_default_with(rule, NULL, &o, &n), TG_STATUS_NULL);
+  KEEPS(n, tg_add_exempt_with(NULL, match, &o, &n), TG_STATUS_NULL);
+  KEEPS(n, tg_add_exempt_with(rule, NULL, &o, &n), TG_STATUS_NULL);
+  KEEPS(n, tg_remove_exempt_with(NULL, match, &o, &n), TG_STATUS_NULL);
+  KEEPS(n, tg_remove_exempt_with(rule, NULL, &o, &n), TG_STATUS_NULL);
+  KEEPS(n, tg_set_exempts_with(NULL, "[]", &o, &n), TG_STATUS_NULL);
+  KEEPS(n, tg_set_exempts_with(rule, NULL, &o, &n), TG_STATUS_NULL);
+  KEEPS(n, tg_set_exempts_with(rule, "{}", &o, &n), TG_STATUS_ARGUMENT);
+  KEEPS(n, tg_set_mode(NULL, "off", &o, &n), TG_STATUS_NULL);
+  KEEPS(n, tg_set_mode(rule, NULL, &o, &n), TG_STATUS_NULL);
+  KEEPS(n, tg_set_mode(rule, "\xff", &o, &n), TG_STATUS_UTF8);
+  KEEPS(n, tg_set_mode(rule, "loud\n", &o, &n), TG_STATUS_ARGUMENT);
+  SAME(tg_last_error(), "`mode` is \"enforce\", \"shadow\" or \"off\", not \"loud\\n\"");
+  KEEPS(n, tg_clear_mode(NULL, &o, &n), TG_STATUS_NULL);
+  KEEPS(n, tg_block(NULL, &k, &o, &n), TG_STATUS_NULL);
+  KEEPS(n, tg_block(rule, NULL, &o, &n), TG_STATUS_NULL);
+  KEEPS(n, tg_block(rule, &two, &o, &n), TG_STATUS_KEY);
+  FAILS(-tg_unblock(NULL, &k), TG_STATUS_NULL);
+  FAILS(-tg_unblock(rule, NULL), TG_STATUS_NULL);
+  FAILS(-tg_unblock(rule, &two), TG_STATUS_KEY);
+  FAILS(-tg_unblock_with(NULL, &k, &o), TG_STATUS_NULL);
+  FAILS(-tg_unblock_with(rule, NULL, &o), TG_STATUS_NULL);
+  KEEPS(text, tg_blocks(NULL, &text), TG_STATUS_NULL);
+  FAILS(tg_blocks(rule, NULL), TG_STATUS_NULL);
+  KEEPS(text, tg_changes(NULL, 0, &text), TG_STATUS_NULL);
+  FAILS(tg_changes(limiter, 0, NULL), TG_STATUS_NULL);
+
+  /* Options that can't be had, whatever they are for. */
+#define EVERY(options, status)                                                                \
+  KEEPS(n, tg_set_override_with(rule, &k, limits, &options, &n), status);                     \
+  KEEPS(n, tg_set_override_match_with(rule, match, limits, &options, &n), status);            \
+  KEEPS(n, tg_clear_override_with(rule, &k, &options, &n), status);                           \
+  KEEPS(n, tg_clear_override_match_with(rule, match, &options, &n), status);                  \
+  KEEPS(n, tg_set_default_with(rule, limits, &options, &n), status);                          \
+  KEEPS(n, tg_add_exempt_with(rule, match, &options, &n), status);                            \
+  KEEPS(n, tg_remove_exempt_with(rule, match, &options, &n), status);                         \
+  KEEPS(n, tg_set_exempts_with(rule, "[]", &options, &n), status);                            \
+  KEEPS(n, tg_set_mode(rule, "off", &options, &n), status);                                   \
+  KEEPS(n, tg_clear_mode(rule, &options, &n), status);                                        \
+  KEEPS(n, tg_block(rule, &k, &options, &n), status);                                         \
+  FAILS(-tg_unblock_with(rule, &k, &options), status)
+  bad.version = 0;
+  EVERY(bad, TG_STATUS_ARGUMENT);
+  HAS(tg_last_error(), "TG_CHANGE_OPTIONS_INIT");
+  bad.version = TG_CHANGE_OPTIONS_VERSION + 1;
+  EVERY(bad, TG_STATUS_ARGUMENT);
+  bad = o;
+  bad.reserved = 1;
+  EVERY(bad, TG_STATUS_ARGUMENT);
+  HAS(tg_last_error(), "TG_CHANGE_OPTIONS_INIT");
+  bad = o;
+  bad.for_ms = 36600ull * 86400000 + 1;
+  EVERY(bad, TG_STATUS_RANGE);
+  HAS(tg_last_error(), "options.for_ms: a change is made for 1 ms to 36,600 days");
+  bad.for_ms = UINT64_MAX;
+  EVERY(bad, TG_STATUS_RANGE);
+  bad = o;
+  bad.by = long_by;
+  EVERY(bad, TG_STATUS_RANGE);
+  HAS(tg_last_error(), "by: it has more than 200 bytes");
+  bad.by = "\xff";
+  EVERY(bad, TG_STATUS_UTF8);
+  HAS(tg_last_error(), "options.by");
+  bad = o;
+  bad.reason = long_reason;
+  EVERY(bad, TG_STATUS_RANGE);
+  HAS(tg_last_error(), "reason: it has more than 1000 bytes");
+  bad.reason = "\xff";
+  EVERY(bad, TG_STATUS_UTF8);
+  HAS(tg_last_error(), "options.reason");
+
+  /* What takes something back has no end. */
+#define ENDLESS(call)              \
+  FAILS(call, TG_STATUS_OPERATION); \
+  HAS(tg_last_error(), "options.for_ms: ")
+  ENDLESS(tg_clear_override_with(rule, &k, &hour, NULL));
+  ENDLESS(tg_clear_override_match_with(rule, match, &hour, NULL));
+  ENDLESS(tg_remove_exempt_with(rule, match, &hour, NULL));
+  ENDLESS(tg_clear_mode(rule, &hour, NULL));
+  ENDLESS(-tg_unblock_with(rule, &k, &hour));
+
+  /* Nothing of all that was done. */
+  OK(tg_changes(limiter, 0, &text));
+  SAME(text, "{\"changes\":[],\"next\":0,\"missed\":0}");
+  tg_string_free(text);
+}
+
 static void texts(void) {
   tg_key k = TG_KEY_INIT("alice", 5);
   tg_decision d, bad;
@@ -308,6 +425,7 @@ static void closed(void) {
   tg_permit_handle *permit, *slot;
   char *text;
   size_t n;
+  uint64_t number;
   uint8_t mask[1];
   OK(tg_limiter_from_policy((const uint8_t *)policy, strlen(policy), NULL, &limiter));
   OK(tg_rule_get(limiter, "a", &a));
@@ -344,6 +462,13 @@ static void closed(void) {
   FAILS(-tg_remove_exempt(a, "{\"role\": \"x\"}"), TG_STATUS_CLOSED);
   FAILS(tg_set_exempts(a, "[]"), TG_STATUS_CLOSED);
   KEEPS(text, tg_exempts(a, &text), TG_STATUS_CLOSED);
+  KEEPS(number, tg_set_override_with(a, &k, "{}", NULL, &number), TG_STATUS_CLOSED);
+  KEEPS(number, tg_set_mode(a, "off", NULL, &number), TG_STATUS_CLOSED);
+  KEEPS(number, tg_clear_mode(a, NULL, &number), TG_STATUS_CLOSED);
+  KEEPS(number, tg_block(a, &k, NULL, &number), TG_STATUS_CLOSED);
+  FAILS(-tg_unblock(a, &k), TG_STATUS_CLOSED);
+  KEEPS(text, tg_blocks(a, &text), TG_STATUS_CLOSED);
+  KEEPS(text, tg_changes(limiter, 0, &text), TG_STATUS_CLOSED);
   KEEPS(text, tg_metrics(limiter, &text), TG_STATUS_CLOSED);
   KEEPS(text, tg_events(limiter, NULL, &text), TG_STATUS_CLOSED);
   KEEPS(text, tg_audit(limiter, &text), TG_STATUS_CLOSED);
@@ -370,6 +495,7 @@ int main(void) {
   wrong_keys();
   nulls();
   changes();
+  changes_with_options();
   texts();
   closed();
   /* Nothing of all that was counted. */

@@ -95,6 +95,34 @@ int main() {
   CHECK(rule.hit(tidegate::key("eve").with("role", "admin")).reason() == "exempt");
   CHECK(rule.exempts() == R"([{"role":["admin"]}])" && rule.remove_exempt(R"({"role": "admin"})"));
   rule.set_exempts("[]");
+  {
+    tidegate::change_options hour{1h, "ops", "a trial"};
+    tidegate::change_options nobody;
+    uint64_t number = rule.set_override("frank", R"({"3/min": {"max": 9}})", hour);
+    CHECK(number > 0 && rule.set_default(R"({"3/min": {"max": 8}})", hour) == number + 1);
+    CHECK(rule.set_override_match(R"({"role": "y"})", R"({"3/min": {"max": 5}})", {1h}) == number + 2);
+    CHECK(rule.clear_override_match(R"({"role": "y"})", nobody) == number + 3);
+    CHECK(rule.clear_override_match(R"({"role": "y"})", nobody) == 0);
+    CHECK(rule.add_exempt(R"({"role": "z"})", hour) && rule.remove_exempt(R"({"role": "z"})", nobody) > 0);
+    CHECK(rule.remove_exempt(R"({"role": "z"})", nobody) == 0 && rule.set_exempts("[]", hour) > 0);
+    CHECK(rule.peek("frank").limit() == 9u && rule.peek("gina").limit() == 8u);
+    clock.advance(1h);
+    CHECK(rule.peek("frank").limit() == 3u && rule.peek("gina").limit() == 3u);
+    CHECK(rule.clear_override("frank", {0ms, "ops"}) == 0);
+    CHECK(rule.set_mode("off", {60s}) > 0 && rule.hit("frank").reason() == "off");
+    CHECK(rule.clear_mode() > 0 && rule.clear_mode() == 0);
+    CHECK(rule.block("mallory", {60s, "ops", "spam"}) > 0 && rule.hit("mallory").reason() == "blocked");
+    CHECK(rule.hit("mallory").retry_after() == 60s && rule.stats("mallory")->blocked == 1);
+    CHECK(rule.blocks().find(R"("by":"ops")") != std::string::npos);
+    CHECK(rule.unblock("mallory", {0ms, "support"}) && !rule.unblock("mallory") && rule.blocks() == "[]");
+    CHECK(limiter.changes().find(R"("reason":"a trial")") != std::string::npos);
+    CHECK(limiter.changes().find(R"("by":"support")") != std::string::npos);
+    CHECK(limiter.changes(1000).find(R"("changes":[])") != std::string::npos);
+    CHECK(thrown([&] { rule.block("mallory", {-1ms}); }) == TG_STATUS_RANGE);
+    CHECK(thrown([&] { rule.set_mode("loud"); }) == TG_STATUS_ARGUMENT);
+    CHECK(thrown([&] { rule.clear_mode(hour); }) == TG_STATUS_OPERATION);
+    CHECK(thrown([&] { rule.unblock("mallory", hour); }) == TG_STATUS_OPERATION);
+  }
   CHECK(limiter.metrics().find("default") != std::string::npos && !limiter.events().empty());
   {
     std::string seen = limiter.events();
