@@ -176,6 +176,7 @@ def test_numbers_to_go_on_from(limiter):
         for wrong in (-1, 2**64):
             with pytest.raises(tidegate.RangeError):
                 on.changes(wrong)
+        assert on.changes(2**64 - 1) == ([], 2**64 - 1, 0)
 
 
 def test_more_changes_than_are_kept(limiter):

@@ -120,7 +120,8 @@ impl Changes {
         let changes: Vec<Change> = kept.into_iter().filter(|one| one.number > since).collect();
         let first = changes.first().map_or(last + 1, |first| first.number);
         // A number that the store has not come to may be another store's.
-        Changes { missed: first.saturating_sub(since + 1), next: last.max(since), changes }
+        let missed = first.saturating_sub(since).saturating_sub(1);
+        Changes { missed, next: last.max(since), changes }
     }
 
     /// As a map, for surfaces that speak JSON; times in milliseconds.
@@ -291,7 +292,7 @@ mod log {
                 all.extend(lines.into_iter().map(|one| (one.number, one)));
             }
             let known = |all: &BTreeMap<u64, Change>| {
-                all.keys().next().is_some_and(|first| *first <= since + 1)
+                all.keys().next().is_some_and(|first| first.saturating_sub(1) <= since)
             };
             for number in 1..=OLD {
                 if !known(&all) {
