@@ -53,7 +53,8 @@ def played(case):
 
 def test_run_time_changes_are_played():
     raw, policy = {"hex": "ff"}, {"version": 1, "rules": {"default": {"limits": {"l": "5/h"}}}}
-    unblocked = {"number": 11, "op": "unblock", "target": {"key": [raw]}, "before": True}
+    unblocked = {"number": 11, "at_ms": 500, "rule": "default", "op": "unblock", "target": {"key": [raw]}}
+    unblocked |= {"before": True, "after": False, "until_ms": None, "by": "x", "reason": None}
     steps = [
         {"op": "set_override", "key": "a", "limits": "9/h", "for_ms": 1500, "expect": {"number": 1}},
         {"op": "set_override", "match": {"role": "b"}, "limits": {"l": {"max": 7}}, "expect": {"number": 2}},
@@ -78,7 +79,8 @@ def test_run_time_changes_are_played():
     ]
     case = {"name": "own", "wall_ms": 500, "policy": policy, "steps": steps}
     assert played(case) == len(steps)
-    for index, wrong in ((0, {"number": 2}), (13, []), (13, [{"by": "z"}]), (19, {"changes": [{"op": "x"}]})):
+    other = {"changes": [unblocked | {"by": "y"}]}
+    for index, wrong in ((0, {"number": 2}), (13, []), (16, {"unblocked": False}), (19, other)):
         broken = [step | ({"expect": wrong} if at == index else {}) for at, step in enumerate(steps)]
         with pytest.raises(AssertionError, match=f"own: step {index} "):
             played(case | {"steps": broken})
