@@ -108,8 +108,8 @@ impl Decision {
         self.get(|it| it.rule(), |it| &it.rule)
     }
 
-    /// Why it was denied: the denying limit's name, ``cooldown``, ``backoff``, ``budget``, ``cost`` or ``full``; or why it
-    /// was not counted: ``exempt`` or ``off``. None when plainly allowed.
+    /// Why it was denied: the denying limit's name, ``blocked``, ``cooldown``, ``backoff``, ``budget``,
+    /// ``cost`` or ``full``; or why it was not counted: ``exempt`` or ``off``. None when plainly allowed.
     #[getter]
     fn reason(&self) -> Option<&str> {
         self.get(policy::Decision::reason, |it| it.reason.as_deref())

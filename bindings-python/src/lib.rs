@@ -6,6 +6,7 @@
 // Documented for Python, in the stub.
 #![allow(missing_docs)]
 
+mod change;
 mod clock;
 mod decision;
 mod errors;

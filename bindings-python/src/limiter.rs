@@ -13,7 +13,7 @@ use crate::clock::ManualClock;
 use crate::errors::raised;
 use crate::operations::prelude::*;
 use crate::rule::Rule;
-use crate::value::{Bytes, Store, Text};
+use crate::value::{Bytes, Store};
 
 /// A policy at work: rules, and where their state lives. Safe to use from any thread.
 ///
@@ -30,7 +30,9 @@ use crate::value::{Bytes, Store, Text};
 /// the policy, or can't be read, anew. ``group=True`` shares the folder of a file store with its group. Times are texts
 /// (``"60s"``), seconds, or timedeltas.
 ///
-/// A limiter with one rule has its operations itself. It is a context manager that closes itself, and always true.
+/// A limiter with one rule has its operations itself. It is a context manager that closes itself, and always
+/// true. A forked child may use it: with a file store it counts together with its parent, with memory it has
+/// a copy.
 #[pyclass(frozen, module = "tidegate")]
 pub(crate) struct Limiter {
     inner: policy::Limiter,
@@ -182,6 +184,13 @@ operations! { Limiter {
     fn events<'py>(&self, py: Python<'py>, since: Option<Text>) -> PyResult<Bound<'py, PyAny>> {
         let since = since.as_ref().map(|since| since.0.as_str());
         results::events(py, &guard(|| self.inner.events(since))?)
+    }
+
+    /// The run-time changes of all rules with a number above ``since``: the last 256 at least, as the store
+    /// keeps them.
+    #[pyo3(signature = (since=Count(0)), text_signature = "($self, since=0)")]
+    fn changes<'py>(&self, py: Python<'py>, since: Count) -> PyResult<Bound<'py, PyAny>> {
+        results::changes(py, &py.detach(|| guard(|| self.inner.changes(since.0)))?)
     }
 
     /// Writes a file store's tables to its disk now. Nothing must call this: the system does it by and by.

@@ -1,24 +1,11 @@
 //! Everything that can be done with a rule and a key; a limiter with one rule has it too.
 
-use policy::{Match, Target};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyMapping, PyString, PyTuple};
+use pyo3::types::{PyBytes, PyString, PyTuple};
 
-use crate::key::{OwnedCall, parts};
-use crate::value::{kind, to_json, to_tuple, utf8};
-
-/// Whom an override is for: a mapping is a match, all else a key.
-pub(crate) fn target(object: &Bound<'_, PyAny>) -> PyResult<Target> {
-    match object.cast::<PyMapping>().is_ok() && parts(object)?.is_none() {
-        true => Ok(Target::Match(matching(object)?)),
-        false => Ok(Target::key(OwnedCall::new(object, None, None)?.key())),
-    }
-}
-
-pub(crate) fn matching(object: &Bound<'_, PyAny>) -> PyResult<Match> {
-    Match::from_value(&to_json(object)?).map_err(crate::errors::raise)
-}
+use crate::key::OwnedCall;
+use crate::value::{kind, to_tuple, utf8};
 
 /// The keys of a batch: any iterable, but not a text, which is one of its letters.
 pub(crate) fn batch<'py>(keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyTuple>> {
@@ -351,19 +338,23 @@ macro_rules! operations {
                 results::why(py, why)
             }
 
-            /// Forgets the key's limits, penalties and budget, but never those of a wider scope.
+            /// Forgets the key's limits, penalties and budget, and ends its block; what wider scopes hold
+            /// stays.
             #[pyo3(signature = (key, **attributes))]
             fn reset(
                 &self,
+                py: Python<'_>,
                 key: &Bound<'_, PyAny>,
                 attributes: Option<&Bound<'_, PyDict>>,
             ) -> PyResult<()> {
-                with_call(key, None, attributes, |call| self.inner.reset(call))
+                let call = OwnedCall::new(key, None, attributes)?;
+                // The end of a block is a change of the store.
+                py.detach(|| guard(|| self.inner.reset(call.call(&call.attributes()))))
             }
 
-            /// Forgets every key.
-            fn reset_all(&self) -> PyResult<()> {
-                guard(|| self.inner.reset_all())
+            /// Forgets every key, and ends every block.
+            fn reset_all(&self, py: Python<'_>) -> PyResult<()> {
+                py.detach(|| guard(|| self.inner.reset_all()))
             }
 
             /// Drops idle keys now, and says how many. Nothing must call this: they give way by themselves.
@@ -371,27 +362,40 @@ macro_rules! operations {
                 guard(|| self.inner.prune())
             }
 
-            /// Judges a key, or the calls that match a mapping, by other limits from the next hit on.
+            /// Judges a key, or the calls that match a mapping, by other limits from the next hit on, and
+            /// gives the number of the change.
             ///
-            /// ``limits`` is a mapping (``{"per-minute": {"max": 60}}``) or, for a rule with one limit, a text (``"60/min"``).
+            /// ``limits`` is a mapping (``{"per-minute": {"max": 60}}``) or, for a rule with one limit, a
+            /// text (``"60/min"``). Every ``set_…`` and ``add_exempt`` takes ``for_`` (seconds, a timedelta,
+            /// or a text such as ``"1h"``): the change ends by itself then. ``by`` and ``reason`` say who
+            /// makes it and why.
+            #[pyo3(signature = (target, limits, *, for_=None, by=None, reason=None))]
             fn set_override(
                 &self,
                 py: Python<'_>,
                 target: &Bound<'_, PyAny>,
                 limits: &Bound<'_, PyAny>,
-            ) -> PyResult<()> {
-                let (target, limits) = (operations::target(target)?, self.patches(limits)?);
-                py.detach(|| guard(|| self.inner.set_override(target, limits)))
+                for_: Option<Lasting>,
+                by: Option<Text>,
+                reason: Option<Text>,
+            ) -> PyResult<u64> {
+                let (target, limits) = (change::target(target)?, self.patches(limits)?);
+                let options = change::options(for_, by, reason);
+                py.detach(|| guard(|| self.inner.changing(options)?.set_override(target, limits)))
             }
 
-            /// Takes an override back. False if there was none.
+            /// Takes an override back. 0 if there was none.
+            #[pyo3(signature = (target, *, by=None, reason=None))]
             fn clear_override(
                 &self,
                 py: Python<'_>,
                 target: &Bound<'_, PyAny>,
-            ) -> PyResult<bool> {
-                let target = operations::target(target)?;
-                py.detach(|| guard(|| self.inner.clear_override(target)))
+                by: Option<Text>,
+                reason: Option<Text>,
+            ) -> PyResult<u64> {
+                let target = change::target(target)?;
+                let options = change::options(None, by, reason);
+                py.detach(|| guard(|| self.inner.changing(options)?.clear_override(target)))
             }
 
             /// The overrides in force: a key (a tuple of its parts) or match, and what it changes.
@@ -403,30 +407,134 @@ macro_rules! operations {
             }
 
             /// Changes the rule's own limits from the next hit on; an empty mapping takes that back.
-            fn set_default(&self, py: Python<'_>, limits: &Bound<'_, PyAny>) -> PyResult<()> {
-                let limits = self.patches(limits)?;
-                py.detach(|| guard(|| self.inner.set_default(limits)))
+            #[pyo3(signature = (limits, *, for_=None, by=None, reason=None))]
+            fn set_default(
+                &self,
+                py: Python<'_>,
+                limits: &Bound<'_, PyAny>,
+                for_: Option<Lasting>,
+                by: Option<Text>,
+                reason: Option<Text>,
+            ) -> PyResult<u64> {
+                let (limits, options) = (self.patches(limits)?, change::options(for_, by, reason));
+                py.detach(|| guard(|| self.inner.changing(options)?.set_default(limits)))
+            }
+
+            /// Judges in this mode (``enforce``, ``shadow`` or ``off``) from the next hit on, whatever the
+            /// policy says.
+            #[pyo3(signature = (mode, *, for_=None, by=None, reason=None))]
+            fn set_mode(
+                &self,
+                py: Python<'_>,
+                mode: ModeName,
+                for_: Option<Lasting>,
+                by: Option<Text>,
+                reason: Option<Text>,
+            ) -> PyResult<u64> {
+                let options = change::options(for_, by, reason);
+                py.detach(|| guard(|| self.inner.changing(options)?.set_mode(mode.0)))
+            }
+
+            /// Takes ``set_mode`` back. 0 if no mode was set.
+            #[pyo3(signature = (*, by=None, reason=None))]
+            fn clear_mode(
+                &self,
+                py: Python<'_>,
+                by: Option<Text>,
+                reason: Option<Text>,
+            ) -> PyResult<u64> {
+                let options = change::options(None, by, reason);
+                py.detach(|| guard(|| self.inner.changing(options)?.clear_mode()))
+            }
+
+            /// Refuses a key by hand, with reason ``blocked``: for a ban, or as long as an upstream's
+            /// ``Retry-After`` says.
+            ///
+            /// ``for_`` is a time (seconds, a timedelta, or a text such as ``"1h"``); None: until
+            /// ``unblock``. The block is kept with the store, counts for no cooldown, backoff or alert, and
+            /// replaces one that the key had. Exempt calls pass.
+            #[pyo3(signature = (key, for_=None, *, by=None, reason=None, **attributes))]
+            fn block(
+                &self,
+                py: Python<'_>,
+                key: &Bound<'_, PyAny>,
+                for_: Option<Lasting>,
+                by: Option<Text>,
+                reason: Option<Text>,
+                attributes: Option<&Bound<'_, PyDict>>,
+            ) -> PyResult<u64> {
+                let call = OwnedCall::new(key, None, attributes)?;
+                let options = change::options(for_, by, reason);
+                py.detach(|| guard(|| self.inner.block(call.call(&call.attributes()), &options)))
+            }
+
+            /// Ends a block. False if the key was not blocked.
+            #[pyo3(signature = (key, *, by=None, reason=None, **attributes))]
+            fn unblock(
+                &self,
+                py: Python<'_>,
+                key: &Bound<'_, PyAny>,
+                by: Option<Text>,
+                reason: Option<Text>,
+                attributes: Option<&Bound<'_, PyDict>>,
+            ) -> PyResult<bool> {
+                let call = OwnedCall::new(key, None, attributes)?;
+                let options = change::options(None, by, reason);
+                let unblock =
+                    || self.inner.changing(options)?.unblock(call.call(&call.attributes()));
+                py.detach(|| guard(unblock))
+            }
+
+            /// The keys that are blocked.
+            fn blocks<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+                py.detach(|| guard(|| self.inner.blocks()))?
+                    .iter()
+                    .map(|one| results::blocked(py, one))
+                    .collect()
             }
 
             /// Allows the calls that match from the next hit on, uncounted.
-            #[pyo3(signature = (r#match))]
-            fn add_exempt(&self, py: Python<'_>, r#match: &Bound<'_, PyAny>) -> PyResult<()> {
-                let matches = matching(r#match)?;
-                py.detach(|| guard(|| self.inner.add_exempt(matches)))
+            #[pyo3(signature = (r#match, *, for_=None, by=None, reason=None))]
+            fn add_exempt(
+                &self,
+                py: Python<'_>,
+                r#match: &Bound<'_, PyAny>,
+                for_: Option<Lasting>,
+                by: Option<Text>,
+                reason: Option<Text>,
+            ) -> PyResult<u64> {
+                let matches = change::matching(r#match)?;
+                let options = change::options(for_, by, reason);
+                py.detach(|| guard(|| self.inner.changing(options)?.add_exempt(matches)))
             }
 
-            /// Takes an exemption back, the policy's own too. False if it was not in force.
-            #[pyo3(signature = (r#match))]
-            fn remove_exempt(&self, py: Python<'_>, r#match: &Bound<'_, PyAny>) -> PyResult<bool> {
-                let matches = matching(r#match)?;
-                py.detach(|| guard(|| self.inner.remove_exempt(&matches)))
+            /// Takes an exemption back, the policy's own too. 0 if it was not in force.
+            #[pyo3(signature = (r#match, *, by=None, reason=None))]
+            fn remove_exempt(
+                &self,
+                py: Python<'_>,
+                r#match: &Bound<'_, PyAny>,
+                by: Option<Text>,
+                reason: Option<Text>,
+            ) -> PyResult<u64> {
+                let matches = change::matching(r#match)?;
+                let options = change::options(None, by, reason);
+                py.detach(|| guard(|| self.inner.changing(options)?.remove_exempt(&matches)))
             }
 
             /// Puts these exemptions in place of all others.
-            fn set_exempts(&self, py: Python<'_>, matches: &Bound<'_, PyAny>) -> PyResult<()> {
-                let matches =
-                    to_tuple(matches)?.iter().map(|one| matching(&one)).collect::<PyResult<_>>()?;
-                py.detach(|| guard(|| self.inner.set_exempts(matches)))
+            #[pyo3(signature = (matches, *, for_=None, by=None, reason=None))]
+            fn set_exempts(
+                &self,
+                py: Python<'_>,
+                matches: &Bound<'_, PyAny>,
+                for_: Option<Lasting>,
+                by: Option<Text>,
+                reason: Option<Text>,
+            ) -> PyResult<u64> {
+                let matches = change::matches(matches)?;
+                let options = change::options(for_, by, reason);
+                py.detach(|| guard(|| self.inner.changing(options)?.set_exempts(matches)))
             }
 
             /// The exemptions in force.
@@ -484,13 +592,14 @@ pub(crate) mod prelude {
     pub(crate) use pyo3::prelude::*;
     pub(crate) use pyo3::types::{PyBytes, PyDict};
 
-    pub(crate) use super::{batch, matching, operations, owned_keys, plain_keys};
+    pub(crate) use super::{batch, operations, owned_keys, plain_keys};
+    pub(crate) use crate::change::{Lasting, ModeName};
     pub(crate) use crate::decision::Decision;
     pub(crate) use crate::errors::guard;
     pub(crate) use crate::fast::{Fast, Replaced};
     pub(crate) use crate::held::{Permit, Reservation};
     pub(crate) use crate::key::{OwnedCall, with_call};
-    pub(crate) use crate::value::{Count, Seconds, UNIT, to_json, to_tuple};
+    pub(crate) use crate::value::{Count, Seconds, Text, UNIT, to_json};
     pub(crate) use crate::waiting::{Waiting, Want, acquired};
-    pub(crate) use crate::{operations, results};
+    pub(crate) use crate::{change, results};
 }

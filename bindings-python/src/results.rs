@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use policy::{
-    Budget, Event, Events, Finding, LimitPatch, LimitPatches, Match, Metrics, NamedCount, Recorded,
-    Stats, Step, StepValue, Target, Why,
+    BlockedKey, Budget, Change, Changes, Event, Events, Finding, LimitPatch, LimitPatches, Match,
+    Metrics, NamedCount, Recorded, Stats, Step, StepValue, Target, Why,
 };
 use pyo3::call::PyCallArgs;
 use pyo3::prelude::*;
@@ -12,6 +12,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 
 use crate::decision::Decision;
+use crate::value::to_python;
 
 type Made<'py> = PyResult<Bound<'py, PyAny>>;
 
@@ -42,7 +43,8 @@ pub(crate) fn stats<'py>(py: Python<'py>, it: &Stats) -> Made<'py> {
     }
     let budget = it.budget.as_ref().map(|it| budget(py, it)).transpose()?;
     let last = it.last_allowed.map(seconds);
-    made(py, "Stats", (limits, seconds(it.cooldown_left), it.violations, last, budget))
+    let blocked = it.blocked.as_ref().map(|it| blocked(py, it)).transpose()?;
+    made(py, "Stats", (limits, seconds(it.cooldown_left), it.violations, last, budget, blocked))
 }
 
 fn step<'py>(py: Python<'py>, it: &Step) -> Made<'py> {
@@ -112,7 +114,7 @@ pub(crate) fn finding<'py>(py: Python<'py>, it: &Finding) -> Made<'py> {
 
 #[cfg(target_os = "linux")]
 pub(crate) fn inspected<'py>(py: Python<'py>, it: &policy::Inspected) -> Made<'py> {
-    let limits = it.limits.iter().map(|one| crate::value::to_python(py, one));
+    let limits = it.limits.iter().map(|one| to_python(py, one));
     let limits = PyList::new(py, limits.collect::<PyResult<Vec<_>>>()?)?;
     let top = counts(py, &it.top_offenders)?;
     let fields = (
@@ -163,9 +165,37 @@ fn key<'py>(py: Python<'py>, parts: &[Vec<u8>]) -> Made<'py> {
 }
 
 pub(crate) fn overriding<'py>(py: Python<'py>, it: &(Target, LimitPatches)) -> Made<'py> {
-    let target = match &it.0 {
-        Target::Key(parts) => key(py, parts)?,
-        Target::Match(matches) => matching(py, matches)?,
-    };
-    Ok((target, patches(py, &it.1)?).into_pyobject(py)?.into_any())
+    Ok((target(py, &it.0)?, patches(py, &it.1)?).into_pyobject(py)?.into_any())
+}
+
+fn target<'py>(py: Python<'py>, it: &Target) -> Made<'py> {
+    match it {
+        Target::Key(parts) => key(py, parts),
+        Target::Match(matches) => matching(py, matches),
+    }
+}
+
+pub(crate) fn blocked<'py>(py: Python<'py>, it: &BlockedKey) -> Made<'py> {
+    made(py, "BlockedKey", (key(py, &it.key)?, it.until.map(seconds), &it.by, &it.reason))
+}
+
+fn change<'py>(py: Python<'py>, it: &Change) -> Made<'py> {
+    let fields = (
+        it.number,
+        seconds(it.at),
+        &it.rule,
+        &it.op,
+        it.target.as_ref().map(|it| target(py, it)).transpose()?,
+        to_python(py, &it.before)?,
+        to_python(py, &it.after)?,
+        it.until.map(seconds),
+        &it.by,
+        &it.reason,
+    );
+    made(py, "Change", fields)
+}
+
+pub(crate) fn changes<'py>(py: Python<'py>, it: &Changes) -> Made<'py> {
+    let all = it.changes.iter().map(|one| change(py, one)).collect::<PyResult<Vec<_>>>()?;
+    made(py, "Changes", (all, it.next, it.missed))
 }

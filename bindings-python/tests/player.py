@@ -51,7 +51,35 @@ def in_ms(record):
     if "limits" in fields:
         fields["limits"] = {name: in_ms(use) for name, use in fields["limits"].items()}
         fields["budget"] = in_ms(fields["budget"])
+        fields["blocked"] = blocked(fields["blocked"])
     return fields
+
+
+def parts_of(key):
+    return [{"hex": part.hex()} if isinstance(part, bytes) else part for part in key]
+
+
+def blocked(block):
+    if block is None:
+        return None
+    fields = block._asdict()
+    fields["until_ms"] = ms(fields.pop("until"))
+    return fields | {"key": parts_of(block.key)}
+
+
+def change_of(change):
+    fields = change._asdict()
+    fields["at_ms"], fields["until_ms"] = ms(fields.pop("at")), ms(fields.pop("until"))
+    if isinstance(change.target, tuple):
+        fields["target"] = {"key": parts_of(change.target)}
+    elif change.target is not None:
+        fields["target"] = {"match": change.target}
+    return fields
+
+
+def options_of(step):
+    options = {name: step[name] for name in ("by", "reason") if name in step}
+    return options | ({"for_": step["for_ms"] / 1000} if "for_ms" in step else {})
 
 
 def step_of(one):
@@ -117,15 +145,26 @@ class Player:
         return {"renewed": self.held[step["id"]].renew()}
 
     def changed(self, step):
-        """Run-time changes."""
+        """Run-time changes: what they take comes before the options."""
         rule = self.limiter.rule(step.get("rule", "default"))
-        target = step["match"] if "match" in step else key_of(step)
-        getattr(rule, step["op"])(target, *([step["limits"]] if "limits" in step else []))
+        taken = [step[name] for name in ("match", "matches", "mode") if name in step]
+        if "key" in step:
+            taken.append(key_of(step))
+        if "limits" in step:
+            taken.append(step["limits"])
+        number = getattr(rule, step["op"])(*taken, **options_of(step), **step.get("attributes", {}))
+        return {"unblocked" if step["op"] == "unblock" else "number": number}
 
-    do_set_override = do_clear_override = do_add_exempt = do_remove_exempt = changed
+    do_set_override = do_clear_override = do_set_default = changed
+    do_add_exempt = do_remove_exempt = do_set_exempts = changed
+    do_set_mode = do_clear_mode = do_block = do_unblock = changed
 
-    def do_set_default(self, step):
-        self.limiter.rule(step.get("rule", "default")).set_default(step["limits"])
+    def do_blocks(self, step):
+        return [blocked(block) for block in self.limiter.rule(step.get("rule", "default")).blocks()]
+
+    def do_changes(self, step):
+        changes, following, missed = self.limiter.changes(step.get("since", 0))
+        return {"changes": [change_of(change) for change in changes], "next": following, "missed": missed}
 
     def do_set_wall(self, step):
         self.clock.set_wall(step["wall_ms"] / 1000)

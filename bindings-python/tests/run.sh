@@ -54,7 +54,7 @@ done
 # The same wheel elsewhere, with pytest alone.
 rm -rf "$out/light"
 pip install --target "$out/light" -r $tests/requirements-light.txt "$(only wheel)"
-core=$(printf "$tests/test_%s.py " surface errors vectors acquire threads processes package)
+core=$(printf "$tests/test_%s.py " surface run_time errors vectors acquire threads processes package)
 tried=" $("$bin/python" -c 'import sys; print("%d.%d" % sys.version_info[:2])') "
 for python in $(compgen -c python3. | grep -E '^python3\.[0-9]+$' | sort -uV) "$HOME"/.pyenv/versions/3.*/bin/python3; do
   version=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null) || continue

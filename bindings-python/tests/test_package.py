@@ -13,10 +13,10 @@ import tidegate
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
-def pasted(file, head):
+def pasted(file, head, index=0):
     text = (ROOT / file).read_text(encoding="utf-8")
     section = text.split(f"\n## {head}\n", 1)[1].split("\n## ", 1)[0]
-    return re.search(r"```python\n(.*?)```", section, re.DOTALL).group(1)
+    return re.findall(r"```python\n(.*?)```", section, re.DOTALL)[index]
 
 
 def test_readme_works_as_pasted(tmp_path):
@@ -33,6 +33,18 @@ def test_the_packages_own_readme_works_as_pasted():
     names = {}
     exec(pasted("bindings-python/README.md", "Use"), names)
     assert names["decision"].remaining == 16
+    exec(pasted("bindings-python/README.md", "Use", 1), names)
+    told = [(change.op, change.by) for change in names["rule"].changes().changes]
+    assert told == [("block", "alice"), ("set_mode", "alice")]
+
+
+def test_the_packages_own_readme_lists_every_operation():
+    text = (ROOT / "bindings-python/README.md").read_text(encoding="utf-8")
+    use = text.split("\n## Use\n", 1)[1].split("\n## ", 1)[0]
+    listed = set(re.findall(r"\w+", " ".join(re.findall(r"`([^`\n]+)`", use))))
+    classes = (tidegate.Limiter, tidegate.Rule, tidegate.Reservation)
+    operations = {name for one in classes for name in vars(one) if not name.startswith("_")}
+    assert operations - listed - {"decision"} == set()
 
 
 def test_docstrings_are_true():

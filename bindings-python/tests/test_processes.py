@@ -78,21 +78,39 @@ def test_limiters_stay_where_they_are():
             pickle.dumps(thing)
 
 
+def changes_of(limiter):
+    return [
+        lambda: limiter.set_override("a", "9/h"),
+        lambda: limiter.clear_override("b"),
+        lambda: limiter.set_default("8/h"),
+        lambda: limiter.add_exempt({"role": "a"}),
+        lambda: limiter.remove_exempt({"role": "b"}),
+        lambda: limiter.set_exempts([{"role": "c"}]),
+        lambda: limiter.set_mode("enforce"),
+        lambda: limiter.clear_mode(),
+        lambda: limiter.block("c", "1h"),
+        lambda: limiter.unblock("d"),
+        lambda: limiter.reset("e"),
+        lambda: limiter.reset_all(),
+    ]
+
+
 def change_and_hit(folder, answers):
     limiter = Limiter("500/h", store=folder, capacity=100)
-    change = threading.Thread(target=limiter.set_override, args=("a", "9/h"))
-    change.start()
+    changes = [threading.Thread(target=change) for change in changes_of(limiter)]
+    [change.start() for change in changes]
     for _ in range(100):
         limiter.hit("a", 0)
         time.sleep(0.001)
-    answers.put(change.is_alive())
-    change.join()
+    answers.put([change.is_alive() for change in changes])
+    [change.join() for change in changes]
     answers.put(limiter.hit("a").limit)
 
 
 def test_hits_go_on_while_a_change_waits_for_another_process(tmp_path):
     folder = tmp_path / "limits"
-    Limiter("500/h", store=folder, capacity=100).set_default({})
+    limiter = Limiter("500/h", store=folder, capacity=100)
+    limiter.block("d"), limiter.block("e")
     context = multiprocessing.get_context("spawn")
     answers = context.Queue()
     with open(folder / "default.lock") as stopped:
@@ -100,7 +118,7 @@ def test_hits_go_on_while_a_change_waits_for_another_process(tmp_path):
         worker = context.Process(target=change_and_hit, args=(folder, answers))
         worker.start()
         try:
-            assert answers.get(timeout=60), "the change waits, the hits do not"
+            assert answers.get(timeout=60) == [True] * 12, "the changes wait, the hits do not"
             fcntl.flock(stopped, fcntl.LOCK_UN)
             assert answers.get(timeout=60) == 9
         finally:
@@ -114,6 +132,8 @@ def operations(limiter, turn):
         lambda: limiter.metrics(),
         lambda: limiter.set_override(f"{turn % 9}", f"{1 + turn % 9}/s"),
         lambda: limiter.overrides(),
+        lambda: (limiter.block(turn % 9, 0.01), limiter.unblock(turn % 7), limiter.blocks()),
+        lambda: (limiter.set_mode("enforce", for_=0.01), limiter.changes()),
         lambda: Limiter("9/h", store=f"memory:{turn % 9}", capacity=1).allow("a"),
     ]
 
@@ -127,7 +147,7 @@ def test_no_fork_beside_busy_threads_hangs():
             operations(limiter, turn)[index]()
             turn += 1
 
-    threads = [threading.Thread(target=busy, args=(index,)) for index in range(5)]
+    threads = [threading.Thread(target=busy, args=(index,)) for index in range(7)]
     [thread.start() for thread in threads]
     ended = []
     try:

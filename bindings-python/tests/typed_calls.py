@@ -43,15 +43,28 @@ def operations(limiter: Limiter) -> None:
         assert_type(on.wait_reservation("a", 5, timeout=1.5, max=9), Reservation)
         coroutine: Coroutine[Any, Any, Decision] = on.acquire("a", timeout=1.5)
         coroutine.close()
-        on.set_override("a", "60/min")
-        on.set_override({"role": ["a", "b"]}, {"minute": {"max": 5}})
-        on.add_exempt({"ip": "10.0.0.0/8"})
-        on.set_exempts([{"role": "admin"}])
+        assert_type(on.set_override("a", "60/min"), int)
+        on.set_override({"role": ["a", "b"]}, {"minute": {"max": 5}}, for_=1.5, by="me", reason="a test")
+        assert_type(on.clear_override("a", by="me"), int)
+        assert_type(on.set_default({}, for_=60, by=None), int)
+        assert_type(on.add_exempt({"ip": "10.0.0.0/8"}, for_="1h"), int)
+        assert_type(on.remove_exempt({"ip": "10.0.0.0/8"}, reason="over"), int)
+        assert_type(on.set_exempts([{"role": "admin"}], for_=datetime.timedelta(hours=1)), int)
+        assert_type(on.set_mode("shadow", for_="1h") + on.clear_mode(by="me"), int)
+        assert_type(on.block(("a", 5), "1h", by="me", reason="spam", role="guest"), int)
+        assert_type(on.unblock("a", by="me", role="guest"), bool)
+        assert_type(on.blocks(), list[tidegate.BlockedKey])
+        seen = on.changes()
+        assert_type(on.changes(since=seen.next), tidegate.Changes)
+        assert_type([change.until for change in seen.changes], list[float | None])
         for target, limits in on.overrides():
             on.set_override(target, limits)
         assert_type(len(on) + on.prune(), int)
         on.reset("a")
         on.reset_all()
+    rule.set_mode("of")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    rule.clear_mode(for_=5)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    rule.block("a", b"1h")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     rule.allow(1.5)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
 
@@ -82,6 +95,8 @@ def held(rule: Rule) -> None:
 def limiters(limiter: Limiter) -> None:
     with limiter as same:
         assert_type(same, Limiter)
+    stats = limiter.stats("a")
+    assert_type(stats and stats.blocked, tidegate.BlockedKey | None)
     assert_type(limiter.metrics()[0].denied, dict[str, int])
     limiter.allow(IPv4Address("192.0.2.1"))
     limiter.allow(("telegram", 42, IPv4Address("192.0.2.1")))

@@ -499,8 +499,10 @@ fn the_trail_tells_of_every_change() {
         assert_eq!((later.changes.len(), later.next, later.missed), (2, 12, 0));
         let none = limiter.changes(12).unwrap();
         assert_eq!((none.changes.len(), none.next, none.missed), (0, 12, 0));
-        let (unread, next) = (limiter.changes(99).unwrap(), 99);
-        assert_eq!((unread.changes.len(), unread.next, unread.missed), (0, next, 0));
+        for next in [99, u64::MAX] {
+            let unread = limiter.changes(next).unwrap();
+            assert_eq!((unread.changes.len(), unread.next, unread.missed), (0, next, 0));
+        }
     }
 }
 

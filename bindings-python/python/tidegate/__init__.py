@@ -22,7 +22,10 @@ from ._errors import (
 )
 from ._limited import RateLimited, limited
 from ._results import (
+    BlockedKey,
     Budget,
+    Change,
+    Changes,
     Event,
     Events,
     Finding,
@@ -50,7 +53,10 @@ from ._tidegate import (
 __all__ = [
     "IETF_DRAFT",
     "AddressError",
+    "BlockedKey",
     "Budget",
+    "Change",
+    "Changes",
     "ClosedError",
     "Decision",
     "Event",

@@ -37,23 +37,39 @@ class LimitUse(NamedTuple):
     reset_after: float
 
 
+class BlockedKey(NamedTuple):
+    """A key that was blocked by hand: its parts, when that ends (Unix time; None: never), by whom and why it
+    was done.
+    """
+
+    key: tuple[str | bytes, ...]
+    until: float | None
+    by: str | None
+    reason: str | None
+
+
 class Stats(NamedTuple):
-    """What is known of a key. ``last_allowed``: seconds since its last allowed hit, where the rule keeps that."""
+    """What is known of a key. ``last_allowed``: seconds since its last allowed hit, where the rule keeps
+    that. ``blocked``: its block, if there is one.
+    """
 
     limits: dict[str, LimitUse]
     cooldown_left: float
     violations: int
     last_allowed: float | None
     budget: Budget | None
+    blocked: BlockedKey | None = None
 
 
 class Step(NamedTuple):
     """One step of the judgement.
 
-    ``step`` is ``mode``, ``exempt``, ``cost``, ``budget``, ``cooldown``, ``backoff``, or ``limit``, once for each. ``outcome`` is ``none``
-    (the rule has no such thing), ``pass``, ``allow`` (uncounted, and the last step) or ``deny`` (the first is the decision's
-    reason). ``value`` is what the step goes by, ``source`` who stated that: ``rule``, ``default``, ``when[0]``, ``override`` or ``call``.
-    ``until`` is when a refusal ends, in seconds since the start of 1970.
+    ``step`` is ``mode``, ``exempt``, ``blocked``, ``cost``, ``budget``, ``cooldown``, ``backoff``, or
+    ``limit``, once for each. ``outcome`` is ``none`` (the rule has no such thing), ``pass``, ``allow``
+    (uncounted, and the last step) or ``deny`` (the first is the decision's reason). ``value`` is what the
+    step goes by; ``source`` is who stated that: ``rule``, ``default``, ``when[0]``, ``override``, ``change``
+    or ``call``. ``until`` is when a refusal ends, in seconds since the start of 1970. ``by`` is who made the
+    run-time change that the value comes from.
     """
 
     step: str
@@ -119,6 +135,35 @@ class Events(NamedTuple):
 
     events: list[Event]
     next: str
+    missed: int
+
+
+class Change(NamedTuple):
+    """A run-time change as it was made.
+
+    ``number`` counts the changes of the store, from 1 on; ``at`` and ``until`` (None: it does not end by
+    itself) are Unix time. ``op`` is the operation's name. ``target`` is a key (a tuple of its parts) or a
+    match, None where the change is about the whole rule. ``before`` and ``after`` are what stood and stands:
+    limits, a list of exemptions, a mode; for one exemption and for a block, whether it stood.
+    """
+
+    number: int
+    at: float
+    rule: str
+    op: str
+    target: tuple[str | bytes, ...] | dict[str, list[str]] | None
+    before: Any
+    after: Any
+    until: float | None
+    by: str | None
+    reason: str | None
+
+
+class Changes(NamedTuple):
+    """Run-time changes, the oldest first, and ``next``, to go on with. ``missed`` are no longer kept."""
+
+    changes: list[Change]
+    next: int
     missed: int
 
 

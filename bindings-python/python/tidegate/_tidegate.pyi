@@ -7,8 +7,8 @@ from typing import Any, Literal, final, type_check_only
 
 from typing_extensions import Self
 
-from ._results import Budget, Events, Finding, Inspected, Metrics, Recorded, Stats, Why
-from ._types import Key, Limits, Match, Time
+from ._results import BlockedKey, Budget, Changes, Events, Finding, Inspected, Metrics, Recorded, Stats, Why
+from ._types import Key, Lasting, Limits, Match, Time
 
 __all__ = [
     "ManualClock",
@@ -69,8 +69,8 @@ class Decision:
 
     @property
     def reason(self) -> str | None:
-        """Why it was denied: the denying limit's name, ``cooldown``, ``backoff``, ``budget``, ``cost`` or ``full``; or why it
-        was not counted: ``exempt`` or ``off``. None when plainly allowed.
+        """Why it was denied: the denying limit's name, ``blocked``, ``cooldown``, ``backoff``, ``budget``,
+        ``cost`` or ``full``; or why it was not counted: ``exempt`` or ``off``. None when plainly allowed.
         """
 
     @property
@@ -299,36 +299,110 @@ class _Operations:
         """What is known of a key; None exactly when its state is that of a new one."""
 
     def reset(self, key: Key, **attributes: str | int) -> None:
-        """Forgets the key's limits, penalties and budget, but never those of a wider scope."""
+        """Forgets the key's limits, penalties and budget, and ends its block; what wider scopes hold
+        stays.
+        """
 
     def reset_all(self) -> None:
-        """Forgets every key."""
+        """Forgets every key, and ends every block."""
 
     def prune(self) -> int:
         """Drops idle keys now, and says how many. Nothing must call this: they give way by themselves."""
 
-    def set_override(self, target: Key | Match, limits: str | Mapping[str, Any]) -> None:
-        """Judges a key, or the calls that match a mapping, by other limits from the next hit on.
+    def set_override(
+        self,
+        target: Key | Match,
+        limits: str | Mapping[str, Any],
+        *,
+        for_: Lasting | None = None,
+        by: str | None = None,
+        reason: str | None = None,
+    ) -> int:
+        """Judges a key, or the calls that match a mapping, by other limits from the next hit on, and gives
+        the number of the change.
 
-        ``limits`` is a mapping (``{"per-minute": {"max": 60}}``) or, for a rule with one limit, a text (``"60/min"``).
+        ``limits`` is a mapping (``{"per-minute": {"max": 60}}``) or, for a rule with one limit, a text
+        (``"60/min"``). Every ``set_…`` and ``add_exempt`` takes ``for_`` (seconds, a timedelta, or a text
+        such as ``"1h"``): the change ends by itself then. ``by`` and ``reason`` say who makes it and why.
         """
 
-    def clear_override(self, target: Key | Match) -> bool:
-        """Takes an override back. False if there was none."""
+    def clear_override(self, target: Key | Match, *, by: str | None = None, reason: str | None = None) -> int:
+        """Takes an override back. 0 if there was none."""
 
     def overrides(self) -> list[tuple[tuple[str | bytes, ...] | dict[str, list[str]], dict[str, dict[str, float]]]]:
         """The overrides in force: a key (a tuple of its parts) or match, and what it changes."""
 
-    def set_default(self, limits: str | Mapping[str, Any]) -> None:
+    def set_default(
+        self,
+        limits: str | Mapping[str, Any],
+        *,
+        for_: Lasting | None = None,
+        by: str | None = None,
+        reason: str | None = None,
+    ) -> int:
         """Changes the rule's own limits from the next hit on; an empty mapping takes that back."""
 
-    def add_exempt(self, match: Match) -> None:
+    def set_mode(
+        self,
+        mode: Literal["enforce", "shadow", "off"],
+        *,
+        for_: Lasting | None = None,
+        by: str | None = None,
+        reason: str | None = None,
+    ) -> int:
+        """Judges in this mode (``enforce``, ``shadow`` or ``off``) from the next hit on, whatever the policy
+        says.
+        """
+
+    def clear_mode(self, *, by: str | None = None, reason: str | None = None) -> int:
+        """Takes ``set_mode`` back. 0 if no mode was set."""
+
+    def block(
+        self,
+        key: Key,
+        for_: Lasting | None = None,
+        *,
+        by: str | None = None,
+        reason: str | None = None,
+        **attributes: str | int,
+    ) -> int:
+        """Refuses a key by hand, with reason ``blocked``: for a ban, or as long as an upstream's
+        ``Retry-After`` says.
+
+        ``for_`` is a time (seconds, a timedelta, or a text such as ``"1h"``); None: until ``unblock``. The
+        block is kept with the store, counts for no cooldown, backoff or alert, and replaces one that the key
+        had. Exempt calls pass.
+        """
+
+    def unblock(
+        self, key: Key, *, by: str | None = None, reason: str | None = None, **attributes: str | int
+    ) -> bool:
+        """Ends a block. False if the key was not blocked."""
+
+    def blocks(self) -> list[BlockedKey]:
+        """The keys that are blocked."""
+
+    def add_exempt(
+        self,
+        match: Match,
+        *,
+        for_: Lasting | None = None,
+        by: str | None = None,
+        reason: str | None = None,
+    ) -> int:
         """Allows the calls that match from the next hit on, uncounted."""
 
-    def remove_exempt(self, match: Match) -> bool:
-        """Takes an exemption back, the policy's own too. False if it was not in force."""
+    def remove_exempt(self, match: Match, *, by: str | None = None, reason: str | None = None) -> int:
+        """Takes an exemption back, the policy's own too. 0 if it was not in force."""
 
-    def set_exempts(self, matches: Iterable[Match]) -> None:
+    def set_exempts(
+        self,
+        matches: Iterable[Match],
+        *,
+        for_: Lasting | None = None,
+        by: str | None = None,
+        reason: str | None = None,
+    ) -> int:
         """Puts these exemptions in place of all others."""
 
     def exempts(self) -> list[dict[str, list[str]]]:
@@ -349,14 +423,17 @@ class Limiter(_Operations):
     >>> limiter.allow("alice")
     True
 
-    ``store`` is where state lives: ``memory``, ``memory:NAME``, ``file:PATH`` (or a path: a folder that all processes of
-    the host share). ``capacity`` is how many keys a rule may hold; unless stated, what fits into ``memory`` (bytes, or a
-    text such as ``"64MB"``; 256 MB unless stated), at most 65,536. ``on_full`` (``overflow``, ``deny`` or ``allow``) is
-    what becomes of new keys then, ``clock`` a ManualClock. ``recreate=True`` makes tables of a file store that don't fit
-    the policy, or can't be read, anew. ``group=True`` shares the folder of a file store with its group. Times are texts
-    (``"60s"``), seconds, or timedeltas.
+    ``store`` is where state lives: ``memory``, ``memory:NAME``, ``file:PATH`` (or a path: a folder that all
+    processes of the host share). ``capacity`` is how many keys a rule may hold; unless stated, what fits into
+    ``memory`` (bytes, or a text such as ``"64MB"``; 256 MB unless stated), at most 65,536. ``on_full``
+    (``overflow``, ``deny`` or ``allow``) is what becomes of new keys then, ``clock`` a ManualClock.
+    ``recreate=True`` makes tables of a file store that don't fit the policy, or can't be read, anew.
+    ``group=True`` shares the folder of a file store with its group. Times are texts (``"60s"``), seconds, or
+    timedeltas.
 
-    A limiter with one rule has its operations itself. It is a context manager that closes itself, and always true.
+    A limiter with one rule has its operations itself. It is a context manager that closes itself, and always
+    true. A forked child may use it: with a file store it counts together with its parent, with memory it has
+    a copy.
     """
 
     def __new__(
@@ -425,6 +502,11 @@ class Limiter(_Operations):
     def events(self, since: str | None = None) -> Events:
         """The last denials and alerts of all rules; with ``since``, the ``next`` of earlier ones, those after them."""
 
+    def changes(self, since: int = 0) -> Changes:
+        """The run-time changes of all rules with a number above ``since``: the last 256 at least, as the
+        store keeps them.
+        """
+
     def sync(self) -> None:
         """Writes a file store's tables to its disk now. Nothing must call this: the system does it by and by."""
 
@@ -440,9 +522,10 @@ class Limiter(_Operations):
 class Rule(_Operations):
     """A rule of a limiter: limits that are taken together, all or nothing. It keeps its limiter alive.
 
-    Keys are a ``str``, ``bytes``, an ``int``, an ``ipaddress``, or a tuple or list of parts. Further keyword arguments are
-    attributes of the call (``role="admin"``), which the rule may look at. Names that an operation takes (``cost``,
-    ``max``, ``timeout``, ``for_``) are never attributes: elsewhere they are a ``TypeError``.
+    Keys are a ``str``, ``bytes``, an ``int``, an ``ipaddress``, or a tuple or list of parts. Further keyword
+    arguments are attributes of the call (``role="admin"``), which the rule may look at. Names that an
+    operation takes (``cost``, ``max``, ``timeout``, ``for_``, ``by``, ``reason``) are never attributes:
+    elsewhere they are a ``TypeError``.
     """
 
     @property
@@ -454,3 +537,8 @@ class Rule(_Operations):
 
     def events(self, since: str | None = None) -> Events:
         """The rule's last denials and alerts; with ``since``, the ``next`` of earlier ones, those after them."""
+
+    def changes(self, since: int = 0) -> Changes:
+        """The run-time changes of this rule with a number above ``since``: the last 256 at least, as the
+        store keeps them.
+        """

@@ -18,5 +18,8 @@ Match: TypeAlias = Mapping[str, str | int | bool | Sequence[str | int | bool]]
 Time: TypeAlias = float | timedelta
 """Seconds, or a timedelta."""
 
+Lasting: TypeAlias = float | timedelta | str
+"""For how long a run-time change is made: seconds, a timedelta, or a text such as ``"1h"``."""
+
 Limits: TypeAlias = str | Sequence[str | Mapping[str, Any]] | Mapping[str, Any]
 """One limit or several: text, maps, or maps by name."""
