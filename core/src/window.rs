@@ -24,7 +24,7 @@
 //!   |---|---|---|---|
 //!   | plain | every weight is 1, stamps ascend | O(1) | a binary search for each window |
 //!   | sorted | stamps ascend | one sum of weights | the same sum, and a walk from the nearer end |
-//!   | any | nothing | one pass for each window | the same; more passes if more must leave than the 16 oldest entries |
+//!   | any | nothing | one pass for each window | the same; more if the 16 oldest entries are too few |
 //!
 //! * `mixed` is the position from which the log is plain again. `descent` is the last position whose
 //!   stamp is below the one before it: a log from there on is sorted. Both are raised before the entry

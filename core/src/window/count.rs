@@ -31,45 +31,52 @@ struct Survey {
     /// The oldest entries in ascending order: time in the upper bits, weight in the lower.
     oldest: [u64; KEPT],
     kept: usize,
-    /// An entry that is less than `span` after `floor` changes no more than `used`.
-    floor: u64,
-    span: u64,
 }
 
 impl Survey {
     fn new(per_us: u64, now: u64) -> Survey {
         let outside = (now / stamp::MICRO).wrapping_sub(per_us);
         let start = outside.wrapping_add(1) << UP;
-        Survey { used: 0, start, newest: 0, oldest: [0; KEPT], kept: 0, floor: start, span: 0 }
+        Survey { used: 0, start, newest: 0, oldest: [0; KEPT], kept: 0 }
     }
 
+    #[inline(always)]
+    fn time(&self, slot: Slot) -> u64 {
+        (slot.0 << UP).wrapping_sub(self.start)
+    }
+
+    #[inline(always)]
     fn is_within(&self, slot: Slot) -> bool {
-        (slot.0 << UP).wrapping_sub(self.start) as i64 >= 0
+        self.time(slot) as i64 >= 0
     }
 
-    /// Counts an entry inside the window.
-    #[cold]
-    fn add(&mut self, slot: Slot) {
-        let (time, weight) = ((slot.0 << UP).wrapping_sub(self.start), slot.weight());
-        if weight == 0 {
-            return;
-        }
-        self.used += weight;
+    /// Counts an entry inside the window that is no void. From which time on, and for how much longer, others
+    /// are neither among the oldest nor the newest.
+    #[inline(always)]
+    fn add(&mut self, slot: Slot) -> (u64, u64) {
+        let time = self.time(slot);
+        self.used += slot.weight();
         self.newest = self.newest.max(time);
-        let entry = time | weight;
+        let entry = time | slot.weight();
+        if self.kept < KEPT || entry < self.oldest[KEPT - 1] {
+            self.keep(entry);
+        }
+        if self.kept < KEPT {
+            return (self.start, 0);
+        }
+        let floor = self.oldest[KEPT - 1] >> UP << UP;
+        (self.start.wrapping_add(floor), self.newest - floor + 1)
+    }
+
+    /// Puts an entry among the oldest.
+    #[cold]
+    fn keep(&mut self, entry: u64) {
         // The place after all that are older.
         let after = self.oldest[..self.kept].iter().rposition(|&other| other <= entry);
         let place = after.map_or(0, |after| after + 1);
-        if place < KEPT {
-            self.kept = KEPT.min(self.kept + 1);
-            self.oldest[place..self.kept].rotate_right(1);
-            self.oldest[place] = entry;
-        }
-        if self.kept == KEPT {
-            let floor = self.oldest[KEPT - 1] >> UP << UP;
-            self.floor = self.start.wrapping_add(floor);
-            self.span = self.newest - floor + 1;
-        }
+        self.kept = KEPT.min(self.kept + 1);
+        self.oldest[place..self.kept].rotate_right(1);
+        self.oldest[place] = entry;
     }
 
     /// The stamp of a time.
@@ -127,14 +134,21 @@ impl Ring<'_> {
     /// and the newest ones, so one comparison is enough for them.
     fn survey(&self, log: Log, per_us: u64, now: u64) -> Survey {
         let mut survey = Survey::new(per_us, now);
-        let mut used = 0;
+        // Mostly the last one is the newest.
+        let last = self.entries(log).rfind(|slot| slot.weight() != 0);
+        if let Some(slot) = last.filter(|&slot| survey.is_within(slot)) {
+            survey.newest = survey.time(slot);
+        }
+        // An entry that is less than `span` after `floor` changes no more than the sum.
+        let (mut used, mut floor, mut span) = (0, survey.start, 0);
         for words in self.halves(log.bottom..log.position) {
             for word in words {
                 let slot = load(word);
-                if (slot.0 << UP).wrapping_sub(survey.floor) < survey.span {
+                let after_floor = (slot.0 << UP).wrapping_sub(floor);
+                if after_floor < span {
                     used += slot.weight();
-                } else if survey.is_within(slot) {
-                    survey.add(slot);
+                } else if survey.is_within(slot) && slot.weight() != 0 {
+                    (floor, span) = survey.add(slot);
                 }
             }
         }
