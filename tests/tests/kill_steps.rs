@@ -20,3 +20,13 @@ fn a_process_killed_at_any_instruction_wedges_nobody_and_grants_nothing() {
         println!("{} in {:?}", found.trim(), started.elapsed());
     }
 }
+
+#[test]
+fn a_process_killed_while_it_moves_a_table_leaves_the_old_one_or_the_new_one() {
+    let most = number_or("KILL_STEPS", 8).to_string();
+    let (place, started) = (Place::new(env!("CARGO_TARGET_TMPDIR")), Instant::now());
+    let arguments = ["move_steps", place.path().to_str().unwrap(), &most];
+    let limit = Duration::from_secs(if most == "0" { 24 * 3_600 } else { 1_800 });
+    let found = run(env!("CARGO_BIN_EXE_worker"), &arguments, limit);
+    println!("{} in {:?}", found.trim(), started.elapsed());
+}
