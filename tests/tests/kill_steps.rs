@@ -1,7 +1,7 @@
 //! I1, I2, I8: `kill -9` at every instruction of an operation wedges nobody and grants nothing.
 //!
 //! By default at every one that changes the file, before it and after it, and at some all over the
-//! operation; `KILL_STEPS=0` kills at every single one.
+//! operation; `KILL_STEPS=0` kills at every single one. Of a move of a table, others see four instructions.
 #![cfg(target_os = "linux")]
 
 use std::time::{Duration, Instant};
