@@ -446,11 +446,12 @@ def test_stores(tmp_path):
     first.sync()
     seen = Limiter.inspect(folder)[0]
     assert (seen.rule, seen.keys, seen.capacity) == ("default", 1, 100) and seen.limits[0]["name"] == "1/min"
-    with pytest.raises(tidegate.StoreError, match="capacity|recreate|fit"):
-        Limiter("1/min", store=folder, capacity=999)
-    old = Limiter("1/min", store=folder)
+    old = Limiter("1/min", store=folder, capacity=999)
+    assert not old.allow("a") and first.metrics()[0].retired
+    with pytest.raises(tidegate.StoreError, match="to move it back"):
+        Limiter("1/min", store=folder, capacity=100)
     assert not old.metrics()[0].retired
-    assert Limiter("1/min", store=folder, capacity=999, recreate=True).allow("a")
+    assert Limiter("1/min", store=folder, capacity=998, recreate=True).allow("a")
     assert old.metrics()[0].retired
     assert [event.reason for event in old.events().events] == ["retired"]
     Limiter("1/min", store=tmp_path / "shared", group=True)

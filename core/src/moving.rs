@@ -321,3 +321,183 @@ fn move_row(
 fn clear(row: &Row<'_>) {
     (0..row.words.len()).for_each(|at| store(row, at, 0));
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::directory::Access;
+    use crate::directory::steps::{self, Step};
+    use crate::engine::{Engine, Options};
+    use crate::file::Host;
+    use crate::limit::Limit;
+    use crate::row::step;
+    use crate::table::Hash;
+
+    const HOUR: Duration = Duration::from_secs(3_600);
+    const NAME: &str = "a.table";
+    const WORDS: usize = 20_000;
+
+    fn folder(name: &str) -> (PathBuf, Directory) {
+        let name = format!("tidegate-move-{name}-{}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let _ = std::fs::remove_dir_all(&path);
+        let directory = Directory::make(&path, Access::default()).unwrap();
+        (path, directory)
+    }
+
+    fn made(directory: &Directory, host: &Host) -> TableFile {
+        TableFile::create_in(directory, NAME, "old", WORDS, false, host).unwrap().unwrap()
+    }
+
+    fn layout(limits: &[Limit], capacity: usize) -> FileLayout {
+        FileLayout { engines: vec![(Limits::new(limits).unwrap(), capacity)], ledgers: Vec::new() }
+    }
+
+    fn engine(file: &TableFile, limits: &[Limit], capacity: usize) -> Engine {
+        let options = Options { capacity, clock: file.clock(), ..Options::default() };
+        file.tables().engine(Limits::new(limits).unwrap(), options).unwrap()
+    }
+
+    #[test]
+    fn a_moved_file_is_whole_on_the_disk_before_it_takes_the_place() {
+        let (path, directory) = folder("synced");
+        let old = made(&directory, &Host::here());
+        assert!(engine(&old, &[Limit::bucket(5, HOUR)], 10).allow(b"alice"));
+        let (new, steps) = steps::of(|| {
+            let moving = old.begin_move(&directory, NAME, "new", WORDS).unwrap();
+            let tables = [&old, moving.file()]
+                .map(|file| file.laid_out(&layout(&[Limit::bucket(1, HOUR)], 10)).unwrap());
+            tables[1].move_engine(0, &tables[0], 0, &[Some(0)], old.clock().now()).unwrap();
+            assert!(!old.is_retired());
+            moving.finish(&old).unwrap()
+        });
+        let [Step::Synced(synced), Step::Named(named), Step::FolderSynced] = &steps[..] else {
+            panic!("{} steps", steps.len())
+        };
+        assert!(synced == named, "nothing is written between the sync and the name");
+        assert_eq!((old.is_retired(), new.is_retired(), new.shape()), (true, false, "new"));
+        assert_eq!(directory.names().unwrap(), [NAME]);
+        drop((old, new));
+        let again = TableFile::open_in(&directory, NAME, &Host::here()).unwrap().unwrap();
+        let left = engine(&again, &[Limit::bucket(5, HOUR)], 10).peek(b"alice", 0).views[0];
+        assert_eq!(left.remaining, 4);
+        std::fs::remove_dir_all(path).unwrap();
+    }
+
+    #[test]
+    fn time_and_the_number_of_changes_go_on() {
+        let (path, directory) = folder("time");
+        let here = Host::here();
+        drop(made(&directory, &here));
+        // After a reboot the clock is ahead of the time since boot.
+        let year = 365 * 86_400 * 1_000_000_000;
+        let host = Host { boot: here.boot ^ 1, wall: here.wall + year, ..here };
+        let old = TableFile::open_in(&directory, NAME, &host).unwrap().unwrap();
+        old.keep().raise(77);
+        (0..5).for_each(|_| old.generation().add());
+        let before = old.clock().now();
+        let new = old.begin_move(&directory, NAME, "new", 64).unwrap().finish(&old).unwrap();
+        assert!(before > year && new.clock().now() >= before);
+        assert!(new.clock().now() < before + year / 365);
+        assert_eq!((new.keep().get(), new.generation().get()), (77, 5));
+        drop(new);
+        // And the wall clock is still the one that the file was made by.
+        let host = Host { boot: here.boot ^ 2, wall: here.wall + 2 * year, ..here };
+        let again = TableFile::open_in(&directory, NAME, &host).unwrap().unwrap();
+        assert!(again.clock().now() > before + year - year / 365);
+        std::fs::remove_dir_all(path).unwrap();
+    }
+
+    #[test]
+    fn what_a_killed_process_left_of_a_row_is_its_keys_until_it_is_anothers() {
+        let (path, directory) = folder("states");
+        let old = made(&directory, &Host::here());
+        let limits = [Limit::window(5, HOUR)];
+        let hits = engine(&old, &limits, 10);
+        (0..3).for_each(|_| assert!(hits.allow(b"sealed") && hits.allow(b"live")));
+        let [tables, new] = [(); 2].map(|()| old.laid_out(&layout(&limits, 10)).unwrap());
+        let table = &tables.engines[0].1;
+        let hash = |key: &[u8]| hits.hash(key);
+        let row = table.find(hash(b"sealed")).unwrap();
+        step(row.key, row.seen(), row.seen().then(State::Sealed)).unwrap();
+        let free =
+            (0..table.rows()).find(|&at| table.at(at).seen() == KeyWord::NEVER_USED).unwrap();
+        let pending = KeyWord::new(State::Pending, 1, KeyWord::print_of(hash(b"pending").0));
+        step(table.at(free).key, KeyWord::NEVER_USED, pending).unwrap();
+        drop(new);
+        let moving = old.begin_move(&directory, NAME, "new", WORDS).unwrap();
+        let new = moving.file().laid_out(&layout(&limits, 100)).unwrap();
+        new.move_engine(0, &tables, 0, &[Some(0)], old.clock().now()).unwrap();
+        let used = |key: &[u8]| engine(moving.file(), &limits, 100).peek(key, 0).views[0].used;
+        assert_eq!([used(b"sealed"), used(b"live"), used(b"pending")], [3, 3, 0]);
+        assert_eq!(new.engines[0].1.len(), 2);
+        std::fs::remove_dir_all(path).unwrap();
+    }
+
+    /// Whatever is charged before a move is in it, and nothing that never was.
+    #[test]
+    fn a_log_that_is_moved_while_others_write_has_all_that_was_before() {
+        let (path, directory) = folder("busy");
+        let limits = [Limit::window(300, HOUR)];
+        for round in 0..30 {
+            let _ = directory.remove(NAME);
+            let old = made(&directory, &Host::here());
+            let hits = engine(&old, &limits, 4);
+            let charged = std::sync::atomic::AtomicU64::new(0);
+            let get = || charged.load(std::sync::atomic::Ordering::SeqCst);
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    for _ in 0..280 {
+                        assert!(hits.allow(b"busy"));
+                        charged.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+                    }
+                });
+                while get() < 280 {
+                    let moving = old.begin_move(&directory, NAME, "new", WORDS).unwrap();
+                    let [from, to] = [&old, moving.file()]
+                        .map(|file| file.laid_out(&layout(&limits, 4)).unwrap());
+                    let before = get();
+                    to.move_engine(0, &from, 0, &[Some(0)], old.clock().now()).unwrap();
+                    let after = get() + 1;
+                    let found = engine(moving.file(), &limits, 4).peek(b"busy", 0).views[0].used;
+                    assert!((before..=after).contains(&found), "{round}: {before} {found} {after}");
+                }
+            });
+        }
+        std::fs::remove_dir_all(path).unwrap();
+    }
+
+    #[test]
+    fn a_full_table_has_a_place_for_each_in_any_other_of_as_many_rows() {
+        let widths = [
+            vec![Limit::bucket(5, HOUR)],
+            vec![Limit::counter(5, HOUR)],
+            vec![Limit::window(30, HOUR)],
+        ];
+        let space = crate::memory::Space::Heap;
+        let tables =
+            widths.map(|limits| Table::new(1_000, &Limits::new(&limits).unwrap(), &space).unwrap());
+        let rows = tables[0].rows();
+        for (seed, table) in (0..20).flat_map(|seed| tables.iter().map(move |table| (seed, table)))
+        {
+            assert_eq!(table.rows(), rows);
+            // As many as there are rows, as even as hashes are.
+            let hasher = crate::hash::Hasher::portable(seed);
+            let prints: Vec<u64> = (0..rows as u64)
+                .map(|key| KeyWord::print_of(hasher.one(&key.to_le_bytes()).0))
+                .collect();
+            let places = table.arrange(&prints, &[]).expect("a place for each");
+            let mut all: Vec<usize> = places.into_iter().flatten().collect();
+            all.sort_unstable();
+            assert_eq!(all, (0..rows).collect::<Vec<_>>(), "each place once");
+        }
+        let beyond = vec![Hash(7).as_u64(); 257];
+        assert!(tables[0].arrange(&beyond[..256], &[]).is_some());
+        assert!(tables[0].arrange(&beyond, &[]).is_none(), "a span has 256 rows");
+        let others = tables[0].arrange(&beyond[..200], &beyond[..100]).unwrap();
+        assert_eq!(others.iter().flatten().count(), 256, "the others as far as there is room");
+    }
+}

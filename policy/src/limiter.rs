@@ -336,7 +336,8 @@ impl Limiter {
 
     /// Reads the policy file again: all or nothing. Keys keep their state where the shape of a rule's
     /// limits (their names, algorithms and scopes) is the same. A limit that is named by its text counts
-    /// by its position: `5/min` may become `9/min`.
+    /// by its position: `5/min` may become `9/min`. A file store moves counts to another shape, as when it
+    /// is opened; other stores start afresh then.
     ///
     /// ```
     /// let path = std::env::temp_dir().join(format!("tidegate-doc-{}.yaml", std::process::id()));
@@ -557,7 +558,7 @@ impl Shared {
             None => {
                 let clock = &self.options.clock;
                 let made = self.store.tables(&rule.name, &rule.wanted, &rule.base, clock)?;
-                // Counts of another shape can't be kept; what was changed at run time can.
+                // In memory, counts of another shape can't be kept; what was changed at run time can.
                 if let Some(known) = known {
                     made.adopt(&known);
                 }

@@ -566,3 +566,194 @@ fn rows_of_a_moved_table_are_kept_for_as_long_as_slower_numbers_asked() {
     let back = place.open(with(json!({ "a": "10/h fixed" })));
     assert_eq!(granted(&back, "vip", 20), 0);
 }
+
+#[test]
+fn idle_rows_are_moved_while_there_is_room() {
+    let place = Place::new();
+    let with = |limits: Value| json!({ "limits": limits, "capacity": 16 });
+    let old = place.open(with(json!({ "a": "5/min" })));
+    assert_eq!(granted(&old, "alice", 9), 5);
+    drop(old);
+    place.pass(600);
+    // Nobody has evicted the row. So the slower rate applies from the last charge on.
+    let new = place.open(with(json!({ "b": "90/min", "a": "5/d" })));
+    assert_eq!(granted(&new, "alice", 9), 0);
+}
+
+mod random {
+    //! Random shapes, moved to random shapes while time passes and keys are charged.
+
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use proptest::prelude::*;
+    use proptest::test_runner::FileFailurePersistence;
+
+    const PARTS: [&str; 2] = ["channel", "sender"];
+    const KEYS: [[&str; 2]; 4] = [["irc", "a"], ["irc", "b"], ["web", "a"], ["web", "b"]];
+
+    #[derive(Clone, Debug)]
+    struct Limit {
+        algorithm: &'static str,
+        max: u64,
+        per: u64,
+        scope: Vec<&'static str>,
+        counts: &'static str,
+    }
+
+    /// A limit of each name has one algorithm and scope for good, so that it goes on in every move.
+    #[derive(Clone, Debug)]
+    struct Shape {
+        /// By name.
+        limits: Vec<usize>,
+        rooms: Vec<u64>,
+        capacity: u64,
+    }
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Hit(usize, u64),
+        Record(usize, u64),
+        Refund(usize, u64),
+        Pass(u64),
+        Move(Shape),
+    }
+
+    fn limit() -> impl Strategy<Value = Limit> {
+        let algorithm =
+            prop::sample::select(vec!["bucket", "window", "window", "counter", "fixed"]);
+        let scope = prop::sample::select(vec![vec!["channel", "sender"], vec!["sender"], vec![]]);
+        let counts = prop::sample::select(vec!["cost", "cost", "hits"]);
+        let numbers = (3u64..20, prop::sample::select(vec![1u64, 60, 3600]));
+        (algorithm, numbers, scope, counts).prop_map(|(algorithm, (max, per), scope, counts)| {
+            Limit { algorithm, max, per, scope, counts }
+        })
+    }
+
+    fn shape(limits: usize) -> impl Strategy<Value = Shape> {
+        let chosen = prop::sample::subsequence((0..limits).collect::<Vec<_>>(), 1..=limits);
+        let rooms = prop::collection::vec(20u64..60, limits);
+        (chosen.prop_shuffle(), rooms, 20u64..200).prop_map(|(limits, rooms, capacity)| Shape {
+            limits,
+            rooms,
+            capacity,
+        })
+    }
+
+    fn step(limits: usize) -> impl Strategy<Value = Step> {
+        prop_oneof![
+            6 => (0..KEYS.len(), 1u64..4).prop_map(|(key, cost)| Step::Hit(key, cost)),
+            1 => (0..KEYS.len(), 1u64..9).prop_map(|(key, cost)| Step::Record(key, cost)),
+            1 => (0..KEYS.len(), 1u64..4).prop_map(|(key, cost)| Step::Refund(key, cost)),
+            3 => prop::sample::select(vec![1u64, 17, 400, 5_000, 70_000]).prop_map(Step::Pass),
+            2 => shape(limits).prop_map(Step::Move),
+        ]
+    }
+
+    fn case() -> impl Strategy<Value = (Vec<Limit>, Shape, Vec<Step>)> {
+        // Up to three limits, so that there are no more scopes than a rule may have.
+        prop::collection::vec(limit(), 1..=3).prop_flat_map(|limits| {
+            let all = limits.len();
+            (Just(limits), shape(all), prop::collection::vec(step(all), 5..40))
+        })
+    }
+
+    fn policy(limits: &[Limit], shape: &Shape) -> Value {
+        let stated = |&at: &usize| {
+            let Limit { algorithm, max, per, scope, counts } = &limits[at];
+            let stated = json!({
+                "algorithm": algorithm, "max": max, "per": format!("{per}s"),
+                "scope": scope, "counts": counts,
+            });
+            (format!("limit-{at}"), stated)
+        };
+        let stated: serde_json::Map<String, Value> = shape.limits.iter().map(stated).collect();
+        let windows = shape.limits.iter().filter(|&&at| limits[at].algorithm == "window");
+        let room = windows.map(|&at| shape.rooms[at]).max();
+        let mut rule = json!({ "key": PARTS, "limits": stated, "capacity": shape.capacity });
+        if let Some(room) = room {
+            rule["ceiling"] = json!(room);
+        }
+        rule
+    }
+
+    type Seen = BTreeMap<String, (u64, u64, Duration)>;
+
+    /// What some costs would get.
+    fn asked(limiter: &Limiter, key: [&str; 2]) -> [(bool, Option<Duration>); 4] {
+        [1, 2, 3, 9].map(|cost| {
+            let decision = limiter.peek(key, cost).unwrap();
+            (decision.allowed, decision.retry_after)
+        })
+    }
+
+    fn check(limits: Vec<Limit>, first: Shape, steps: Vec<Step>) -> Result<(), TestCaseError> {
+        let place = Place::new();
+        let mut limiter = place.open(policy(&limits, &first));
+        let mut now = first;
+        for step in steps {
+            match step {
+                Step::Hit(key, cost) => drop(limiter.hit(KEYS[key], cost).unwrap()),
+                Step::Record(key, cost) => drop(limiter.record(KEYS[key], cost).unwrap()),
+                Step::Refund(key, cost) => limiter.refund(KEYS[key], cost).unwrap(),
+                Step::Pass(millis) => place.clock.advance(Duration::from_millis(millis)),
+                Step::Move(next) => {
+                    let before = KEYS.map(|key| (uses(&limiter, key), asked(&limiter, key)));
+                    drop(limiter);
+                    limiter = place.open(policy(&limits, &next));
+                    for (key, (before, answers)) in KEYS.iter().zip(before) {
+                        let after = uses(&limiter, *key);
+                        compare(&limits, &now, &next, &before, &after)?;
+                        let sorted = |shape: &Shape| BTreeSet::from_iter(shape.limits.clone());
+                        if sorted(&now) == sorted(&next) {
+                            prop_assert_eq!(asked(&limiter, *key), answers);
+                        }
+                    }
+                    now = next;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Limits of both shapes say the same. Others are fresh, but for a window beside one that went on.
+    fn compare(
+        limits: &[Limit],
+        old: &Shape,
+        new: &Shape,
+        before: &Seen,
+        after: &Seen,
+    ) -> Result<(), TestCaseError> {
+        for &at in &new.limits {
+            let name = format!("limit-{at}");
+            let fresh = (0, limits[at].max, Duration::ZERO);
+            let found = after.get(&name).copied().unwrap_or(fresh);
+            let goes_on = old.limits.contains(&at);
+            let shares = |other: &usize| {
+                let (a, b) = (&limits[*other], &limits[at]);
+                a.algorithm == "window" && (&a.scope, a.counts) == (&b.scope, b.counts)
+            };
+            let due = match goes_on {
+                true => before.get(&name).copied().unwrap_or(fresh),
+                false if limits[at].algorithm == "window" && old.limits.iter().any(shares) => {
+                    continue;
+                }
+                false => fresh,
+            };
+            prop_assert_eq!(found, due, "{}: {:?} to {:?}", name, old, new);
+        }
+        Ok(())
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig {
+            cases: 300,
+            failure_persistence: Some(Box::new(FileFailurePersistence::WithSource("regressions"))),
+            ..Default::default()
+        })]
+        #[test]
+        fn every_limit_that_goes_on_answers_as_before((limits, first, steps) in case()) {
+            check(limits, first, steps)?;
+        }
+    }
+}

@@ -181,6 +181,37 @@ pub fn step(pid: Pid) -> Ended {
     wait(pid)
 }
 
+/// Lets a stopped child run on until it is about to make a system call that `wanted` is told of, by number and
+/// arguments. False if the child ended or stopped before.
+///
+/// # Panics
+/// If it is not ours to trace.
+pub fn run_to_call(pid: Pid, wanted: impl Fn(i64, &[u64]) -> bool) -> bool {
+    /// The kernel's `struct ptrace_syscall_info`: kind, two addresses, number, six arguments.
+    const WORDS: usize = 11;
+    const ENTRY: u64 = 1;
+    // SAFETY: requests without addresses.
+    unsafe { libc::ptrace(libc::PTRACE_SETOPTIONS, pid, 0, libc::PTRACE_O_TRACESYSGOOD) };
+    loop {
+        // SAFETY: as above.
+        let done = unsafe { libc::ptrace(libc::PTRACE_SYSCALL, pid, 0, 0) };
+        assert!(done == 0, "ptrace: {}", io::Error::last_os_error());
+        if wait(pid) != Ended::Stopped(libc::SIGTRAP | 0x80) {
+            return false;
+        }
+        let mut found = [0u64; WORDS];
+        let (bytes, at) = (size_of_val(&found), found.as_mut_ptr());
+        // SAFETY: the kernel writes at most so many bytes there.
+        let read = unsafe { libc::ptrace(GET_SYSCALL_INFO, pid, bytes, at) };
+        assert!(read > 0, "ptrace: {}", io::Error::last_os_error());
+        if found[0] & 0xff == ENTRY && wanted(found[3] as i64, &found[4..10]) {
+            return true;
+        }
+    }
+}
+
+const GET_SYSCALL_INFO: libc::c_uint = 0x420e;
+
 /// Ends this process by a signal if it is still there after some seconds; 0 calls that off.
 pub fn watchdog(seconds: u32) {
     // SAFETY: only a number is passed.

@@ -1,7 +1,7 @@
 //! I1, I2, I8: `kill -9` at every instruction of an operation wedges nobody and grants nothing.
 //!
 //! By default at every one that changes the file, before it and after it, and at some all over the
-//! operation; `KILL_STEPS=0` kills at every single one.
+//! operation; `KILL_STEPS=0` kills at every single one. Of a move of a table, others see four instructions.
 #![cfg(target_os = "linux")]
 
 use std::time::{Duration, Instant};
@@ -19,4 +19,14 @@ fn a_process_killed_at_any_instruction_wedges_nobody_and_grants_nothing() {
         let found = run(env!("CARGO_BIN_EXE_worker"), &arguments, Duration::from_secs(1800));
         println!("{} in {:?}", found.trim(), started.elapsed());
     }
+}
+
+#[test]
+fn a_process_killed_while_it_moves_a_table_leaves_the_old_one_or_the_new_one() {
+    let most = number_or("KILL_STEPS", 8).to_string();
+    let (place, started) = (Place::new(env!("CARGO_TARGET_TMPDIR")), Instant::now());
+    let arguments = ["move_steps", place.path().to_str().unwrap(), &most];
+    let limit = Duration::from_secs(if most == "0" { 24 * 3_600 } else { 1_800 });
+    let found = run(env!("CARGO_BIN_EXE_worker"), &arguments, limit);
+    println!("{} in {:?}", found.trim(), started.elapsed());
 }

@@ -3,7 +3,7 @@
 #[cfg(target_os = "linux")]
 fn main() {
     use tidegate_tests::{
-        cold, corrupt, endure, forks, hammer, harm, owners, power, share, steps, versions,
+        cold, corrupt, endure, forks, hammer, harm, move_steps, owners, power, share, steps, versions,
     };
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
@@ -17,6 +17,7 @@ fn main() {
         ["steps", folder, operation, most] => {
             steps::run(folder.as_ref(), operation, number(most));
         }
+        ["move_steps", folder, most] => move_steps::run(folder.as_ref(), number(most)),
         ["cold", folder, rounds, seed] => cold::run(folder.as_ref(), number(rounds), number(seed)),
         ["change", folder, rounds, seed] => {
             cold::change(folder.as_ref(), number(rounds), number(seed));
