@@ -11,6 +11,7 @@ pub mod endure;
 pub mod forks;
 pub mod hammer;
 pub mod harm;
+pub mod opening;
 pub mod owners;
 pub mod place;
 pub mod power;
