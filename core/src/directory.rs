@@ -510,7 +510,7 @@ fn make_new_folder(
 
 /// Removes folders that were just made, from the lowest up; one that somebody uses stays.
 fn remove_folders(made: &[PathBuf]) {
-    let _ = made.iter().try_for_each(|path| rustix::fs::rmdir(path));
+    let _ = made.iter().try_for_each(rustix::fs::rmdir);
 }
 
 /// Whether a path leads to what was found without any link: its owner could turn a link elsewhere.

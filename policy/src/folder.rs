@@ -132,7 +132,7 @@ impl Folder {
     /// The capacity of a rule's table, if there is one that a rule of this plan can use.
     pub(crate) fn capacity(&self, rule: &str, plan: &Plan) -> Option<usize> {
         let name = file_name(rule, "table");
-        let file = TableFile::open_in(&self.directory, &name, &Host::here()).ok()??;
+        let file = TableFile::look_in(&self.directory, &name, &Host::here()).ok()??;
         let shape = Shape::from_value(&serde_json::from_str(file.shape()).ok()?)?;
         plan.keeps_state_of(&shape.plan).then_some(shape.capacity)
     }

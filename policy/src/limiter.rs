@@ -244,29 +244,34 @@ impl Limiter {
         let policy = with_options(policy, &options);
         let stated = source.as_deref().filter(|_| options.store.is_none());
         let base = stated.and_then(Path::parent).unwrap_or(Path::new(""));
-        if !Store::is_there(&policy.store, base) {
-            // First: a policy that can't be had must not leave a folder behind.
-            build::check_beside(&policy, &options.clock, |_| None)?;
-        }
+        // First: a policy that can't be had must not leave a folder behind.
+        let checked = match Store::is_there(&policy.store, base) {
+            true => None,
+            false => Some(build::check(&policy, &options.clock)?),
+        };
         let (recreate, as_owner) = (options.recreate, options.as_owner);
         let opening = Opening { recreate, group: policy.group, as_owner };
         let store = Store::open(&policy.store, base, &opening)?;
-        let made = Limiter::make_in(store.clone(), policy, options, source);
+        let made = Limiter::make_in(store.clone(), checked, policy, options, source);
         if made.is_err() {
             store.abandon();
         }
         made
     }
 
+    /// `checked`: the policy's rules, where no table was there that could say more of them.
     fn make_in(
         store: Store,
+        checked: Option<Vec<Built>>,
         policy: Policy,
         options: Options,
         source: Option<PathBuf>,
     ) -> Result<Limiter, Error> {
-        let built = build::check_beside(&policy, &options.clock, |rule| {
-            store.capacity(&rule.name, &rule.wanted.plan)
-        })?;
+        let known = |rule: &Built| store.capacity(&rule.name, &rule.wanted.plan);
+        let built = match checked {
+            Some(built) => built,
+            None => build::check_beside(&policy, &options.clock, known)?,
+        };
         let (mut rules, sequence) = (HashMap::new(), Arc::<Sequence>::default());
         for rule in &built {
             let tables = store.tables(&rule.name, &rule.wanted, &rule.base, &options.clock)?;

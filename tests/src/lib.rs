@@ -12,6 +12,7 @@ pub mod forks;
 pub mod hammer;
 pub mod harm;
 pub mod move_steps;
+pub mod opening;
 pub mod owners;
 pub mod place;
 pub mod power;

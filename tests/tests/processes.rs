@@ -65,3 +65,10 @@ fn a_process_of_another_version_evicts_no_key_that_still_counts() {
         assert_eq!(versions::granted(&again, "vip"), 0, "I13: {algorithm}");
     }
 }
+
+#[test]
+fn a_process_that_opens_a_table_while_it_is_replaced_counts_by_the_new_one() {
+    let place = Place::new(env!("CARGO_TARGET_TMPDIR"));
+    let arguments = ["opening", place.path().to_str().unwrap()];
+    println!("{}", run(WORKER, &arguments, Duration::from_secs(120)).trim());
+}

@@ -3,7 +3,8 @@
 #[cfg(target_os = "linux")]
 fn main() {
     use tidegate_tests::{
-        cold, corrupt, endure, forks, hammer, harm, move_steps, owners, power, share, steps, versions,
+        cold, corrupt, endure, forks, hammer, harm, move_steps, opening, owners, power, share,
+        steps, versions,
     };
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
@@ -27,6 +28,7 @@ fn main() {
             forks::storm(folder.as_ref(), operation, number(forks));
         }
         ["kept_lock", folder] => forks::kept_lock(folder.as_ref()),
+        ["opening", folder] => opening::run(folder.as_ref()),
         ["owners", folder, case] => owners::run(folder.as_ref(), case),
         ["power", folder, case] => power::run(folder.as_ref(), case),
         ["harm", folder, harm] => harm::run(folder.as_ref(), harm),

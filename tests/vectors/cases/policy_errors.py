@@ -23,6 +23,7 @@ def of_policies():
     yield refused("an unknown version", policy("5/min") | {"version": 2}, "version")
     yield refused("an unknown field of the policy", policy("5/min") | {"colour": "blue"}, "colour")
     yield refused("a fallback that is no rule", policy("5/min") | {"fallback": "nowhere"}, "fallback")
+    yield refused("a group that shares memory", policy("5/min") | {"group": True}, "group")
     yield refused("an unknown field of a rule", policy("5/min", limts="5/min"), f"{RULE}.limts")
     yield refused("a rule without limits", rules(default={"key": ["a"]}), RULE)
     yield refused("an empty list of limits", policy([]), f"{RULE}.limits")

@@ -1,0 +1,84 @@
+//! A table that another one takes the place of while a process opens it.
+//!
+//! A child opens the table and is stopped after so many calls of the kernel; then this process replaces it.
+//! The child must count by the new table, unless it had looked at the name for the last time. (Then its hits
+//! notice: that is `loom_retired`.)
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+use tidegate_core::TableFile;
+
+use crate::place::open;
+use crate::system::{Ended, Pid, fork, kill, next_call, stop_here, trace_me, wait};
+
+const LIMIT: usize = 5;
+
+fn rules() -> Value {
+    json!({ "default": { "limits": format!("{LIMIT}/365d window"), "capacity": 10 } })
+}
+
+/// A child that stands before the opening.
+fn start(store: &Path) -> Pid {
+    let child = fork(|| {
+        trace_me();
+        stop_here();
+        assert!(open(store, rules()).allow("alice").unwrap());
+        stop_here();
+        0
+    });
+    assert_eq!(wait(child), Ended::Stopped(libc::SIGSTOP));
+    child
+}
+
+fn end(child: Pid) {
+    kill(child);
+    assert_eq!(wait(child), Ended::Killed(libc::SIGKILL));
+}
+
+/// As `recreate` does it.
+fn replace(store: &Path, old: &TableFile) {
+    std::fs::remove_file(store.join("default.table")).unwrap();
+    old.retire();
+    drop(open(store, rules()));
+}
+
+/// Replaces the table after every call of its opening.
+///
+/// # Panics
+/// If a process counts by the old table that could have known.
+pub fn run(base: &Path) {
+    std::fs::create_dir_all(base).unwrap();
+    let store = |number: usize| {
+        let store = base.join(format!("limits-{number}"));
+        drop(open(&store, rules()));
+        store
+    };
+    let surveyed = store(0);
+    let used = TableFile::open(&surveyed.join("default.table")).unwrap();
+    let child = start(&surveyed);
+    let mut calls = Vec::new();
+    while let Some(call) = next_call(child) {
+        calls.push(call.number);
+    }
+    end(child);
+    drop(used);
+    let last_look = calls.iter().rposition(|number| *number == libc::SYS_newfstatat);
+    let last_look = last_look.expect("it looks at the name");
+    for after in 0..=last_look {
+        let store = store(after + 1);
+        // In use, so that the child is never alone with it: it may be stopped with the lock of one who is.
+        let old = TableFile::open(&store.join("default.table")).unwrap().unwrap();
+        let child = start(&store);
+        for _ in 0..after {
+            let _ = next_call(child);
+        }
+        replace(&store, &old);
+        while next_call(child).is_some() {}
+        end(child);
+        let limiter = open(&store, rules());
+        let left = (0..2 * LIMIT).filter(|_| limiter.allow("alice").unwrap()).count();
+        assert_eq!(left, LIMIT - 1, "replaced after call {after} of {}", calls.len());
+    }
+    println!("{} calls of the kernel, {} replacements", calls.len(), last_look + 1);
+}
