@@ -227,7 +227,7 @@ impl Changing<'_> {
         let policy = &snapshot.config.exempt;
         self.change(&snapshot, |runtime, note| {
             let before = runtime.exempts(policy).contains(&matches).into();
-            runtime.add_exempt(matches.clone(), policy, note);
+            runtime.add_exempt(matches.clone(), note);
             let target = Some(Target::Match(matches));
             Ok(Some(Told { op: "add_exempt", target, before, after: true.into() }))
         })

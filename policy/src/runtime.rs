@@ -246,11 +246,10 @@ impl Runtime {
         self.overrides.iter().find(|one| one.what.0 == *target)
     }
 
+    /// Of two that match a call equally well the later is in force, so the one that is set is the last.
     pub(crate) fn set_override(&mut self, target: Target, limits: LimitPatches, note: Note) {
-        match self.overrides.iter_mut().find(|one| one.what.0 == target) {
-            Some(old) => (old.what.1, old.note) = (limits, note),
-            None => self.overrides.push(Noted { what: (target, limits), note }),
-        }
+        self.clear_override(&target);
+        self.overrides.push(Noted { what: (target, limits), note });
     }
 
     pub(crate) fn clear_override(&mut self, target: &Target) {
@@ -270,17 +269,17 @@ impl Runtime {
         all
     }
 
-    pub(crate) fn add_exempt(&mut self, matches: Match, policy: &[Match], note: Note) {
+    /// Also where it is in force already: what is in force may end.
+    pub(crate) fn add_exempt(&mut self, matches: Match, note: Note) {
         self.removed.retain(|other| *other != matches);
         self.added.retain(|one| one.what != matches);
-        if note.span.is_some() || !self.exempts(policy).contains(&matches) {
-            self.added.push(Noted { what: matches, note });
-        }
+        self.added.push(Noted { what: matches, note });
     }
 
     pub(crate) fn remove_exempt(&mut self, matches: &Match, policy: &[Match]) {
         self.added.retain(|one| one.what != *matches);
-        if self.exempts(policy).contains(matches) {
+        // The policy's own may be in force again, when those end that were set in their place.
+        if policy.contains(matches) || self.exempts(policy).contains(matches) {
             self.removed.push(matches.clone());
         }
     }

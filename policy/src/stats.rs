@@ -131,12 +131,12 @@ impl Rule {
     pub fn is_limited<'a>(&self, call: impl Into<Call<'a>>) -> Result<bool, Error> {
         let (snapshot, call) = (self.snapshot()?, call.into());
         let resolved = snapshot.resolve(&call)?;
-        if resolved.variant.backoff.is_none() {
-            return Ok(!self.decided(&snapshot, &call, 1, Op::Peek)?.allowed);
-        }
         let counted = snapshot.uncounted(&resolved).is_none();
         if counted && snapshot.block_of(&resolved.subject).is_some() {
             return Ok(true);
+        }
+        if resolved.variant.backoff.is_none() {
+            return Ok(!self.decided(&snapshot, &call, 1, Op::Peek)?.allowed);
         }
         Ok(counted && record_of(&snapshot, &resolved).is_some_and(|r| r.is_recent))
     }

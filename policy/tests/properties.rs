@@ -599,11 +599,8 @@ impl Pair {
             Act::OverrideMatch(matches, changes) => {
                 let (patches, stated) = self.patches(changes);
                 changing.set_override(stated_match(matches), stated).unwrap();
-                let known = &mut self.reference.by_match;
-                match known.iter_mut().find(|(other, _)| other == matches) {
-                    Some((_, old)) => *old = patches,
-                    None => known.push((matches.clone(), patches)),
-                }
+                self.reference.by_match.retain(|(other, _)| other != matches);
+                self.reference.by_match.push((matches.clone(), patches));
                 self.reference.lasts(Changed::Match(matches.clone()), lasting);
             }
             Act::ClearMatch(index) if *index < self.reference.by_match.len() => {
@@ -631,7 +628,7 @@ impl Pair {
             Act::RemoveExempt(index) => {
                 let reference = &mut self.reference;
                 let all = reference.exempts.iter().chain(&reference.added);
-                if let Some(matches) = all.cloned().nth(*index) {
+                if let Some(matches) = all.clone().nth(*index).cloned() {
                     reference.exempts.retain(|other| *other != matches);
                     reference.added.retain(|other| *other != matches);
                     prop_assert!(limiter.remove_exempt(&stated_match(&matches)).unwrap() > 0);

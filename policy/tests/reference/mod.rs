@@ -767,13 +767,10 @@ impl Reference {
 
     pub fn is_limited(&self, call: &Call) -> bool {
         let terms = self.terms(call);
+        let counted = terms.mode != Mode::Off && !self.is_exempt(call);
         match terms.backoff {
-            Some(_) => {
-                terms.mode != Mode::Off
-                    && !self.is_exempt(call)
-                    && (self.penalty(call).is_recent(&terms, self.now)
-                        || self.block_left(call).is_some())
-            }
+            _ if self.block_left(call).is_some() => counted,
+            Some(_) => counted && self.penalty(call).is_recent(&terms, self.now),
             None => !self.clone().judge(call, 1, Op::Peek).allowed,
         }
     }

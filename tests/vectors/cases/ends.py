@@ -139,9 +139,23 @@ def exempts():
     )
     yield case(
         "an exemption that is added beside those set with an end outlives them", policy("1/h"),
-        set_exempts(0, [{"key": "a"}], for_ms=1000), add_exempt(0, {"key": "b"}),
+        set_exempts(0, [{"key": "a"}, {"key": "c"}], for_ms=1000), add_exempt(0, {"key": "b"}),
+        add_exempt(0, {"key": "c"}),
         hit(1000, "b", due=FREE, repeat=2),
+        hit(1000, "c", due=FREE, repeat=2),
         hit(1000, "a", due=yes(0)),
+    )
+    yield case(
+        "of two overrides by match the one that was set last is in force", policy("9/h"),
+        override(0, {"role": "staff"}, {"9/h": {"max": 5}}),
+        override(0, {"tier": "gold"}, {"9/h": {"max": 6}}),
+        size(0, 6, attributes={"role": "staff", "tier": "gold"}),
+        override(0, {"role": "staff"}, {"9/h": {"max": 7}}),
+        size(0, 7, attributes={"role": "staff", "tier": "gold"}),
+    )
+    yield case(
+        "a blocked key is limited in shadow mode too", policy("1/h", mode="shadow"),
+        block(0), is_limited(0, due=True),
     )
 
 
