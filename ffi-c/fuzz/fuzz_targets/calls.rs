@@ -12,8 +12,8 @@ use std::ptr::null_mut;
 
 use libfuzzer_sys::fuzz_target;
 use libtidegate::{
-    blocks::*, boundary::*, changes::*, clock::*, decision::*, held::*, key::*, limiter::*, rule::*,
-    status::*, version::*,
+    blocks::*, boundary::*, changes::*, clock::*, decision::*, held::*, key::*, limiter::*,
+    rule::*, status::*, version::*,
 };
 use tg_status::*;
 
@@ -414,7 +414,9 @@ fn call(world: &mut World, input: &mut Input<'_>) {
             5 => done(tg_limiter_close(one(&world.limiters, input))),
             6 => done(tg_reload(one(&world.limiters, input))),
             7 => text_told(null, |out| tg_metrics(one(&world.limiters, input), out)),
-            8 => text_told(null, |out| tg_events(one(&world.limiters, input), std::ptr::null(), out)),
+            8 => {
+                text_told(null, |out| tg_events(one(&world.limiters, input), std::ptr::null(), out))
+            }
             9 => text_told(null, |out| tg_audit(one(&world.limiters, input), out)),
             10..=15 => {
                 let key = key.map_or(of("a"), |key| key.bytes);
