@@ -362,6 +362,25 @@ fn each_change_ends_by_itself_and_restores_nothing() {
 }
 
 #[test]
+fn an_exemption_that_was_taken_back_stays_so_when_others_end() {
+    let clock = clock();
+    let limiter =
+        of_rule(json!({"limits": {"l": "5/h"}, "exempt": [{"key": "boss"}]}), &clock, "memory");
+    let boss = || Match::new([("key", "boss")]);
+    limiter.changing(lasting(HOUR)).unwrap().set_exempts(vec![]).unwrap();
+    limiter.add_exempt(boss()).unwrap();
+    limiter.remove_exempt(&boss()).unwrap();
+    clock.advance(HOUR);
+    assert_eq!(limiter.hit("boss", 1).unwrap().reason(), None);
+    limiter.changing(lasting(HOUR)).unwrap().set_exempts(vec![boss()]).unwrap();
+    limiter.changing(by("ops", "for good")).unwrap().add_exempt(boss()).unwrap();
+    let exempt = limiter.why("boss", 1).unwrap().steps.pop().unwrap();
+    assert_eq!(exempt.by.as_deref(), Some("ops"));
+    clock.advance(HOUR);
+    assert_eq!(limiter.hit("boss", 1).unwrap().reason(), Some("exempt"));
+}
+
+#[test]
 fn the_mode_that_is_set_wins_over_when_and_the_rule() {
     let clock = clock();
     let rule = json!({
