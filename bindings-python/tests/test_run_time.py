@@ -48,7 +48,7 @@ def test_fractions_of_a_second_are_times(limiter, clock):
 NO_TIMES = [0, -1, -0.5, 0.0009, float("nan"), float("inf"), 1e300, 10**400, -(10**400)]
 
 
-@pytest.mark.parametrize("wrong", [*NO_TIMES, datetime.timedelta(0), datetime.timedelta(-1)])
+@pytest.mark.parametrize("wrong", [*NO_TIMES, datetime.timedelta(0), datetime.timedelta(-1)], ids=range(11))
 def test_times_that_cannot_be_had(wrong, limiter):
     for call in (lambda: limiter.block("a", wrong), lambda: limiter.set_default("9/h", for_=wrong)):
         with pytest.raises(tidegate.RangeError, match="for_: a change is made for 1 ms to 36,600 days"):
@@ -162,8 +162,9 @@ def test_a_rule_tells_of_its_own_changes(clock):
     a, b = limiter["a"], limiter["b"]
     assert [a.set_mode("off"), b.set_mode("off"), a.clear_mode()] == [1, 2, 3]
     assert [change.rule for change in limiter.changes().changes] == ["a", "b", "a"]
+    assert [change.number for change in a.changes().changes] == [1, 3]
     assert [change.number for change in a.changes(1).changes] == [3]
-    assert b.changes().next == 3
+    assert ([change.number for change in b.changes().changes], b.changes().next) == ([2], 3)
     with pytest.raises(tidegate.UnknownRuleError, match="several rules"):
         limiter.block("x")
 
