@@ -116,36 +116,39 @@ impl Reason {
     }
 }
 
-/// What a header says of one limit.
+/// How a decision left one limit. Times are in nanoseconds, and rounded where they are told.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Left {
-    /// Units: never more than 10^9.
-    remaining: u32,
-    /// Seconds until there is more, rounded up.
-    more: u32,
+    remaining: u64,
+    /// Until there is more.
+    more: u64,
+    /// Until all of it is there again.
+    reset: u64,
 }
 
 impl Left {
-    const NEVER: u32 = u32::MAX;
-
     #[inline]
     pub(crate) fn new(view: &View) -> Left {
-        let seconds = u32::try_from(view.more.div_ceil(1_000_000_000)).unwrap_or(Left::NEVER);
-        let more = if view.more == NEVER { Left::NEVER } else { seconds };
-        Left { remaining: u32::try_from(view.remaining).unwrap_or(u32::MAX), more }
+        Left { remaining: view.remaining, more: view.more, reset: view.reset }
     }
     /// Those of a rule whose only limit this is. (Spelled out, they are written at once where they are wanted.)
     #[inline(always)]
     pub(crate) fn alone(self) -> [Left; MOST_LIMITS] {
-        const NONE: Left = Left { remaining: 0, more: 0 };
+        const NONE: Left = Left { remaining: 0, more: 0, reset: 0 };
         [self, NONE, NONE, NONE, NONE, NONE, NONE, NONE]
     }
     pub(crate) fn remaining(self) -> u64 {
-        u64::from(self.remaining)
+        self.remaining
     }
-    /// Seconds until there is more; none if that is never.
-    pub(crate) fn more_seconds(self) -> Option<u64> {
-        (self.more != Left::NEVER).then_some(u64::from(self.more))
+    /// Until there is more; none if that is never.
+    #[inline]
+    pub(crate) fn more_after(self) -> Option<Duration> {
+        whole_millis(self.more)
+    }
+    /// Until all of it is there again.
+    #[inline]
+    pub(crate) fn reset_after(self) -> Duration {
+        whole_millis(self.reset).unwrap_or_default()
     }
 }
 

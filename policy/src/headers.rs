@@ -45,12 +45,14 @@ fn quoted(name: &str) -> String {
 pub struct LimitLeft<'a> {
     /// The limit's name.
     pub name: &'a str,
-    /// A bucket's size, else `max`.
-    pub size: u64,
+    /// A bucket's size, else its `max`.
+    pub max: u64,
     /// Its period in whole seconds, rounded up; 0 for a concurrent limit.
     pub window_seconds: u64,
     /// What is left of it.
     pub remaining: u64,
+    /// Until all of it is there again.
+    pub reset_after: Duration,
     /// Until there is more; none if there never is.
     pub more_after: Option<Duration>,
 }
@@ -99,7 +101,18 @@ impl Decision {
         self.at
     }
 
-    /// How it left each limit, in declared order.
+    /// How it left each limit, in declared order. Times are whole milliseconds, each rounded up once.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tidegate::{Limiter, ManualClock, Options};
+    /// let clock = ManualClock::new(Duration::ZERO, Duration::ZERO).clock();
+    /// let limiter = Limiter::with("4/min", Options { clock, ..Options::default() }).unwrap();
+    /// let decision = limiter.hit("alice", 2).unwrap();
+    /// let left = decision.limits().next().unwrap();
+    /// assert_eq!((left.name, left.max, left.remaining), ("4/min", 4, 2));
+    /// assert_eq!((left.reset_after.as_secs(), left.more_after.unwrap().as_secs()), (30, 15));
+    /// ```
     #[inline]
     pub fn limits(&self) -> impl Iterator<Item = LimitLeft<'_>> {
         self.variant.limits(&self.left)
@@ -133,10 +146,11 @@ impl Variant {
         let limits = self.face.limits.iter().zip(&self.numbers).zip(left);
         limits.map(|((name, numbers), left)| LimitLeft {
             name,
-            size: numbers.size,
+            max: numbers.size,
             window_seconds: numbers.window_seconds,
             remaining: left.remaining(),
-            more_after: left.more_seconds().map(Duration::from_secs),
+            reset_after: left.reset_after(),
+            more_after: left.more_after(),
         })
     }
 }
@@ -202,8 +216,8 @@ impl<'a> Facts<'a> {
 
     fn policy_items(&self) -> String {
         let item = |limit: &LimitLeft<'_>| match limit.window_seconds {
-            0 => format!("{};q={};qu=\"concurrent-requests\"", quoted(limit.name), limit.size),
-            window => format!("{};q={};w={window}", quoted(limit.name), limit.size),
+            0 => format!("{};q={};qu=\"concurrent-requests\"", quoted(limit.name), limit.max),
+            window => format!("{};q={};w={window}", quoted(limit.name), limit.max),
         };
         self.limits.iter().map(item).collect::<Vec<_>>().join(", ")
     }
