@@ -31,12 +31,14 @@ pub const TG_HEADERS_IETF: u32 = 2;
 pub struct tg_limit_left {
     /// The limit's name.
     pub name: *const c_char,
-    /// A bucket's size, else `max`.
-    pub limit: u64,
+    /// A bucket's size, else its `max`.
+    pub max: u64,
     /// Its period in seconds, rounded up; 0 for a concurrent limit.
     pub window_seconds: u64,
     /// What is left of it.
     pub remaining: u64,
+    /// Until all of it is there again.
+    pub reset_after_ms: i64,
     /// Until there is more; TG_NONE if there never is.
     pub more_after_ms: i64,
 }
@@ -116,9 +118,10 @@ impl tg_rule {
         let out = unsafe { &mut *out.as_mut_ptr().cast::<Parts>() };
         let limit = |at: usize, left: &LimitLeft<'_>| tg_limit_left {
             name: self.names.keep_limit(told, at, left.name),
-            limit: left.size,
+            max: left.max,
             window_seconds: left.window_seconds,
             remaining: left.remaining,
+            reset_after_ms: ms(left.reset_after),
             more_after_ms: left.more_after.map_or(TG_NONE, ms),
         };
         let [first, others @ ..] = &mut out.limits;
@@ -259,9 +262,10 @@ pub unsafe extern "C" fn tg_decision_headers(
         let left = |one: &tg_limit_left| LimitLeft {
             // SAFETY: written by `tg_rule::write`, and its limiter lives.
             name: unsafe { kept(one.name) }.unwrap_or_default(),
-            size: one.limit,
+            max: one.max,
             window_seconds: one.window_seconds,
             remaining: one.remaining,
+            reset_after: time(one.reset_after_ms).unwrap_or_default(),
             more_after: time(one.more_after_ms),
         };
         let limits: Vec<LimitLeft<'_>> = decision.limits[..count].iter().map(left).collect();

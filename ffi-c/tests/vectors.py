@@ -40,8 +40,8 @@ class ChangeOptions(c.Structure):
 
 
 class LimitLeft(c.Structure):
-    _fields_ = [("name", c.c_char_p), ("limit", c.c_uint64), ("window_seconds", c.c_uint64),
-                ("remaining", c.c_uint64), ("more_after_ms", c.c_int64)]
+    _fields_ = [("name", c.c_char_p), ("max", c.c_uint64), ("window_seconds", c.c_uint64),
+                ("remaining", c.c_uint64), ("reset_after_ms", c.c_int64), ("more_after_ms", c.c_int64)]
 
 
 class Decision(c.Structure):
@@ -173,6 +173,9 @@ class Run:
                 "reset_after_ms": d.reset_after_ms, "warning": bool(d.warning), "alert": bool(d.alert),
                 "notify": bool(d.notify), "would_deny": text(d.would_deny),
                 "attach": None if d.attach is None else json.loads(d.attach),
+                "limits": [{"name": text(one.name), "max": one.max, "remaining": one.remaining,
+                            "reset_after_ms": one.reset_after_ms, "more_after_ms": number(one.more_after_ms)}
+                           for one in d.limits[:d.limit_count]],
                 "headers": dict(line.split(": ", 1) for line in lines)}
 
     def change(self, step, key):
