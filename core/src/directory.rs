@@ -287,7 +287,8 @@ impl Directory {
         }
         if self.group.is_some() && (!is_shared || found.mode & 0o060 != 0o060) {
             return refused(format!(
-                "the folder's group may not write it (group {}, mode {:o}); make it 660, and of the folder's group",
+                "the folder's group may not write it (group {}, mode {:o}); \
+                 make it 660, and of the folder's group",
                 found.group, found.mode
             ));
         }
@@ -510,7 +511,7 @@ fn make_new_folder(
 
 /// Removes folders that were just made, from the lowest up; one that somebody uses stays.
 fn remove_folders(made: &[PathBuf]) {
-    let _ = made.iter().try_for_each(|path| rustix::fs::rmdir(path));
+    let _ = made.iter().try_for_each(rustix::fs::rmdir);
 }
 
 /// Whether a path leads to what was found without any link: its owner could turn a link elsewhere.

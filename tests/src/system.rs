@@ -136,14 +136,14 @@ pub fn next_call(pid: Pid) -> Option<Call> {
             other => panic!("the child was {other:?}"),
         }
         let info = call_info(pid);
-        // SAFETY: `op` says which of the union's fields the kernel has filled.
-        unsafe {
-            match info.op {
-                libc::PTRACE_SYSCALL_INFO_ENTRY => {
-                    (call.number, call.arguments) = (info.u.entry.nr as i64, info.u.entry.args);
-                }
-                _ => return Some(Call { result: info.u.exit.sval, ..call }),
-            }
+        if info.op == libc::PTRACE_SYSCALL_INFO_ENTRY {
+            // SAFETY: `op` says that the kernel has filled this field.
+            let entry = unsafe { info.u.entry };
+            (call.number, call.arguments) = (entry.nr as i64, entry.args);
+        } else {
+            // SAFETY: as above; it is the end of the call.
+            let exit = unsafe { info.u.exit };
+            return Some(Call { result: exit.sval, ..call });
         }
     }
 }
@@ -151,11 +151,10 @@ pub fn next_call(pid: Pid) -> Option<Call> {
 fn resume_to_call(pid: Pid) -> Ended {
     // Stops at calls are told from signals, and the child ends with this process.
     let options = libc::PTRACE_O_TRACESYSGOOD | libc::PTRACE_O_EXITKILL;
-    // SAFETY: requests without addresses.
-    let done = unsafe {
-        libc::ptrace(libc::PTRACE_SETOPTIONS, pid, 0, options);
-        libc::ptrace(libc::PTRACE_SYSCALL, pid, 0, 0)
-    };
+    // SAFETY: a request without addresses.
+    unsafe { libc::ptrace(libc::PTRACE_SETOPTIONS, pid, 0, options) };
+    // SAFETY: as above.
+    let done = unsafe { libc::ptrace(libc::PTRACE_SYSCALL, pid, 0, 0) };
     assert!(done == 0, "ptrace: {}", io::Error::last_os_error());
     wait(pid)
 }
