@@ -287,7 +287,8 @@ impl Directory {
         }
         if self.group.is_some() && (!is_shared || found.mode & 0o060 != 0o060) {
             return refused(format!(
-                "the folder's group may not write it (group {}, mode {:o}); make it 660, and of the folder's group",
+                "the folder's group may not write it (group {}, mode {:o}); \
+                 make it 660, and of the folder's group",
                 found.group, found.mode
             ));
         }

@@ -32,8 +32,8 @@
 //! there. To move it on twice never brings time back, and adds a second at most. A process that can't
 //! read the boot id (without /proc) moves the clock on only if time would be behind what was seen.
 //!
-//! **Retired.** A process that puts another table in this one's place sets the word of the old one, after it has
-//! lost its name. Users of the old table learn it from the word, or from the lost name.
+//! **Retired.** A process that puts another table in this one's place sets the word of the old one, after it
+//! has lost its name. Users of the old table learn it from the word, or from the lost name: see `retired`.
 //!
 //! **Users.** Each user holds a shared `flock` on the file for as long as it has it mapped; the kernel
 //! drops it with the process. A user that gets an exclusive one while it opens the file is alone.

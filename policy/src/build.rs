@@ -73,7 +73,8 @@ fn under(path: &str, problem: Problem) -> Problem {
     Problem { path, ..problem }
 }
 
-const NO_GROUP: &str = "a store in memory has no folder that a group could share; write `store: file:PATH`, or leave it out";
+const NO_GROUP: &str = "a store in memory has no folder that a group could share; \
+     write `store: file:PATH`, or leave it out";
 const NO_ROOM: &str = "there must be room for one key at least";
 
 fn check_policy(policy: &Policy) -> Vec<Problem> {

@@ -27,9 +27,9 @@ const MANUAL_NAP: Duration = Duration::from_millis(1);
 /// reset, refunded or judged by other limits, by another process too.
 const LONGEST_NAP: Duration = Duration::from_secs(1);
 
-/// How long a waiter that is not first sleeps at most before it looks whether it is. It is woken for its turn,
-/// but for one case: in a child that was forked with the executor, nobody wakes tasks that stood in line
-/// before the fork.
+/// How long a waiter that is not first sleeps at most before it looks whether it is. It is woken for its
+/// turn, but for one case: in a child that was forked with the executor, nobody wakes tasks that stood in
+/// line before the fork.
 const LONGEST_TURN: Duration = Duration::from_secs(5);
 
 /// What is waited for, granted or not.

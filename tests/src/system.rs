@@ -137,11 +137,11 @@ pub fn next_call(pid: Pid) -> Option<Call> {
         }
         let info = call_info(pid);
         if info.op == libc::PTRACE_SYSCALL_INFO_ENTRY {
-            // SAFETY: `op` says that the kernel has filled this field of the union.
+            // SAFETY: `op` says that the kernel has filled this field.
             let entry = unsafe { info.u.entry };
             (call.number, call.arguments) = (entry.nr as i64, entry.args);
         } else {
-            // SAFETY: as above; it is no entry, so it is the end of a call.
+            // SAFETY: as above; it is the end of the call.
             let exit = unsafe { info.u.exit };
             return Some(Call { result: exit.sval, ..call });
         }
@@ -153,7 +153,7 @@ fn resume_to_call(pid: Pid) -> Ended {
     let options = libc::PTRACE_O_TRACESYSGOOD | libc::PTRACE_O_EXITKILL;
     // SAFETY: a request without addresses.
     unsafe { libc::ptrace(libc::PTRACE_SETOPTIONS, pid, 0, options) };
-    // SAFETY: a request without addresses.
+    // SAFETY: as above.
     let done = unsafe { libc::ptrace(libc::PTRACE_SYSCALL, pid, 0, 0) };
     assert!(done == 0, "ptrace: {}", io::Error::last_os_error());
     wait(pid)
@@ -179,37 +179,6 @@ pub fn step(pid: Pid) -> Ended {
     assert!(done == 0, "ptrace: {}", io::Error::last_os_error());
     wait(pid)
 }
-
-/// Lets a stopped child run on until it is about to make a system call that `wanted` is told of, by number and
-/// arguments. False if the child ended or stopped before.
-///
-/// # Panics
-/// If it is not ours to trace.
-pub fn run_to_call(pid: Pid, wanted: impl Fn(i64, &[u64]) -> bool) -> bool {
-    /// The kernel's `struct ptrace_syscall_info`: kind, two addresses, number, six arguments.
-    const WORDS: usize = 11;
-    const ENTRY: u64 = 1;
-    // SAFETY: requests without addresses.
-    unsafe { libc::ptrace(libc::PTRACE_SETOPTIONS, pid, 0, libc::PTRACE_O_TRACESYSGOOD) };
-    loop {
-        // SAFETY: as above.
-        let done = unsafe { libc::ptrace(libc::PTRACE_SYSCALL, pid, 0, 0) };
-        assert!(done == 0, "ptrace: {}", io::Error::last_os_error());
-        if wait(pid) != Ended::Stopped(libc::SIGTRAP | 0x80) {
-            return false;
-        }
-        let mut found = [0u64; WORDS];
-        let (bytes, at) = (size_of_val(&found), found.as_mut_ptr());
-        // SAFETY: the kernel writes at most so many bytes there.
-        let read = unsafe { libc::ptrace(GET_SYSCALL_INFO, pid, bytes, at) };
-        assert!(read > 0, "ptrace: {}", io::Error::last_os_error());
-        if found[0] & 0xff == ENTRY && wanted(found[3] as i64, &found[4..10]) {
-            return true;
-        }
-    }
-}
-
-const GET_SYSCALL_INFO: libc::c_uint = 0x420e;
 
 /// Ends this process by a signal if it is still there after some seconds; 0 calls that off.
 pub fn watchdog(seconds: u32) {
