@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
+use serde_json::{Value, json};
+
 use crate::Rule;
 use crate::decision::{Decision, Face, Left};
+use crate::trail::ms;
 use crate::variant::Variant;
 
 /// The draft that the `ietf` fields follow; it still moves.
@@ -55,6 +58,19 @@ pub struct LimitLeft<'a> {
     pub reset_after: Duration,
     /// Until there is more; none if there never is.
     pub more_after: Option<Duration>,
+}
+
+impl LimitLeft<'_> {
+    /// As a map, for surfaces that speak JSON; times in milliseconds.
+    pub(crate) fn to_value(self) -> Value {
+        json!({
+            "name": self.name,
+            "max": self.max,
+            "remaining": self.remaining,
+            "reset_after_ms": ms(self.reset_after),
+            "more_after_ms": self.more_after.map(ms),
+        })
+    }
 }
 
 /// What header fields are made of: a decision as a surface keeps it that can't hold on to a [`Decision`].

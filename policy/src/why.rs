@@ -180,6 +180,7 @@ impl Why {
                 "notify": told.notify,
                 "would_deny": told.would_deny(),
                 "attach": told.attach(),
+                "limits": told.limits().map(|left| left.to_value()).collect::<Vec<_>>(),
             },
             "steps": self.steps.iter().map(Step::to_value).collect::<Vec<_>>(),
         })

@@ -103,6 +103,13 @@ fn decision(decision: &Decision, style: Option<&str>) -> Value {
         "notify": decision.notify,
         "would_deny": decision.would_deny(),
         "attach": decision.attach(),
+        "limits": decision.limits().map(|left| json!({
+            "name": left.name,
+            "max": left.max,
+            "remaining": left.remaining,
+            "reset_after_ms": ms(left.reset_after),
+            "more_after_ms": left.more_after.map(ms),
+        })).collect::<Vec<_>>(),
     });
     let style = match style {
         Some("legacy") => Style::Legacy,

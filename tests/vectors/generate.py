@@ -114,7 +114,12 @@ def answer(limiter, step, leave):
 
 
 def without(found, leave):
-    """Fields that are left open, by the model (`...`) or by the case, are not expected."""
+    """Fields that are left open, by the model (`...`) or by the case, are not expected.
+
+    Where a time or what is left is open, so is the list that tells the same of each limit.
+    """
+    if {"remaining", "retry_after_ms", "reset_after_ms"} & set(leave):
+        leave = (*leave, "limits")
     return {name: value for name, value in found.items() if value is not ... and name not in leave}
 
 

@@ -247,8 +247,10 @@ class Rule:
             decision["warning"] = _warns(call)
         elif not call.exact() and decision["retry_after_ms"] is not None:
             decision["retry_after_ms"] = ...
+        decision["limits"] = self.left(call) if call.exact() else ...
         if any(limit.max == 0 for limit in call.options.limits):
             decision["reset_after_ms"] = ...  # the contract does not say when nothing is all back
+            decision["limits"] = ...
         return _shadowed(decision) if call.options.mode == "shadow" else decision
 
     def why(self, call, cost):
@@ -309,12 +311,20 @@ class Rule:
         for limit, wait in zip(options.limits, call.waits(cost)):
             yield sized("limit", "deny" if wait > 0 else "pass", limit, ceil(wait) if 0 < wait < NEVER and limit.of(cost) <= limit.size else None)
 
-    def headers(self, call, decision, style):
-        views = []
+    def views(self, call):
+        """Each limit, what is left of it, and the wait for one more."""
         for limit, cell in call.pairs():
             left = cell.remaining(limit, call.now)
-            full = left >= limit.size
-            views.append((limit, left, 0 if full else cell.wait(limit, left + 1, call.now)))
+            yield limit, cell, left, 0 if left >= limit.size else cell.wait(limit, left + 1, call.now)
+
+    def left(self, call):
+        return [{"name": limit.name, "max": limit.size, "remaining": left,
+                 "reset_after_ms": ceil(cell.reset(limit, call.now)),
+                 "more_after_ms": None if more == NEVER else ceil(more)}
+                for limit, cell, left, more in self.views(call)]
+
+    def headers(self, call, decision, style):
+        views = [(limit, left, more) for limit, _, left, more in self.views(call)]
         return headers(decision, views, style, self.clock.wall)
 
     def permit(self, call, permit):
