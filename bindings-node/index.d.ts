@@ -60,7 +60,8 @@ export interface ChangeOptions extends UndoOptions {
 }
 
 /** As {@link ChangeOptions}, with attributes: for a rule whose key they complete (`classify`). */
-export type BlockOptions = Attributes & ChangeOptions & { readonly cost?: undefined; readonly max?: undefined };
+export type BlockOptions = Attributes &
+  ChangeOptions & { readonly for?: undefined; readonly cost?: undefined; readonly max?: undefined };
 
 /** As {@link UndoOptions}, with attributes: for a rule whose key they complete (`classify`). */
 export type UnblockOptions = Attributes &
@@ -89,6 +90,20 @@ export type HeaderStyle = 'legacy' | 'ietf' | 'both';
 /** Plain JSON data. */
 export type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
 
+/** How a decision left one limit. */
+export interface LimitLeft {
+  /** The limit's name. */
+  readonly name: string;
+  /** A bucket's size, else its `max`. */
+  readonly max: number;
+  /** What is left of it, rounded down. */
+  readonly remaining: number;
+  /** Until all of it is there again. */
+  readonly resetAfterMs: number;
+  /** Until there is more than `remaining`: 0 if all of it is there, null if there never is more. */
+  readonly moreAfterMs: number | null;
+}
+
 interface DecisionFields {
   /** The rule that was hit. */
   readonly rule: string;
@@ -98,6 +113,11 @@ interface DecisionFields {
   readonly remaining: number | null;
   /** Until the key has its full quota again, the longest over its limits. */
   readonly resetAfterMs: number;
+  /**
+   * How each limit was left, in declared order. The list is made anew each time it is read: a hit does not
+   * pay for it. `{ ...decision }` and `JSON.stringify(decision)` leave it out.
+   */
+  readonly limits: readonly LimitLeft[];
   /** In shadow mode, the reason it would have been denied for. */
   readonly wouldDeny: string | null;
   /** The decision as header fields; `both` styles unless said. */

@@ -86,9 +86,15 @@ function whileWaiting(options) {
   return takeApart(options, WAITING);
 }
 
+/** `for` is not what the option is called, and as an attribute of a block it would make an endless one. */
+function checkNoFor(operation, options) {
+  if (isGiven(options?.for)) throw typeError(`${operation} has no option for: it is forMs, in milliseconds`);
+}
+
 /** `{ forMs, by, reason }` of a change, as a list. A change that takes no attributes has no other options. */
 function change(operation, options = {}, own = CHANGE) {
   checkIsMap(options, own);
+  if (own === CHANGE) checkNoFor(operation, options);
   for (const name of Object.keys(options)) {
     if (own.includes(name) || !isGiven(options[name])) continue;
     const takers = RESERVED.has(name) ? `it is an option of ${RESERVED.get(name)}` : `there are ${own.join(', ')}`;
@@ -101,6 +107,7 @@ const listed = ({ forMs, by, reason }) => [forMs, by, reason];
 
 /** The same of a block, with its attributes before them. */
 function blocking(options = {}, own = CHANGE) {
+  if (own === CHANGE) checkNoFor('block', options);
   const { attributes } = takeApart(options, own);
   return [attributes, ...listed(options)];
 }

@@ -5,15 +5,15 @@ const { native } = require('./native.js');
 
 const { board, texts } = native;
 const HEAD = 11;
-const EACH = 5;
+const EACH = 6;
 
 const text = (number) => (number < 0 ? null : texts[number]);
 const orNull = (number) => (number < 0 ? null : number);
 
-/** What headers are made of: the reason, when it was made, and how each limit was left. */
+/** What headers and limits are made of: the reason, when it was made, and how each limit was left. */
 function facts() {
   if (board[10] === 1) {
-    return [board[1], board[8], board[9], board[11], board[12], board[13], board[14], board[15]];
+    return [board[1], board[8], board[9], board[11], board[12], board[13], board[14], board[15], board[16]];
   }
   const all = [board[1], board[8], board[9]];
   for (let i = HEAD, end = HEAD + EACH * board[10]; i < end; i++) all.push(board[i]);
@@ -41,6 +41,16 @@ class Decision {
     this.attach = board[3] < 0 ? null : JSON.parse(texts[board[3]]);
     this.#of = rule.handle;
     this.#facts = facts();
+  }
+
+  /** Made when it is read, so that a hit pays nothing for it. */
+  get limits() {
+    const limits = [];
+    for (let i = 3; i < this.#facts.length; i += EACH) {
+      const [name, max, , remaining, resetAfterMs, more] = this.#facts.slice(i, i + EACH);
+      limits.push({ name: text(name), max, remaining, resetAfterMs, moreAfterMs: orNull(more) });
+    }
+    return limits;
   }
 
   headers(style = 'both') {

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! 0 flags  1 reason  2 would_deny  3 attach  4 limit  5 remaining  6 retry_after  7 reset_after
-//! 8, 9 made at (two halves)  10 how many limits, and for each: name, size, window, remaining, more after
+//! 8, 9 made at (two halves)  10 how many limits, and for each:
+//! name, max, window (seconds), remaining, reset after, more after
 //! ```
 //!
 //! Texts are told by their number, times in milliseconds, and -1 is none. `lib/decision.js` reads the same.
@@ -18,7 +19,7 @@ use crate::js::{Result, Scope};
 use crate::surface::Surface;
 
 const HEAD: usize = 11;
-const EACH: usize = 5;
+const EACH: usize = 6;
 const NONE: f64 = -1.0;
 
 /// A rule, and the numbers of its limits' names.
@@ -79,11 +80,15 @@ impl RuleAt {
         let mut count = 0;
         for (index, left) in told.limits().enumerate() {
             let name = self.name(scope, surface, index, left.name)?;
-            let more = left.more_after.map_or(NONE, ms);
-            surface.write(
-                HEAD + EACH * index,
-                &[name, left.size as f64, left.window_seconds as f64, left.remaining as f64, more],
-            );
+            let numbers: [f64; EACH] = [
+                name,
+                left.max as f64,
+                left.window_seconds as f64,
+                left.remaining as f64,
+                ms(left.reset_after),
+                left.more_after.map_or(NONE, ms),
+            ];
+            surface.write(HEAD + EACH * index, &numbers);
             count += 1;
         }
         surface.write(
@@ -123,10 +128,11 @@ impl RuleAt {
         let names: Vec<Rc<str>> = (0..count).map(name).collect();
         let left = |index: usize| LimitLeft {
             name: &names[index],
-            size: at(index)[1] as u64,
+            max: at(index)[1] as u64,
             window_seconds: at(index)[2] as u64,
             remaining: at(index)[3] as u64,
-            more_after: time(at(index)[4]),
+            reset_after: time(at(index)[4]).unwrap_or_default(),
+            more_after: time(at(index)[5]),
         };
         let limits: Vec<LimitLeft<'_>> = (0..count).map(left).collect();
         let reason = surface.text_of(board[1]);

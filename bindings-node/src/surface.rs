@@ -12,7 +12,7 @@ use napi_sys as sys;
 use crate::failure::Failure;
 use crate::js::{Kept, Result, Scope, Value};
 
-/// Numbers on the board: the head of a decision, and five for each limit.
+/// Numbers on the board: the head of a decision, six for each limit, and at the end one of `lib/wait.js`.
 pub(crate) const BOARD: usize = 64;
 
 /// What an environment's calls share. There is one for each time that the package is loaded.

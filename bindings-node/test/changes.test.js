@@ -278,6 +278,10 @@ test('options that cannot be had are errors that say what is wanted, and change 
     assert.throws(() => call({ for_: 2 }), coded(TypeError, 'argument', /for_.* setMode, as forMs/), name);
   }
   for (const [name, call] of Object.entries(set)) {
+    for (const wrong of [60_000, '1h', 0, false, {}]) {
+      const said = new RegExp(`^${name} has no option for: it is forMs`);
+      assert.throws(() => call({ for: wrong }), coded(TypeError, 'argument', said), name);
+    }
     for (const wrong of ['1h', {}, 1n, true, [5]]) {
       assert.throws(() => call({ forMs: wrong }), coded(TypeError, 'argument', /^forMs is not a number/), name);
     }
@@ -297,6 +301,9 @@ test('options that cannot be had are errors that say what is wanted, and change 
   assert.deepEqual(limiter.changes(), { changes: [], next: 0, missed: 0 });
   for (const call of Object.values(set)) assert(call({ forMs: 1, by: 'x'.repeat(200), reason: 'x'.repeat(1000) }) > 0);
   assert(block({ forMs: 36_600 * 24 * HOUR, by: undefined, reason: null, because: 'an attribute' }) > 0);
+  assert(block({ for: undefined }) > 0);
+  // Elsewhere it is an attribute like others.
+  assert.equal(limiter.hit('bob', { for: 'carol' }).allowed, true);
 });
 
 test('the names of a change are attributes of no operation', async () => {

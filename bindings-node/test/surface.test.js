@@ -70,6 +70,49 @@ describe('a decision', () => {
     assert.deepEqual(limiter.hit('bob').attach, { pay: 1 });
   });
 
+  test('tells how each limit was left, to the millisecond', () => {
+    const left = (name, max, remaining, resetAfterMs, moreAfterMs) => {
+      return { name, max, remaining, resetAfterMs, moreAfterMs };
+    };
+    assert.deepEqual(made('1/min').limiter.hit('alice').limits, [left('1/min', 1, 0, 60_000, 60_000)]);
+
+    const { limiter, clock } = made(['5/10s window', '20/min']);
+    limiter.hit('alice', 2);
+    clock.advance(999);
+    assert.deepEqual(limiter.hit('alice').limits, [
+      left('5/10s', 5, 2, 10_000, 9001),
+      left('20/min', 20, 17, 8001, 2001),
+    ]);
+
+    // A token of 7 in 30 days takes 370,285,714.3 ms.
+    const { limiter: month, clock: later } = made(['7/30d', '9/30d window']);
+    assert.deepEqual(month.hit('alice').limits[0], left('7/30d', 7, 6, 370_285_715, 370_285_715));
+    later.advance(1234);
+    const [, window] = month.peek('alice', 0).limits;
+    assert.deepEqual(window, left('9/30d', 9, 8, 2_591_998_766, 2_591_998_766));
+
+    const never = made({ none: { max: 0, per: '1m' } }).limiter.hit('alice');
+    assert.deepEqual([never.allowed, never.limits], [false, [left('none', 0, 0, 0, null)]]);
+    assert.deepEqual(made('3/min').limiter.hit('alice', 9).limits, [left('3/min', 3, 3, 0, 0)]);
+    const slot = made('2 concurrent lease 30s').limiter.permit('job').decision;
+    assert.deepEqual(slot.limits, [left('2', 2, 1, 30_000, 30_000)]);
+  });
+
+  test('tells of as many limits as a rule can have, whatever was decided after it', () => {
+    const names = Array.from({ length: 8 }, (_, i) => `${i + 1}/s`);
+    const { limiter } = made(names);
+    const decision = limiter.hit('alice');
+    const [limits, headers] = [decision.limits, decision.headers()];
+    const token = (max) => Math.ceil(1000 / max);
+    const due = names.map((name, i) => [name, i + 1, i, token(i + 1), token(i + 1)]);
+    assert.deepEqual(limits.map((one) => Object.values(one)), due);
+    made('9/d').limiter.hit('bob');
+    limits[0].remaining = 7;
+    limits.pop();
+    assert.deepEqual(decision.limits.map((one) => Object.values(one)), due);
+    assert.deepEqual(decision.headers(), headers);
+  });
+
   test('is header fields in either style', () => {
     const { limiter } = made('1/min');
     limiter.hit('alice');
@@ -99,6 +142,7 @@ describe('a decision', () => {
     fs.writeFileSync(file, policy({ fresh: '1/min', more: '9/h' }));
     limiter.reload();
     assert.match(before.headers('ietf')['RateLimit-Policy'], /"old"/);
+    assert.equal(before.limits[0].name, 'old');
     assert.match(limiter.hit('alice').headers('ietf')['RateLimit-Policy'], /"fresh".*"more"/);
     assert.equal(limiter.hit('alice').reason, 'fresh');
   });

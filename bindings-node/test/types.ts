@@ -1,6 +1,7 @@
 // Real calls, for `tsc --strict`: what must compile does, and what must not is marked.
 import tidegate, { Decision, Limiter, ManualClock, TidegateError, ipKey, version } from 'tidegate';
-import type { Allowed, BlockedKey, Change, ChangeOptions, Changes, Denied, Key, Mode, Permit, Reservation, Rule } from 'tidegate';
+import type { Allowed, BlockedKey, Change, ChangeOptions, Changes, Denied, Key, LimitLeft } from 'tidegate';
+import type { Mode, Permit, Reservation, Rule } from 'tidegate';
 
 const clock = new ManualClock({ start: 0, wall: 1_700_000_000_000 });
 const limiter = new Limiter(['5/10s window', { max: 20, per: 60_000, name: 'per-minute' }], {
@@ -35,6 +36,10 @@ if (decision.allowed) {
   wait + 1;
 }
 if ((decision as unknown) instanceof Decision) console.log('it is');
+const first: LimitLeft | undefined = decision.limits[0];
+const resets: number | undefined = first?.resetAfterMs;
+const more: number | null | undefined = first?.moreAfterMs;
+console.log(decision.limits.map(({ name, max, remaining }) => `${name}: ${max - remaining}`), resets, more);
 const headers: Record<string, string> = decision.headers('ietf');
 const again: Decision[] = [rule.check('a'), rule.peek('a', 0), limiter.hit(1), ...limiter.hitMany(['a', 'b'])];
 const used: number = rule.record('a', 3).used;
@@ -123,6 +128,10 @@ rule.setMode('of');
 rule.setMode('off', { forMs: '1h' });
 // @ts-expect-error milliseconds
 rule.block('alice', { forMs: '1h' });
+// @ts-expect-error it is forMs
+rule.block('alice', { for: 60_000 });
+// @ts-expect-error it is forMs
+rule.setMode('off', { for: 60_000 });
 // @ts-expect-error a name is text
 rule.block('alice', { by: 7 });
 // @ts-expect-error a block has no cost
@@ -141,4 +150,8 @@ if (change?.op === 'setMode') console.log('never');
 new Limiter('1/s', { warnsAt: 1 });
 // @ts-expect-error a decision is read, not written
 decision.allowed = true;
+// @ts-expect-error a decision is read, not written
+decision.limits = [];
+// @ts-expect-error there may never be more
+const never: number | undefined = decision.limits[0]?.moreAfterMs;
 console.log(yes, headers, again, used, mask, renewed, settled, wait, over, left, gone, counts, last, severities);

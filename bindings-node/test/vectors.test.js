@@ -61,7 +61,8 @@ class Run {
   }
 
   decided(decision, step) {
-    return { ...spelt(decision), headers: decision.headers(step.style ?? 'both') };
+    const headers = decision.headers(step.style ?? 'both');
+    return { ...spelt(decision), limits: spelt(decision.limits), headers };
   }
 
   step(step) {
@@ -242,6 +243,26 @@ test('the steps of run-time changes are replayed', () => {
   // A wrong answer is noticed in each field that is given.
   for (const wrong of [{ number: 2 }, { number: null }]) {
     assert.throws(() => replay({ policy, steps: [{ ...steps[0], expect: wrong }] }), assert.AssertionError);
+  }
+});
+
+test('the limits of decisions are replayed, each as a whole', () => {
+  const left = (name, max, remaining, reset, more) => {
+    return { name, max, remaining, reset_after_ms: reset, more_after_ms: more };
+  };
+  const policy = { version: 1, rules: { default: { limits: { l: '2/min', never: { max: 0, per: '1m' } } } } };
+  const limits = [left('l', 2, 2, 0, 0), left('never', 0, 0, 0, null)];
+  const steps = (expect) => [
+    { op: 'peek', key: 'alice', expect },
+    { op: 'why', key: 'alice', expect: { decision: expect } },
+  ];
+  assert.equal(replay({ policy, steps: steps({ limits }) }), 2);
+  const [first, never] = limits;
+  const others = [{ ...never, more_after_ms: 0 }, { name: 'never' }].map((other) => [first, other]);
+  for (const wrong of [[never], [], null, ...others]) {
+    for (const step of steps({ limits: wrong })) {
+      assert.throws(() => replay({ policy, steps: [step] }), assert.AssertionError);
+    }
   }
 });
 
