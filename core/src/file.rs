@@ -532,17 +532,40 @@ impl TableFile {
         shape: &str,
         words: usize,
     ) -> Result<TableFile, FileError> {
-        let mut header = Header::new(shape, words, self.manual, &Host::here());
-        for at in [at::SEED, at::PROBE, at::NAMESPACE, at::MADE_AT] {
-            // ORDERING: Relaxed; this part of the header does not change.
-            header.words[at] = self.mapping.words()[at].load(Ordering::Relaxed);
+        // ORDERING: Relaxed; this part of the header does not change.
+        let word = |at: usize| self.mapping.words()[at].load(Ordering::Relaxed);
+        let header = Header::new(shape, words, self.manual, &Host::here());
+        TableFile::build(entry, made, header.after(word))
+    }
+
+    /// As [`TableFile::successor`], of a file of format 1, whose clock goes on here.
+    pub(crate) fn successor_of(
+        old: &Format1Header,
+        (entry, made): (Entry, &File),
+        shape: &str,
+        words: usize,
+        host: &Host,
+    ) -> Result<TableFile, FileError> {
+        let word = |at: usize| old.0.words[at];
+        let mut header = Header::new(shape, words, old.is_manual(), host).after(word);
+        for at in [at::CLOCK, at::SEEN, at::GENERATION] {
+            header.words[at] = word(at);
         }
-        header.words[at::CHECKSUM] = header.checksum();
-        let bytes = header.words[at::FILE];
+        // Which boot the clock is of is not known: it is moved on as after a reboot.
+        header.words[at::BOOT..at::BOOT + 2].fill(0);
+        let file = TableFile::build(entry, made, header)?;
+        if !file.manual {
+            file.move_clock_on(host)?;
+        }
+        Ok(file)
+    }
+
+    fn build(entry: Entry, made: &File, header: Header) -> Result<TableFile, FileError> {
+        let (bytes, manual) = (header.words[at::FILE], header.is_manual());
         allocate(made, bytes)?;
         made.write_all_at(&header.bytes(), 0)?;
         let mapping = Arc::new(Mapping::new(made.try_clone()?, bytes as usize)?);
-        Ok(TableFile { mapping, entry, shape: shape.to_string(), manual: self.manual })
+        Ok(TableFile { mapping, entry, shape: header.shape, manual })
     }
 
     /// Takes over the clock, the number of changes and how long notes are kept. Nobody else has this file.
@@ -715,6 +738,7 @@ fn fill(file: &File, bytes: u64) -> Result<(), FileError> {
 }
 
 /// The part of a file before its tables.
+#[derive(Debug)]
 struct Header {
     words: [u64; SHAPE_AT / 8],
     shape: String,
@@ -746,6 +770,16 @@ impl Header {
         header
     }
 
+    /// The same, of a file that takes the place of one with these words.
+    fn after(mut self, word: impl Fn(usize) -> u64) -> Header {
+        for at in [at::SEED, at::NAMESPACE, at::MADE_AT] {
+            self.words[at] = word(at);
+        }
+        self.words[at::PROBE] = Hasher::portable(word(at::SEED)).one(PROBE).0;
+        self.words[at::CHECKSUM] = self.checksum();
+        self
+    }
+
     fn is_manual(&self) -> bool {
         self.words[at::CLOCK_KIND] == 1
     }
@@ -765,6 +799,10 @@ impl Header {
 
     /// Reads the header of a file by its descriptor: nothing is mapped before it is checked.
     fn read(file: &File) -> Result<Header, FileError> {
+        Header::read_as(file, FILE_FORMAT)
+    }
+
+    fn read_as(file: &File, format: u64) -> Result<Header, FileError> {
         let length = file.metadata()?.len();
         let mut bytes = [0; SHAPE_AT];
         if length == 0 {
@@ -786,7 +824,7 @@ impl Header {
         if words[at::MAGIC] != MAGIC {
             return refused("it is no table of Tidegate's; remove it, or name another place");
         }
-        if words[at::FORMAT] != FILE_FORMAT || words[at::BYTE_ORDER] != BYTE_ORDER {
+        if words[at::FORMAT] != format || words[at::BYTE_ORDER] != BYTE_ORDER {
             return unreadable(format!(
                 "it is of format {} (this build reads {FILE_FORMAT}), or of a machine with another byte order",
                 words[at::FORMAT]
@@ -810,11 +848,15 @@ impl Header {
     }
 
     fn check(&self, host: &Host) -> Result<(), FileError> {
+        self.check_by(PROBE, host)
+    }
+
+    fn check_by(&self, probe: &[u8], host: &Host) -> Result<(), FileError> {
         let words = &self.words;
         if words[at::CHECKSUM] != self.checksum() {
             return unreadable("its header is damaged");
         }
-        if Hasher::portable(words[at::SEED]).one(PROBE).0 != words[at::PROBE] {
+        if Hasher::portable(words[at::SEED]).one(probe).0 != words[at::PROBE] {
             return refused("this build hashes keys differently; use builds of one version");
         }
         if !self.is_manual() && words[at::NAMESPACE] != host.namespace {
@@ -823,6 +865,47 @@ impl Header {
             return refused(format!("{message}; share the namespace, or use a file for each"));
         }
         Ok(())
+    }
+}
+
+/// The header of a file of format 1, which has no words for the boot id, for eviction and for its users.
+#[derive(Debug)]
+pub(crate) struct Format1Header(Header);
+
+impl Format1Header {
+    const FORMAT: u64 = 1;
+
+    /// `None` if the file is not of format 1.
+    pub(crate) fn read(file: &File, host: &Host) -> Result<Option<Format1Header>, FileError> {
+        let mut format = [0; 16];
+        if file.metadata()?.len() < SHAPE_AT as u64 {
+            return Ok(None);
+        }
+        file.read_exact_at(&mut format, 0)?;
+        let [magic, format] = [&format[..8], &format[8..]]
+            .map(|bytes| bytes.try_into().map(u64::from_ne_bytes).unwrap_or(0));
+        if (magic, format) != (MAGIC, Format1Header::FORMAT) {
+            return Ok(None);
+        }
+        let header = Header::read_as(file, Format1Header::FORMAT)?;
+        header.check_by(b"tidegate probe", host)?;
+        if !ClockWord(header.words[at::CLOCK]).is_sound() {
+            return unreadable("its clock is damaged");
+        }
+        Ok(Some(Format1Header(header)))
+    }
+
+    pub(crate) fn shape(&self) -> &str {
+        &self.0.shape
+    }
+
+    pub(crate) fn is_manual(&self) -> bool {
+        self.0.is_manual()
+    }
+
+    /// The word of the file with which its tables begin.
+    pub(crate) fn tables_at(&self) -> usize {
+        self.0.words[at::HEADER] as usize / 8
     }
 }
 
@@ -1057,6 +1140,37 @@ mod tests {
             assert!(file.clock().now() < now + hour, "bit {bit}: once for each boot");
         }
         std::fs::remove_file(&path).unwrap();
+    }
+
+    #[test]
+    fn the_clock_of_a_file_of_format_1_goes_on() {
+        let path = temporary_place("format-1");
+        std::fs::create_dir_all(&path).unwrap();
+        let (directory, here) = (Directory::unchecked(&path).unwrap(), Host::here());
+        let hour = 3_600_000_000_000;
+        let mut header = Header::new("old", 64, false, &here);
+        header.words[at::FORMAT] = Format1Header::FORMAT;
+        header.words[at::PROBE] = Hasher::portable(header.words[at::SEED]).one(b"tidegate probe").0;
+        header.words[at::CLOCK] = ClockWord::new(5 * hour, here.boot).0;
+        header.words[at::GENERATION] = 7;
+        header.words[at::CHECKSUM] = header.checksum();
+        let file = crate::directory::tests::private_file(&path.join("a.table"));
+        file.set_len(header.words[at::FILE]).unwrap();
+        file.write_all_at(&header.bytes(), 0).unwrap();
+        assert!(TableFile::open_in(&directory, "a.table", &here).is_err(), "not as it is");
+        for (boot, passed) in [(here.boot, 0), (here.boot ^ 1, 9)] {
+            let host = Host { boot, wall: here.wall + passed * hour, ..here };
+            let old = crate::Format1::open_in(&directory, "a.table", &host).unwrap().unwrap();
+            let new = old.begin_move(&directory, "a.table", "new", 64, &host).unwrap();
+            let now = new.file().clock().now();
+            let due = here.now + hour * passed.max(5);
+            assert!((due..due + hour / 10).contains(&now), "{passed} hours: {now}, not {due}");
+            assert_eq!(new.file().generation().get(), 7);
+        }
+        let other = Host { namespace: here.namespace ^ 1, ..here };
+        assert!(crate::Format1::open_in(&directory, "a.table", &other).is_err());
+        assert!(crate::Format1::open_in(&directory, "b.table", &here).unwrap().is_none());
+        std::fs::remove_dir_all(path).unwrap();
     }
 
     #[test]

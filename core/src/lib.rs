@@ -38,6 +38,8 @@ mod eviction;
 mod file;
 mod fixed;
 mod fork;
+#[cfg(all(target_os = "linux", not(all(test, loom))))]
+mod format1;
 mod hash;
 mod hit;
 mod ledger;
@@ -76,6 +78,8 @@ pub use engine::{
 #[cfg(all(target_os = "linux", not(all(test, loom))))]
 pub use file::{FILE_FORMAT, FileError, Host, SharedClock, SharedWord, TableFile, Tables};
 pub use fork::{ForkGuard, ForkLock, fork_generation};
+#[cfg(all(target_os = "linux", not(all(test, loom))))]
+pub use format1::{Format1, Format1Tables};
 pub use hash::{FILE_HASH, random_seed};
 pub use hit::{View, Views};
 pub use ledger::{IdleNotes, Ledger};

@@ -103,7 +103,7 @@ impl TableFile {
         let made = Temporary::named(directory, name)?;
         let entry = directory.entry(name, &made.file)?;
         let file = self.successor(entry, &made.file, shape, words)?;
-        Ok(Moving { made, file, name: name.to_string() })
+        Ok(Moving::new(made, file, name))
     }
 }
 
@@ -120,7 +120,11 @@ impl std::fmt::Debug for Moving<'_> {
     }
 }
 
-impl Moving<'_> {
+impl<'d> Moving<'d> {
+    pub(crate) fn new(made: Temporary<'d>, file: TableFile, name: &str) -> Moving<'d> {
+        Moving { made, file, name: name.to_string() }
+    }
+
     /// The file that is being filled.
     pub fn file(&self) -> &TableFile {
         &self.file
@@ -132,9 +136,18 @@ impl Moving<'_> {
     /// As the kernel says.
     pub fn finish(self, old: &TableFile) -> Result<TableFile, FileError> {
         self.file.go_on_from(old);
+        let file = self.publish()?;
+        old.retire();
+        Ok(file)
+    }
+
+    /// Puts the file in the place of one that has no words for a clock or for its users: of format 1.
+    ///
+    /// # Errors
+    /// As the kernel says.
+    pub fn publish(self) -> Result<TableFile, FileError> {
         self.made.replace(&self.name)?;
         self.file.share()?;
-        old.retire();
         Ok(self.file)
     }
 }
@@ -199,15 +212,28 @@ impl FileTables {
 
     /// Copies the names of another file's board.
     pub fn move_board(&self, old: &FileTables) {
-        for (new, old) in self.board.iter().zip(&*old.board) {
-            // ORDERING: Relaxed; a slot that is torn is told by its check.
-            new.store(old.load(Ordering::Relaxed), Ordering::Relaxed);
+        // ORDERING: Relaxed; a slot that is torn is told by its check.
+        self.put_board(old.board.iter().map(|word| word.load(Ordering::Relaxed)));
+    }
+
+    pub(crate) fn put_board(&self, words: impl Iterator<Item = u64>) {
+        for (new, word) in self.board.iter().zip(words) {
+            // ORDERING: Relaxed, as above.
+            new.store(word, Ordering::Relaxed);
         }
+    }
+
+    pub(crate) fn engine(&self, index: usize) -> &(Limits, Table, Words) {
+        &self.engines[index]
+    }
+
+    pub(crate) fn ledger(&self, index: usize) -> &Table {
+        &self.ledgers[index]
     }
 }
 
 /// The cells that go on, each with the one that it goes on from.
-fn pairs<'a>(
+pub(crate) fn pairs<'a>(
     new: &'a Limits,
     old: &'a Limits,
     limits: &[Option<usize>],

@@ -177,6 +177,14 @@ impl Until {
     pub fn note(self) -> u64 {
         self.length_us << REST_BITS | self.penalty.tie()
     }
+    /// The note of a table of format 1, which has the end of the wait, as one of this format.
+    pub fn note_of_format1(note: u64, penalty: Penalty) -> u64 {
+        let length_us = (note >> REST_BITS).wrapping_sub(penalty.last()) & stamp::MASK;
+        match note & REST == penalty.tie() && length_us < stamp::MASK / 2 {
+            true => Until { length_us, penalty }.note(),
+            false => 0,
+        }
+    }
     /// The same wait, of this penalty.
     #[must_use]
     pub fn moved_to(self, penalty: Penalty) -> Until {
@@ -331,6 +339,18 @@ mod tests {
         assert_eq!(until.left(now + 5 * SECOND - 1), 1);
         assert_eq!(until.left(now - 4 * SECOND), 5 * SECOND, "a clock that went back");
         assert_eq!(Until::new(penalty, u64::MAX).left(now), stamp::MASK * stamp::MICRO);
+    }
+
+    #[test]
+    fn the_end_of_a_wait_of_format_1_becomes_a_length() {
+        let now = 5 * SECOND;
+        let penalty = Penalty::default().denied(now, 3, Some(1));
+        let old = |end: u64, tie: u64| (end / stamp::MICRO) << REST_BITS | tie;
+        let read = |note| Until::from_note(Until::note_of_format1(note, penalty), penalty);
+        let until = read(old(now + 7 * SECOND, penalty.tie()));
+        assert_eq!(until.map(|until| until.left(now + SECOND)), Some(6 * SECOND));
+        assert_eq!(read(old(now + SECOND, penalty.tie() ^ 1)), None, "another penalty's");
+        assert_eq!(read(old(now - SECOND, penalty.tie())), None, "before it began");
     }
 
     #[test]

@@ -108,7 +108,7 @@ impl KeyWord {
     /// [`KeyWord::print_of`]: it is found the general way.)
     #[inline(always)]
     pub(crate) fn is_of(self, hash: u64) -> bool {
-        KeyWord::aligned(self.0) == KeyWord::aligned(hash)
+        KeyWord::aligned(self.0 ^ hash) == 0
     }
 
     /// The bits of a fingerprint, of a hash or of a key word, as the highest of a word.

@@ -56,6 +56,9 @@ mod count;
 #[cfg(all(target_os = "linux", not(all(test, loom))))]
 mod moving;
 
+#[cfg(all(target_os = "linux", not(all(test, loom))))]
+pub(crate) use moving::Entries;
+
 use std::ops::Range;
 
 use crate::clock::Time;

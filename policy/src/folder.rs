@@ -31,11 +31,13 @@ use std::time::{Duration, Instant};
 use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 use serde_json::{Value, json};
-use tidegate_core::{Access, Clock, Directory, FILE_HASH, FileError, Host, TableFile};
+use tidegate_core::{
+    Access, Clock, Directory, FILE_HASH, FileError, Format1, Host, Limits, TableFile,
+};
 
 use crate::error::{Code, Error};
 use crate::limit::{Counts, algorithm_name, is_label, parse_algorithm};
-use crate::moving::move_rows;
+use crate::moving::{move_rows, move_rows_of_format1};
 use crate::plan::Plan;
 use crate::runtime::Runtime;
 use crate::trail::{Change, Log};
@@ -137,13 +139,39 @@ impl Folder {
         plan.keeps_state_of(&shape.plan).then_some(shape.capacity)
     }
 
-    /// The table file of a rule, which is made if it is not there, and its shape. One of another shape is
-    /// moved to this one.
-    pub(crate) fn table(
+    /// Whether [`Folder::table`] would refuse a rule, as far as that can be told without a look at its
+    /// rows. For policies of several rules: none is to be moved if another can't be.
+    pub(crate) fn check(
         &self,
         rule: &str,
         wanted: &Shape,
         capacity_stated: bool,
+        clock: &Clock,
+    ) -> Result<(), Error> {
+        let (name, manual) = (file_name(rule, "table"), matches!(clock, Clock::Manual(_)));
+        let path = self.path.join(&name);
+        let file = match TableFile::open_in(&self.directory, &name, &Host::here()) {
+            Ok(Some(file)) if !self.recreate => file,
+            Ok(_) => return Ok(()),
+            // One of an older format may be moved.
+            Err(FileError::Unreadable(_)) => return Ok(()),
+            Err(error) => return Err(store_error(&path, error)),
+        };
+        match fits(rule, &file, wanted, capacity_stated, manual) {
+            Fit::None | Fit::Same(_) => Ok(()),
+            Fit::Refused(reason) => Err(store_error(&path, reason)),
+            Fit::Other(other) => {
+                other.check_alone(&file).map_err(|error| store_error(&path, error))
+            }
+        }
+    }
+
+    /// The table file of a rule, which is made if it is not there, and its shape. One of another shape, or of
+    /// an older format, is moved to this one. `numbers` are those that keys are judged by, group by group.
+    pub(crate) fn table(
+        &self,
+        rule: &str,
+        (wanted, capacity_stated, numbers): (&Shape, bool, &[Limits]),
         clock: &Clock,
         words: impl Fn(&Shape) -> Option<usize>,
     ) -> Result<(TableFile, Shape), Error> {
@@ -173,6 +201,16 @@ impl Folder {
                     }
                 },
                 Ok(None) => Fit::None,
+                Err(FileError::Unreadable(_)) if !self.recreate && alone.is_none() => {
+                    // It may be of an older format, which is moved.
+                    alone = Some(self.lock(rule)?);
+                    continue;
+                }
+                Err(FileError::Unreadable(reason)) if !self.recreate => {
+                    let wants = (wanted, capacity_stated, numbers);
+                    let moved = self.moved_from_format1(rule, wants, clock, &words)?;
+                    return moved.ok_or_else(|| store_error(&path, reason));
+                }
                 Err(FileError::Unreadable(reason)) => Fit::Refused(reason),
                 Err(refused) => return Err(error(refused)),
             };
@@ -208,6 +246,41 @@ impl Folder {
         }
     }
 
+    /// Puts a table in the place of one of format 1, with its counts; `None` if it is not of format 1.
+    fn moved_from_format1(
+        &self,
+        rule: &str,
+        (wanted, capacity_stated, numbers): (&Shape, bool, &[Limits]),
+        clock: &Clock,
+        words: &impl Fn(&Shape) -> Result<usize, Error>,
+    ) -> Result<Option<(TableFile, Shape)>, Error> {
+        let (name, host) = (file_name(rule, "table"), Host::here());
+        let path = self.path.join(&name);
+        let error = |error: FileError| store_error(&path, error);
+        let old = Format1::open_in(&self.directory, &name, &host).map_err(error)?;
+        let Some(old) = old else { return Ok(None) };
+        let manual = matches!(clock, Clock::Manual(_));
+        let clocks = (old.is_manual(), manual);
+        let (from, to) = match fit(rule, (old.shape(), clocks), wanted, capacity_stated) {
+            Fit::Refused(reason) => return Err(store_error(&path, reason)),
+            Fit::Other(other) => (other.from, other.to),
+            Fit::Same(shape) => {
+                let to = Shape { capacity: shape.capacity, plan: wanted.plan.clone() };
+                // Its own room is of no matter: what it holds is charged again.
+                let described = serde_json::from_str(old.shape()).ok();
+                let from = described.and_then(|found| Shape::from_value(&found));
+                (from.unwrap_or(shape), to)
+            }
+            Fit::None => return Ok(None),
+        };
+        let (text, words) = (to.to_value(rule).to_string(), words(&to)?);
+        let moving = old.begin_move(&self.directory, &name, &text, words, &host).map_err(error)?;
+        let own = if manual { clock.clone() } else { moving.file().clock() };
+        let moved = move_rows_of_format1((&from, &old), (&to, moving.file()), numbers, &own);
+        moved.map_err(|reason| store_error(&path, reason))?;
+        Ok(Some((moving.publish().map_err(error)?, to)))
+    }
+
     /// Puts a table of another shape, with the counts of the old one, in the old one's place.
     fn moved(
         &self,
@@ -217,13 +290,8 @@ impl Folder {
         words: usize,
         clock: &Clock,
     ) -> Result<TableFile, FileError> {
-        let Other { from, to, left, older, difference } = other;
-        if *older && !old.stay_alone()? {
-            return Err(FileError::Refused(format!(
-                "{difference}; a newer policy has moved it to that shape, and another process has it open: \
-                 end the processes that use it to move it back, or use their policy"
-            )));
-        }
+        other.check_alone(old)?;
+        let Other { from, to, left, difference, .. } = other;
         let mut text = to.to_value(rule);
         if !left.is_empty() {
             text["left"] = Value::Array(left.clone());
@@ -427,16 +495,40 @@ struct Other {
     difference: String,
 }
 
+impl Other {
+    /// Has the table alone from now on, where that is needed to move it back.
+    fn check_alone(&self, old: &TableFile) -> Result<(), FileError> {
+        if !self.older || old.stay_alone()? {
+            return Ok(());
+        }
+        Err(FileError::Refused(format!(
+            "{}; a newer policy has moved it to that shape, and another process has it open: \
+             end the processes that use it to move it back, or use their policy",
+            self.difference
+        )))
+    }
+}
+
 /// Whether a file is what these wants can use.
 fn fits(rule: &str, file: &TableFile, wanted: &Shape, capacity_stated: bool, manual: bool) -> Fit {
+    fit(rule, (file.shape(), (file.is_manual(), manual)), wanted, capacity_stated)
+}
+
+/// The same of a file that is described so; and whether its clock, and this limiter's, is a manual one.
+fn fit(
+    rule: &str,
+    (described, (its, manual)): (&str, (bool, bool)),
+    wanted: &Shape,
+    capacity_stated: bool,
+) -> Fit {
     const REMEDY: &str = "go back to that, remove the file, or open with `recreate`";
-    if file.is_manual() != manual {
+    if its != manual {
         let (its, ours) =
             if manual { ("the host's", "a manual") } else { ("a manual", "the host's") };
         let found = format!("it was made under {its} clock, and this limiter has {ours} one");
         return Fit::Refused(found);
     }
-    let described = serde_json::from_str(file.shape()).ok();
+    let described = serde_json::from_str(described).ok();
     let parsed = described.and_then(|found: Value| Some((Shape::from_value(&found)?, found)));
     let Some((from, mut found)) = parsed else {
         return Fit::Refused("its description is damaged; remove it to start afresh".to_string());

@@ -19,7 +19,7 @@ use crate::rule::{Recorded, Rule, RuleState, closed};
 use crate::runtime::Target;
 use crate::snapshot::Snapshot;
 use crate::stats::Stats;
-use crate::tables::{Opening, Store};
+use crate::tables::{Opening, Store, Tables};
 use crate::trail::Changes;
 use crate::{Budget, Call, Decision, Permit, Reservation, Why};
 
@@ -273,6 +273,10 @@ impl Limiter {
             None => build::check_beside(&policy, &options.clock, known)?,
         };
         let (mut rules, sequence) = (HashMap::new(), Arc::<Sequence>::default());
+        if built.len() > 1 {
+            let mut each = built.iter();
+            each.try_for_each(|rule| store.check(&rule.name, &rule.wanted, &options.clock))?;
+        }
         for rule in &built {
             let tables = store.tables(&rule.name, &rule.wanted, &rule.base, &options.clock)?;
             let face = Arc::new(rule.face.with_clock(tables.clock()));
@@ -386,6 +390,10 @@ impl Limiter {
         };
         let built = build::check_beside(&policy, &shared.options.clock, known)?;
         shared.open()?;
+        // Before the first is moved: all or nothing.
+        let clock = &shared.options.clock;
+        let mut opened = built.iter().filter(|rule| kept_tables(rule, &old).is_none());
+        opened.try_for_each(|rule| shared.store.check(&rule.name, &rule.wanted, clock))?;
         let next: Result<Vec<_>, Error> =
             built.iter().map(|rule| shared.renewed(rule, &old)).collect();
         let mut rules = HashMap::new();
@@ -523,6 +531,15 @@ impl Limiter {
     }
 }
 
+/// The tables that a rule had, if it can go on with them.
+fn kept_tables(rule: &Built, old: &HashMap<String, Arc<RuleState>>) -> Option<Arc<Tables>> {
+    let tables = old.get(&rule.name)?.last().tables.clone();
+    let fits = rule.wanted.plan.keeps_state_of(&tables.plan)
+        && rule.wanted.can_have(tables.capacity)
+        && rule.wanted.on_full == tables.on_full;
+    fits.then_some(tables)
+}
+
 impl Shared {
     /// An error if it is closed.
     fn open(&self) -> Result<(), Error> {
@@ -550,12 +567,7 @@ impl Shared {
     ) -> Result<Snapshot, Error> {
         let last = old.get(&rule.name).map(|state| state.last());
         let known = last.as_ref().map(|last| last.tables.clone());
-        let kept = known.clone().filter(|tables| {
-            rule.wanted.plan.keeps_state_of(&tables.plan)
-                && rule.wanted.can_have(tables.capacity)
-                && rule.wanted.on_full == tables.on_full
-        });
-        let tables = match kept {
+        let tables = match kept_tables(rule, old) {
             Some(tables) => {
                 tables.provide(&rule.wanted)?;
                 tables

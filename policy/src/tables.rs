@@ -165,7 +165,8 @@ impl Tables {
         let bytes = |shape: &Shape| Tables::bytes_for(&wanted.within(shape), base);
         let board = tidegate_core::Tables::BOARD_WORDS as u64 * 8;
         let words = |shape: &Shape| usize::try_from(bytes(shape).checked_add(board)? / 8).ok();
-        let (file, shape) = folder.table(rule, &shape, wanted.capacity_stated, clock, words)?;
+        let wants = (&shape, wanted.capacity_stated, &base.groups[..]);
+        let (file, shape) = folder.table(rule, wants, clock, words)?;
         let wanted = wanted.within(&shape);
         let base = Variant::new(base.effective.clone(), &wanted.plan, &base.face);
         let base = base.map_err(Error::policy)?;
@@ -592,6 +593,18 @@ impl Store {
             Store::Named(named) => Ok(named.trail.after(since)),
             #[cfg(target_os = "linux")]
             Store::Folder(folder) => trail::Log::after(folder, since),
+        }
+    }
+
+    /// Whether tables that are there would refuse a rule, as far as that can be told beforehand.
+    pub(crate) fn check(&self, rule: &str, wanted: &Wanted, clock: &Clock) -> Result<(), Error> {
+        match self {
+            #[cfg(target_os = "linux")]
+            Store::Folder(folder) => {
+                let shape = Shape { plan: wanted.plan.clone(), capacity: wanted.capacity };
+                folder.check(rule, &shape, wanted.capacity_stated, clock)
+            }
+            Store::Private(_) | Store::Named(_) => Ok(()),
         }
     }
 

@@ -158,22 +158,28 @@ fn a_table_that_cannot_be_read_is_made_anew_only_if_told_so() {
 }
 
 #[test]
-fn a_table_of_format_1_is_refused_with_what_to_do() {
+fn a_table_of_an_unknown_format_is_refused_with_what_to_do() {
     let place = Place::new();
     drop(open(&place, rule("10/h")).unwrap());
     let path = place.0.join("default.table");
     let mut bytes = std::fs::read(&path).unwrap();
     assert_eq!(bytes[8], 2, "the second word is the format");
-    bytes[8] = 1;
+    bytes[8] = 3;
     std::fs::write(&path, &bytes).unwrap();
     let message = refusal(open(&place, rule("10/h")));
     for told in [
         "default.table",
-        "of format 1 (this build reads 2)",
+        "of format 3 (this build reads 2)",
         "open with `recreate`, or remove it, to start afresh",
     ] {
         assert!(message.contains(told), "{message}");
     }
+    assert_eq!(std::fs::read(&path).unwrap(), bytes, "nothing was changed");
+    // One that says that it is of format 1, and is not.
+    bytes[8] = 1;
+    std::fs::write(&path, &bytes).unwrap();
+    let message = refusal(open(&place, rule("10/h")));
+    assert!(message.contains("its header is damaged; open with `recreate`"), "{message}");
     assert_eq!(std::fs::read(&path).unwrap(), bytes, "nothing was changed");
     std::fs::remove_file(&path).unwrap();
     assert_eq!(granted(&open(&place, rule("10/h")).unwrap(), "alice", 20), 10, "afresh");

@@ -552,6 +552,28 @@ fn a_reload_to_another_shape_keeps_the_counts_of_a_file_store() {
 }
 
 #[test]
+fn no_rule_is_moved_if_another_is_refused() {
+    let place = Place::new();
+    let open = |rules: Value| {
+        let policy = json!({ "version": 1, "capacity": 50, "rules": rules });
+        let store = Some(format!("file:{}", place.path.display()));
+        let options = Options { store, clock: place.clock.clock(), ..Options::default() };
+        Limiter::from_policy_with(&policy, options)
+    };
+    let [one, two] = ["5/h", "5/h, 6/d"].map(|limits| json!({ "limits": limits }));
+    let parts = json!({ "limits": "5/h", "key": ["a", "b"] });
+    let old = open(json!({ "a": one, "b": one })).unwrap();
+    let message = open(json!({ "a": two, "b": parts })).unwrap_err().to_string();
+    assert!(message.contains("parts"), "{message}");
+    assert!(old.metrics().unwrap().iter().all(|rule| !rule.retired));
+    let new = open(json!({ "a": two, "b": one })).unwrap();
+    assert_eq!(new.metrics().unwrap().iter().filter(|rule| rule.retired).count(), 0);
+    let message = open(json!({ "b": two, "a": one })).unwrap_err().to_string();
+    assert!(message.contains("to move it back"), "{message}");
+    assert!(!old.rule("b").unwrap().metrics().unwrap().retired, "b was not moved");
+}
+
+#[test]
 fn rows_of_a_moved_table_are_kept_for_as_long_as_slower_numbers_asked() {
     let place = Place::new();
     let with = |limits: Value| json!({ "limits": limits, "capacity": 16 });
@@ -565,6 +587,73 @@ fn rows_of_a_moved_table_are_kept_for_as_long_as_slower_numbers_asked() {
     drop((old, new));
     let back = place.open(with(json!({ "a": "10/h fixed" })));
     assert_eq!(granted(&back, "vip", 20), 0);
+}
+
+/// Tables that a build of format 1 has made, and what it said of them.
+#[test]
+fn a_table_of_format_1_is_moved() {
+    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/format1");
+    let seen: Value =
+        serde_json::from_slice(&std::fs::read(fixture.join("seen.json")).unwrap()).unwrap();
+    let place = Place::new();
+    std::fs::create_dir(&place.path).unwrap();
+    std::fs::set_permissions(&place.path, std::os::unix::fs::PermissionsExt::from_mode(0o700))
+        .unwrap();
+    for name in ["default.table", "jobs.table"] {
+        let to = place.path.join(name);
+        std::fs::copy(fixture.join(name), &to).unwrap();
+        std::fs::set_permissions(&to, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    }
+    place.clock.set(Duration::from_millis(seen["now_ms"].as_u64().unwrap()));
+    let mut policy = seen["policy"].clone();
+    // Another capacity and another limit: all in one move.
+    policy["rules"]["default"]["capacity"] = json!(300);
+    policy["rules"]["default"]["limits"]["new"] = json!("1000/d fixed");
+    let open = || {
+        let store = Some(format!("file:{}", place.path.display()));
+        let options = Options { store, clock: place.clock.clock(), ..Options::default() };
+        Limiter::from_policy_with(&policy, options).unwrap()
+    };
+    drop(open());
+    let limiter = open();
+    let rule = limiter.rule("default").unwrap();
+    for was in seen["keys"].as_array().unwrap() {
+        let key = [was["key"][0].as_str().unwrap(), was["key"][1].as_str().unwrap()];
+        let stats = rule.stats(key).unwrap().expect("a global limit is in use");
+        for limit in was["limits"].as_array().unwrap() {
+            let found = stats.limits.iter().find(|l| limit[0] == l.name.as_str()).unwrap();
+            let used = (limit[1].as_u64().unwrap(), limit[2].as_u64().unwrap());
+            assert_eq!((found.used, found.remaining), used, "{key:?} {limit}");
+            let (was, is) = (limit[3].as_u64().unwrap(), found.reset_after.as_millis() as u64);
+            // Never earlier; later by 1/1000 of a token at most.
+            assert!(is >= was && is - was <= 361, "{key:?} {limit}: {is}");
+        }
+        assert_eq!(stats.cooldown_left.as_millis() as u64, was["cooldown_ms"].as_u64().unwrap());
+        assert_eq!(stats.violations, was["violations"].as_u64().unwrap());
+        assert_eq!(rule.budget(key).unwrap().spent, was["spent"].as_u64().unwrap());
+        let peek = rule.peek(key, 1).unwrap();
+        assert_eq!(peek.reason().map(str::to_string), was["reason"].as_str().map(str::to_string));
+    }
+    // The wait that backoff enforces goes on, too.
+    assert_eq!(rule.stats(["irc", "alice"]).unwrap().unwrap().violations, 1);
+    let job = limiter.rule("jobs").unwrap().peek("job", 0).unwrap();
+    assert_eq!(job.remaining, seen["jobs_left"].as_u64());
+    let (was, is) = (seen["jobs_reset_ms"].as_u64().unwrap(), job.reset_after.as_millis() as u64);
+    assert!((was..=was + was / 100).contains(&is), "a lease of three digits: {is}, not {was}");
+}
+
+#[test]
+fn units_of_a_log_that_does_not_fit_are_not_forgotten() {
+    let place = Place::new();
+    let with = |max: u64| rule(json!({ "w": { "max": max, "per": "1h", "algorithm": "window" } }));
+    let old = place.open(with(200));
+    assert_eq!(granted(&old, "alice", 40), 40);
+    drop(old);
+    let mut smaller = with(10);
+    smaller["capacity"] = json!(101);
+    let new = place.open(smaller);
+    new.refund("alice", 5).unwrap();
+    assert_eq!(granted(&new, "alice", 9), 0, "35 are in the hour still");
 }
 
 #[test]

@@ -148,6 +148,25 @@ pub fn next_call(pid: Pid) -> Option<Call> {
     }
 }
 
+/// Lets a stopped child run on until it is about to make a system call that `wanted` is told of, by number and
+/// arguments. False if the child ended or stopped before.
+///
+/// # Panics
+/// If it is not ours to trace.
+pub fn run_to_call(pid: Pid, wanted: impl Fn(i64, &[u64]) -> bool) -> bool {
+    while resume_to_call(pid) == Ended::Stopped(libc::SIGTRAP | 0x80) {
+        let info = call_info(pid);
+        if info.op == libc::PTRACE_SYSCALL_INFO_ENTRY {
+            // SAFETY: `op` says that the kernel has filled this field of the union.
+            let entry = unsafe { info.u.entry };
+            if wanted(entry.nr as i64, &entry.args) {
+                return true;
+            }
+        }
+    }
+    false
+}
+
 fn resume_to_call(pid: Pid) -> Ended {
     // Stops at calls are told from signals, and the child ends with this process.
     let options = libc::PTRACE_O_TRACESYSGOOD | libc::PTRACE_O_EXITKILL;

@@ -1,6 +1,6 @@
 //! A log that is moved to a ring of another size.
 
-use super::{HEAD, HEADER_WORDS, LOOKS, MOST_WEIGHT, Ring, Slot};
+use super::{HEAD, HEADER_WORDS, LAP_SHIFT, LOOKS, MOST_WEIGHT, Ring, Slot};
 use crate::stamp;
 use crate::sync::Ordering;
 
@@ -8,6 +8,28 @@ use crate::sync::Ordering;
 pub(crate) struct Entries(Vec<Slot>);
 
 impl Entries {
+    /// Those of a ring of format 1, which has no `descent`.
+    pub(crate) fn of_format1(words: &[u64], now: u64) -> Entries {
+        let [head, base, _, slots @ ..] = words else { return Entries(Vec::new()) };
+        let len = slots.len() as u64;
+        let slot = |position: u64| Slot(slots[(position % len) as usize]);
+        let lap = |position: u64| (position / len).wrapping_add(1) & (u64::MAX >> LAP_SHIFT);
+        let is_taken = |&p: &u64| slot(p).0 != 0 && slot(p).lap() == lap(p);
+        // The head is a hint, and an entry or more behind.
+        let all = *head..head.saturating_add(len);
+        let tip = all.clone().find(|p| !is_taken(p)).unwrap_or(all.end);
+        let lowest = tip.saturating_sub(len);
+        let bottom = if *base > tip { lowest } else { lowest.max(*base) };
+        let counts = |slot: &Slot| slot.weight() != 0;
+        Entries::sorted((bottom..tip).map(slot).filter(counts).collect(), now)
+    }
+
+    fn sorted(mut found: Vec<Slot>, now: u64) -> Entries {
+        // The sort keeps the order of entries of one microsecond.
+        found.sort_by_key(|slot| std::cmp::Reverse(stamp::age(slot.stamp(), now)));
+        Entries(found)
+    }
+
     /// No more than `most` of them. Those that are older than `keep_us` go first. Then the units of the
     /// oldest are added to the next oldest, as when a ring is full of live entries.
     fn cut(mut self, most: usize, keep_us: u64, now: u64) -> Vec<Slot> {
@@ -35,9 +57,7 @@ impl Ring<'_> {
                 break;
             }
         }
-        // The sort keeps the order of entries of one microsecond.
-        found.sort_by_key(|slot| std::cmp::Reverse(stamp::age(slot.stamp(), now)));
-        Entries(found)
+        Entries::sorted(found, now)
     }
 
     /// Writes a log into a ring that was never used and that nobody else has.
