@@ -590,8 +590,7 @@ fn rows_of_a_moved_table_are_kept_for_as_long_as_slower_numbers_asked() {
 }
 
 /// Tables that a build of format 1 has made, and what it said of them.
-#[test]
-fn a_table_of_format_1_is_moved() {
+fn format1() -> (Place, Value) {
     let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/format1");
     let seen: Value =
         serde_json::from_slice(&std::fs::read(fixture.join("seen.json")).unwrap()).unwrap();
@@ -605,6 +604,12 @@ fn a_table_of_format_1_is_moved() {
         std::fs::set_permissions(&to, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
     }
     place.clock.set(Duration::from_millis(seen["now_ms"].as_u64().unwrap()));
+    (place, seen)
+}
+
+#[test]
+fn a_table_of_format_1_is_moved() {
+    let (place, seen) = format1();
     let mut policy = seen["policy"].clone();
     // Another capacity and another limit: all in one move.
     policy["rules"]["default"]["capacity"] = json!(300);
@@ -654,6 +659,24 @@ fn units_of_a_log_that_does_not_fit_are_not_forgotten() {
     let new = place.open(smaller);
     new.refund("alice", 5).unwrap();
     assert_eq!(granted(&new, "alice", 9), 0, "35 are in the hour still");
+}
+
+#[test]
+fn a_log_that_does_not_fit_keeps_what_a_longer_window_sees() {
+    let place = Place::new();
+    let with = |max: u64, per: &str, capacity: u64| {
+        let limit = json!({ "w": { "max": max, "per": per, "algorithm": "window" } });
+        json!({ "limits": limit, "capacity": capacity })
+    };
+    for (max, due) in [(10, 0), (5, 0), (1, 0), (12, 2)] {
+        let _ = std::fs::remove_dir_all(&place.path);
+        let old = place.open(with(10, "1m", 100));
+        assert_eq!(granted(&old, "alice", 20), 10);
+        drop(old);
+        place.pass(120);
+        let new = place.open(with(max, "1h", 101));
+        assert_eq!(granted(&new, "alice", 20), due, "{max}/h");
+    }
 }
 
 #[test]
