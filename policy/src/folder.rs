@@ -35,6 +35,7 @@ use tidegate_core::{
     Access, Clock, Directory, FILE_HASH, FileError, Format1, Host, Limits, TableFile,
 };
 
+use crate::build::Known;
 use crate::error::{Code, Error};
 use crate::limit::{Counts, algorithm_name, is_label, parse_algorithm};
 use crate::moving::{move_rows, move_rows_of_format1};
@@ -131,12 +132,21 @@ impl Folder {
         found.map_err(|error| store_error(&self.path.join(name), error))
     }
 
-    /// The capacity of a rule's table, if there is one that a rule of this plan can use.
-    pub(crate) fn capacity(&self, rule: &str, plan: &Plan) -> Option<usize> {
-        let name = file_name(rule, "table");
-        let file = TableFile::look_in(&self.directory, &name, &Host::here()).ok()??;
-        let shape = Shape::from_value(&serde_json::from_str(file.shape()).ok()?)?;
-        plan.keeps_state_of(&shape.plan).then_some(shape.capacity)
+    /// The capacity of a rule's table, if there is one whose counts a rule of this plan can go on with.
+    pub(crate) fn capacity(&self, rule: &str, plan: &Plan) -> Option<Known> {
+        let (name, host) = (file_name(rule, "table"), Host::here());
+        let (described, readable) = match TableFile::look_in(&self.directory, &name, &host) {
+            Ok(file) => (file?.shape().to_string(), true),
+            Err(_) => {
+                let old = Format1::open_in(&self.directory, &name, &host).ok()??;
+                (old.shape().to_string(), false)
+            }
+        };
+        let found: Value = serde_json::from_str(&described).ok()?;
+        let shape = Shape::from_value(&found)?;
+        let moved = !readable || !plan.keeps_state_of(&shape.plan);
+        let goes_on = found["rule"] == rule && plan.parts == shape.plan.parts;
+        (goes_on && !(moved && self.recreate)).then_some(Known { capacity: shape.capacity, moved })
     }
 
     /// Whether [`Folder::table`] would refuse a rule, as far as that can be told without a look at its
@@ -291,13 +301,9 @@ impl Folder {
         clock: &Clock,
     ) -> Result<TableFile, FileError> {
         other.check_alone(old)?;
-        let Other { from, to, left, difference, .. } = other;
-        let mut text = to.to_value(rule);
-        if !left.is_empty() {
-            text["left"] = Value::Array(left.clone());
-        }
-        let name = file_name(rule, "table");
-        let moving = old.begin_move(&self.directory, &name, &text.to_string(), words)?;
+        let Other { from, to, difference, .. } = other;
+        let (name, text) = (file_name(rule, "table"), other.description(rule));
+        let moving = old.begin_move(&self.directory, &name, &text, words)?;
         let file_clock;
         let clock = match clock {
             Clock::Manual(_) => clock,
@@ -496,6 +502,19 @@ struct Other {
 }
 
 impl Other {
+    /// What the new table says of itself, and of as many shapes that were left as a header holds.
+    fn description(&self, rule: &str) -> String {
+        let mut text = self.to.to_value(rule);
+        for oldest in 0..self.left.len() {
+            text["left"] = Value::Array(self.left[oldest..].to_vec());
+            let described = text.to_string();
+            if described.len() <= TableFile::MOST_SHAPE {
+                return described;
+            }
+        }
+        self.to.to_value(rule).to_string()
+    }
+
     /// Has the table alone from now on, where that is needed to move it back.
     fn check_alone(&self, old: &TableFile) -> Result<(), FileError> {
         if !self.older || old.stay_alone()? {

@@ -510,6 +510,38 @@ fn a_long_history_of_shapes_fits_the_header() {
 }
 
 #[test]
+fn a_history_of_long_shapes_is_cut_to_what_a_header_holds() {
+    let place = Place::new();
+    let long = "x".repeat(100_000);
+    let shape = |number: u64| json!({ "limits": { &long: "5/h" }, "capacity": 10 + number });
+    let mut last = place.open(shape(0));
+    assert_eq!(granted(&last, "alice", 2), 2);
+    for number in 1..20 {
+        last = place.open(shape(number));
+    }
+    assert_eq!(uses(&last, "alice")[&long].0, 2);
+    for known in [18, 15] {
+        assert!(place.refusal(shape(known)).contains("a newer policy"), "{known}");
+    }
+}
+
+#[test]
+fn an_unstated_capacity_is_the_tables_also_if_that_is_moved() {
+    let place = Place::new();
+    drop(place.open(json!({ "limits": "5/h", "capacity": 70_000 })));
+    let capacity = |limiter: &Limiter| limiter.metrics().unwrap()[0].capacity;
+    let new = place.open(json!({ "limits": "5/h, 9/d" }));
+    assert_eq!(capacity(&new), 70_000);
+    drop(new);
+    // Where `memory` has no room for it, it is what a new table would have.
+    let store = Some(format!("file:{}", place.path.display()));
+    let clock = place.clock.clock();
+    let options = Options { store, clock, memory: Some(4 << 20), ..Options::default() };
+    let new = Limiter::with("5/h, 9/d, 8/d fixed", options).unwrap();
+    assert!((10_000..60_000).contains(&capacity(&new)), "{}", capacity(&new));
+}
+
+#[test]
 fn several_who_open_a_new_shape_at_once_move_it_once() {
     for _ in 0..40 {
         let place = Place::new();
