@@ -518,7 +518,10 @@ impl TableFile {
     }
 
     /// Takes the lock of a user, in place of any other.
-    pub(crate) fn share(&self) -> Result<(), FileError> {
+    ///
+    /// # Errors
+    /// As [`TableFile::begin_era_if_alone`].
+    pub fn share(&self) -> Result<(), FileError> {
         share(self.mapping.file())
     }
 

@@ -136,9 +136,7 @@ impl<'d> Moving<'d> {
     /// As the kernel says.
     pub fn finish(self, old: &TableFile) -> Result<TableFile, FileError> {
         self.file.go_on_from(old);
-        let file = self.publish()?;
-        old.retire();
-        Ok(file)
+        self.publish_and(|| old.retire())
     }
 
     /// Puts the file in the place of one that has no words for a clock or for its users: of format 1.
@@ -146,7 +144,12 @@ impl<'d> Moving<'d> {
     /// # Errors
     /// As the kernel says.
     pub fn publish(self) -> Result<TableFile, FileError> {
-        self.made.replace(&self.name)?;
+        self.publish_and(|| ())
+    }
+
+    /// `then` is called once the file has the name, also if what is left to do fails.
+    fn publish_and(self, then: impl FnOnce()) -> Result<TableFile, FileError> {
+        self.made.replace_and(&self.name, then)?;
         self.file.share()?;
         Ok(self.file)
     }
@@ -326,9 +329,10 @@ fn move_row(
     copy: &impl Fn(&Row<'_>, &Row<'_>),
 ) {
     let is_its = |row: &Row<'_>| is_used(row) && row.seen().print().max(1) == print;
-    let mut state = State::Live;
+    let (mut state, mut sequence) = (State::Live, 1);
     for _ in 0..LOOKS {
         let row = old.at(from);
+        sequence = row.seen().sequence();
         clear(to);
         if !is_its(&row) {
             // Free, not never used: rows of other keys may lie behind it.
@@ -340,8 +344,9 @@ fn move_row(
             break;
         }
     }
+    // The sequence goes on: fresh words have tags made of it, and none may be written twice.
     // ORDERING: Relaxed, as in `store`.
-    to.key.store(KeyWord::new(state, 1, print).0, Ordering::Relaxed);
+    to.key.store(KeyWord::new(state, sequence, print).0, Ordering::Relaxed);
 }
 
 fn clear(row: &Row<'_>) {
@@ -460,6 +465,11 @@ mod tests {
         let used = |key: &[u8]| engine(moving.file(), &limits, 100).peek(key, 0).views[0].used;
         assert_eq!([used(b"sealed"), used(b"live"), used(b"pending")], [3, 3, 0]);
         assert_eq!(new.engines[0].1.len(), 2);
+        let sequence = |tables: &FileTables, key: &[u8]| {
+            tables.engines[0].1.find(hash(key)).unwrap().seen().sequence()
+        };
+        assert!(sequence(&tables, b"live") > 1);
+        assert_eq!(sequence(&new, b"live"), sequence(&tables, b"live"), "tags are not used again");
         std::fs::remove_dir_all(path).unwrap();
     }
 
