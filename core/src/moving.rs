@@ -24,7 +24,7 @@ use crate::directory::{Directory, Temporary};
 use crate::eviction::Eviction;
 use crate::file::{FileError, TableFile, Tables};
 use crate::limit::{Cell, Limits, Placed};
-use crate::memory::Words;
+use crate::memory::{Space, Words};
 use crate::row::{KeyWord, Row, Shape, State};
 use crate::sync::Ordering;
 use crate::table::Table;
@@ -48,6 +48,8 @@ pub struct FileTables {
     engines: Vec<(Limits, Table, Words)>,
     ledgers: Vec<Table>,
     board: Words,
+    /// Whether rows are only given places, and not written.
+    planned: bool,
 }
 
 /// Rows that count for somebody have no place in a table that is to take them.
@@ -75,17 +77,7 @@ impl Shape for Blank {
 impl TableFile {
     /// The tables of the file, as they lie; `None` if it has no room for them.
     pub fn laid_out(&self, layout: &FileLayout) -> Option<FileTables> {
-        let Tables { space, .. } = &self.tables();
-        let mut engines = Vec::new();
-        for (limits, capacity) in &layout.engines {
-            let table = Table::new(*capacity, limits, space)?;
-            engines.push((limits.clone(), table, space.shared()?));
-        }
-        let ledger =
-            |&(notes, capacity): &(usize, usize)| Table::new(capacity, &Blank(1 + notes), space);
-        let ledgers = layout.ledgers.iter().map(ledger).collect::<Option<_>>()?;
-        let board = space.words(Tables::BOARD_WORDS, false)?;
-        Some(FileTables { engines, ledgers, board })
+        FileTables::new(layout, &self.tables().space, false)
     }
 
     /// Begins a file that will take the place of this one, which is called `name`: of the same seed and
@@ -156,6 +148,25 @@ impl<'d> Moving<'d> {
 }
 
 impl FileTables {
+    fn new(layout: &FileLayout, space: &Space, planned: bool) -> Option<FileTables> {
+        let mut engines = Vec::new();
+        for (limits, capacity) in &layout.engines {
+            let table = Table::new(*capacity, limits, space)?;
+            engines.push((limits.clone(), table, space.shared()?));
+        }
+        let ledger =
+            |&(notes, capacity): &(usize, usize)| Table::new(capacity, &Blank(1 + notes), space);
+        let ledgers = layout.ledgers.iter().map(ledger).collect::<Option<_>>()?;
+        let board = space.words(Tables::BOARD_WORDS, false)?;
+        Some(FileTables { engines, ledgers, board, planned })
+    }
+
+    /// Tables that are in no file. What is moved to them is written nowhere, so that a move can be tried:
+    /// whether each row that counts for somebody has a place. `None` if there is no memory.
+    pub fn planned(layout: &FileLayout) -> Option<FileTables> {
+        FileTables::new(layout, &Space::Heap, true)
+    }
+
     /// Moves the rows of engine `from` of another file to engine `to` of this one, which is new. Limit i
     /// of this engine goes on from limit `limits[i]` of the other, or starts fresh.
     ///
@@ -185,7 +196,7 @@ impl FileTables {
             cells.iter().for_each(moved);
         };
         if !cells.is_empty() {
-            move_rows(old_table, new_table, is_live, copy)?;
+            self.move_rows(old_table, new_table, is_live, copy)?;
         }
         Eviction::begin_after(old_words, new_words, now);
         Ok(())
@@ -210,7 +221,38 @@ impl FileTables {
             change(&mut notes);
             crate::ledger::store_notes(new_row, &notes);
         };
-        move_rows(&old.ledgers[from], &self.ledgers[to], is_live, copy)
+        self.move_rows(&old.ledgers[from], &self.ledgers[to], is_live, copy)
+    }
+
+    /// Moves all rows of a table that are in use to another, which is new.
+    fn move_rows(
+        &self,
+        old: &Table,
+        new: &Table,
+        is_live: impl Fn(&Row<'_>) -> bool,
+        copy: impl Fn(&Row<'_>, &Row<'_>),
+    ) -> Result<(), NoPlace> {
+        let used = |place: &usize| is_used(&old.at(*place));
+        let (live, idle): (Vec<usize>, Vec<usize>) =
+            (0..old.rows()).filter(used).partition(|&place| is_live(&old.at(place)));
+        let prints = |places: &[usize]| -> Vec<u64> {
+            places.iter().map(|&place| old.at(place).seen().print().max(1)).collect()
+        };
+        let (must, others) = (prints(&live), prints(&idle));
+        let places = new.arrange(&must, &others).ok_or(NoPlace { rows: live.len() })?;
+        if self.planned {
+            return Ok(());
+        }
+        let sources = live.iter().chain(&idle).zip(must.iter().chain(&others));
+        for ((&from, &print), to) in sources.zip(places) {
+            if let Some(to) = to {
+                move_row(old, from, &new.at(to), print, &copy);
+            }
+        }
+        for (from, to) in old.shared_rows().zip(new.shared_rows()) {
+            copy(&from, &to);
+        }
+        Ok(())
     }
 
     /// Copies the names of another file's board.
@@ -286,33 +328,6 @@ fn move_cell(
 pub(crate) fn store(row: &Row<'_>, at: usize, word: u64) {
     // ORDERING: Relaxed; the file is published by a rename, after a sync.
     row.words[at].store(word, Ordering::Relaxed);
-}
-
-/// Moves all rows of a table that are in use to another, which is new.
-fn move_rows(
-    old: &Table,
-    new: &Table,
-    is_live: impl Fn(&Row<'_>) -> bool,
-    copy: impl Fn(&Row<'_>, &Row<'_>),
-) -> Result<(), NoPlace> {
-    let used = |place: &usize| is_used(&old.at(*place));
-    let (live, idle): (Vec<usize>, Vec<usize>) =
-        (0..old.rows()).filter(used).partition(|&place| is_live(&old.at(place)));
-    let prints = |places: &[usize]| -> Vec<u64> {
-        places.iter().map(|&place| old.at(place).seen().print().max(1)).collect()
-    };
-    let (must, others) = (prints(&live), prints(&idle));
-    let places = new.arrange(&must, &others).ok_or(NoPlace { rows: live.len() })?;
-    let sources = live.iter().chain(&idle).zip(must.iter().chain(&others));
-    for ((&from, &print), to) in sources.zip(places) {
-        if let Some(to) = to {
-            move_row(old, from, &new.at(to), print, &copy);
-        }
-    }
-    for (from, to) in old.shared_rows().zip(new.shared_rows()) {
-        copy(&from, &to);
-    }
-    Ok(())
 }
 
 /// Whether a key has the row. A sealed one is its key's until it is handed over.

@@ -606,6 +606,52 @@ fn no_rule_is_moved_if_another_is_refused() {
 }
 
 #[test]
+fn no_rule_is_moved_if_another_is_damaged_or_has_too_few_places() {
+    let place = Place::new();
+    let open = |rules: Value| {
+        let policy = json!({ "version": 1, "rules": rules });
+        let store = Some(format!("file:{}", place.path.display()));
+        let options = Options { store, clock: place.clock.clock(), ..Options::default() };
+        Limiter::from_policy_with(&policy, options)
+    };
+    let with = |limits: &str, capacity: u64| json!({ "limits": limits, "capacity": capacity });
+    let old = open(json!({ "a": with("5/h", 50), "b": with("5/h", 1000) })).unwrap();
+    let b = old.rule("b").unwrap();
+    (0..900).for_each(|key| assert!(b.allow(format!("{key}").as_str()).unwrap()));
+    let refused = |b: Value, told: &str| {
+        let message = open(json!({ "a": with("5/h, 6/d", 50), "b": b })).unwrap_err().to_string();
+        assert!(message.contains("b.table") && message.contains(told), "{message}");
+        assert!(!old.rule("a").unwrap().metrics().unwrap().retired, "a was not moved: {message}");
+    };
+    refused(with("5/h", 100), "900 keys still count");
+    refused(with("5/h, 7/d", 100), "900 keys still count");
+    // The last byte of the first word of the checksum.
+    let (path, at) = (place.path.join("b.table"), 88);
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[at] ^= 1;
+    std::fs::write(&path, bytes).unwrap();
+    refused(with("5/h", 1000), "damaged");
+}
+
+#[test]
+fn no_rule_is_moved_if_another_of_format_1_is_refused() {
+    let (place, seen) = format1();
+    let open = |rules: Value| {
+        let policy = json!({ "version": 1, "rules": rules });
+        let store = Some(format!("file:{}", place.path.display()));
+        let options = Options { store, clock: place.clock.clock(), ..Options::default() };
+        Limiter::from_policy_with(&policy, options)
+    };
+    let old = open(json!({ "a": { "limits": "5/h" } })).unwrap();
+    let mut rule = seen["policy"]["rules"]["default"].clone();
+    rule["key"].as_array_mut().unwrap().push(json!("third"));
+    let rules = json!({ "a": { "limits": "5/h, 6/d" }, "default": rule });
+    let message = open(rules).unwrap_err().to_string();
+    assert!(message.contains("parts is 2 in the file"), "{message}");
+    assert!(!old.metrics().unwrap()[0].retired, "a was not moved");
+}
+
+#[test]
 fn rows_of_a_moved_table_are_kept_for_as_long_as_slower_numbers_asked() {
     let place = Place::new();
     let with = |limits: Value| json!({ "limits": limits, "capacity": 16 });
