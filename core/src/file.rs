@@ -517,6 +517,19 @@ impl TableFile {
         }
     }
 
+    /// Gives the lock of a user up, if no other has the file: then the next to open it is alone. False, and
+    /// nothing is changed, if another has it. [`TableFile::share`] takes the lock again.
+    ///
+    /// # Errors
+    /// As [`TableFile::begin_era_if_alone`].
+    pub fn leave_if_alone(&self) -> Result<bool, FileError> {
+        let alone = self.stay_alone()?;
+        if alone {
+            rustix::fs::flock(self.mapping.file(), FlockOperation::Unlock)?;
+        }
+        Ok(alone)
+    }
+
     /// Takes the lock of a user, in place of any other.
     ///
     /// # Errors

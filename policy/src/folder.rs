@@ -535,8 +535,8 @@ impl Other {
             return Ok(());
         }
         Err(self.refusal(
-            "a newer policy has moved it to that shape, and another process has it open: \
-             end the processes that use it to move it back, or use their policy",
+            "a newer policy has moved it to that shape, and another process, or another limiter of this \
+             process, has it open: end those that use it to move it back, or use their policy",
         ))
     }
 

@@ -394,9 +394,14 @@ impl Limiter {
         // Before the first is moved: all or nothing.
         let clock = &shared.options.clock;
         let mut opened = built.iter().filter(|rule| kept_tables(rule, &old).is_none());
-        opened.try_for_each(|rule| shared.store.check(&rule.name, &rule.wanted, clock))?;
-        let next: Result<Vec<_>, Error> =
-            built.iter().map(|rule| shared.renewed(rule, &old)).collect();
+        let left = leave_tables(&built, &old);
+        let checked =
+            opened.try_for_each(|rule| shared.store.check(&rule.name, &rule.wanted, clock));
+        let renew = |()| built.iter().map(|rule| shared.renewed(rule, &old)).collect();
+        let next: Result<Vec<_>, Error> = checked.and_then(renew);
+        if next.is_err() {
+            left.iter().for_each(|state| come_back(state));
+        }
         let mut rules = HashMap::new();
         for (rule, snapshot) in built.iter().zip(next?) {
             let state = match old.remove(&rule.name) {
@@ -535,10 +540,35 @@ impl Limiter {
 /// The tables that a rule had, if it can go on with them.
 fn kept_tables(rule: &Built, old: &HashMap<String, Arc<RuleState>>) -> Option<Arc<Tables>> {
     let tables = old.get(&rule.name)?.last().tables.clone();
-    let fits = rule.wanted.plan.keeps_state_of(&tables.plan)
-        && rule.wanted.can_have(tables.capacity)
-        && rule.wanted.on_full == tables.on_full;
+    let fits = has_shape_of(rule, &tables) && rule.wanted.on_full == tables.on_full;
     fits.then_some(tables)
+}
+
+fn has_shape_of(rule: &Built, tables: &Tables) -> bool {
+    rule.wanted.plan.keeps_state_of(&tables.plan) && rule.wanted.can_have(tables.capacity)
+}
+
+/// Leaves the tables that others of another shape are to replace, and says whose these were. A file is moved
+/// back to an earlier shape only if nobody has it open, and this limiter has it.
+fn leave_tables(built: &[Built], old: &HashMap<String, Arc<RuleState>>) -> Vec<Arc<RuleState>> {
+    let left = |rule: &Built| {
+        let state = old.get(&rule.name)?;
+        let tables = &state.last().tables;
+        let leaves = !has_shape_of(rule, tables) && tables.leave_if_alone();
+        leaves.then(|| state.clone())
+    };
+    built.iter().filter_map(left).collect()
+}
+
+/// Goes on with tables that were left.
+fn come_back(state: &RuleState) {
+    let last = state.last();
+    last.tables.come_back();
+    // Whoever opened them meanwhile was alone, and may have begun an era without the numbers of this limiter.
+    let again = Snapshot::new(last.config.clone(), last.face.clone(), last.tables.clone());
+    if let (Ok(again), false) = (again, last.closed) {
+        state.replace(again);
+    }
 }
 
 impl Shared {

@@ -265,6 +265,24 @@ impl Tables {
         false
     }
 
+    /// Is no user of its file any more if no other is, so that the next to open it has it alone. False if
+    /// another is, or there is no file.
+    pub(crate) fn leave_if_alone(&self) -> bool {
+        #[cfg(target_os = "linux")]
+        return self.disk.as_ref().is_some_and(|disk| disk.file.leave_if_alone().unwrap_or(false));
+        #[cfg(not(target_os = "linux"))]
+        false
+    }
+
+    /// Is a user of its file again.
+    pub(crate) fn come_back(&self) {
+        #[cfg(target_os = "linux")]
+        if let Some(disk) = &self.disk {
+            // If another has it alone for longer than this waits, that one has put another in its place.
+            let _ = disk.file.share();
+        }
+    }
+
     /// Writes counts to the disk, where there is one.
     #[cfg(target_os = "linux")]
     pub(crate) fn sync(&self) -> Result<(), Error> {
