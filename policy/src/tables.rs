@@ -20,6 +20,9 @@ use crate::runtime::{Runtime, Timed};
 use crate::trail::{self, Change, Ring};
 use crate::variant::Variant;
 
+/// How many nanoseconds a user of a retired table goes by changes without looking for others.
+const LOOK_AGAIN: u64 = 1_000_000_000;
+
 /// Notes on a key's denials: penalty, end of an enforced wait, alert.
 pub(crate) type Penalties = Ledger<3>;
 /// What keys have spent today.
@@ -390,8 +393,13 @@ impl Tables {
     /// What was changed at run time and stands now, and for which readings of the clock that is so; none if
     /// nothing of it ends.
     pub(crate) fn standing(&self, runtime: &Arc<Runtime>) -> (Arc<Runtime>, Option<Timed>) {
+        // Processes of another shape can't tell of their changes here: they are looked for.
+        let look = |timed| match self.is_retired() {
+            true => Some(Timed::at_most(timed, self.clock.now().saturating_add(LOOK_AGAIN))),
+            false => timed,
+        };
         if runtime.timed().is_none() {
-            return (runtime.clone(), None);
+            return (runtime.clone(), look(None));
         }
         // Read after the text: what is ahead of it shows a clock that went back.
         let now = self.clock.now();
@@ -401,8 +409,13 @@ impl Tables {
         let mut standing = Runtime::clone(runtime);
         standing.mend(now);
         standing.end(now);
-        let timed = standing.timed();
+        let timed = look(standing.timed());
         (Arc::new(standing), timed)
+    }
+
+    /// Has the changes read again by the next hit.
+    pub(crate) fn look_again(&self) {
+        self.changes.doubt();
     }
 
     /// Changes something at run time, and gives the change's number; nothing is changed if `change` fails,
@@ -426,6 +439,9 @@ impl Tables {
                 };
                 let number = runtime.last;
                 self.changes.publish(runtime);
+                if self.is_retired() {
+                    disk.folder.tell(&disk.rule);
+                }
                 return Ok(number);
             }
             let mut next = Runtime::clone(&self.newest_runtime());
