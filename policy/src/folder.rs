@@ -363,11 +363,12 @@ impl Folder {
         let mut runtime = self.read_changes(rule)?;
         let Some(change) = change(&mut runtime)? else { return Ok(None) };
         let name = file_name(rule, "changes");
-        if self.open_file(&name)?.is_none() {
-            // A trail whose last line has no text beside it tells of a change that was made.
-            self.replace(&name, Runtime::default().to_value().to_string().as_bytes())?;
-        }
         let mut log = Log::open(self)?;
+        if self.open_file(&name)?.is_none() {
+            // First: a last line without a text beside it is taken for a change that was made.
+            let none = Runtime { last: log.last(), ..Runtime::default() };
+            self.replace(&name, none.to_value().to_string().as_bytes())?;
+        }
         // Before the trail: it must tell of nothing that can't be stored.
         check_length(&self.path.join(&name), &runtime.to_value().to_string())?;
         runtime.last = log.append(change, runtime.last)?;

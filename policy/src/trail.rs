@@ -247,6 +247,11 @@ mod log {
             Ok(log)
         }
 
+        /// The number of the last change in it; 0 if there is none.
+        pub(crate) fn last(&self) -> u64 {
+            self.last
+        }
+
         /// Writes a change down that is about to be made, with the number after all others. `last` is what
         /// the rule knows.
         pub(crate) fn append(&mut self, change: Change, last: u64) -> Result<u64, Error> {
