@@ -14,9 +14,10 @@
 //! (see `tidegate-core`, directory.rs).
 //!
 //! A table's *shape* (the names, algorithms, scopes and `counts` of its limits, the room of its windows, its
-//! capacity) is written into its header. A policy whose numbers differ is adopted. If its shape differs, or the
-//! file is of format 1, the counts are moved to a new table, under the rule's lock (see `moving`). The name of a limit that is named by
-//! its text is a label: it is written down, and another label in its place is the same limit.
+//! capacity) is written into its header. A policy whose numbers differ is adopted. If its shape differs,
+//! or the file is of format 1, the counts are moved to a new table, under the rule's lock (see `moving`).
+//! The name of a limit that is named by its text is a label: it is written down, and another label in
+//! its place is the same limit.
 //!
 //! A table says which shapes its rule has *left*, the newest last. So a process of an earlier release, which
 //! starts again beside a newer one, is known by its shape. It moves the table back only if no other process

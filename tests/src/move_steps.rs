@@ -2,8 +2,8 @@
 //! old one.
 //!
 //! A first round, without the others, finds the instructions of the move after which the folder, or the
-//! old table, is another: between two of them it makes no difference where the process dies, since nobody reads what
-//! has a temporary name. Each further round makes a table of the old shape, forks two children that
+//! old table, is another. Between two of them it makes no difference where the process dies, since nobody
+//! reads what has a temporary name. Each further round makes a table of the old shape, forks two children that
 //! charge it without end, and one that opens it by the new shape. That one is let run until it asks for the
 //! rule's lock (or, to save steps, until it is about to rename), stepped so many instructions, and killed.
 //! Then this process opens the new shape.
