@@ -565,7 +565,7 @@ describe('the file store', () => {
     assert.throws(() => open(), coded(TidegateError, 'store'));
     assert.throws(() => open(), /to move it back/);
     assert.equal(moved.metrics()[0].retired, false);
-    const anew = new Limiter('3/h window', { store, capacity: 200, recreate: true });
+    const anew = new Limiter('3/h', { store, capacity: 201, recreate: true });
     assert.equal(anew.hit('alice').remaining, 2);
     assert.equal(moved.metrics()[0].retired, true);
     new Limiter('3/h', { store: `${store}-shared`, group: true }).close();
