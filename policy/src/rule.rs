@@ -161,7 +161,7 @@ impl RuleState {
         if old.closed {
             return Err(closed());
         }
-        if !old.is_in_time() && old.tables.is_retired() {
+        if !old.is_in_time() && old.tables.was_retired() {
             // Processes of another shape change what this one goes by, and can't tell it so.
             old.tables.look_again();
         }

@@ -267,6 +267,14 @@ impl Tables {
         false
     }
 
+    /// The same, as far as it is known without asking the kernel.
+    pub(crate) fn was_retired(&self) -> bool {
+        #[cfg(target_os = "linux")]
+        return self.disk.as_ref().is_some_and(|disk| disk.file.was_retired());
+        #[cfg(not(target_os = "linux"))]
+        false
+    }
+
     /// Writes counts to the disk, where there is one.
     #[cfg(target_os = "linux")]
     pub(crate) fn sync(&self) -> Result<(), Error> {
@@ -394,7 +402,7 @@ impl Tables {
     /// nothing of it ends.
     pub(crate) fn standing(&self, runtime: &Arc<Runtime>) -> (Arc<Runtime>, Option<Timed>) {
         // Processes of another shape can't tell of their changes here: they are looked for.
-        let look = |timed| match self.is_retired() {
+        let look = |timed| match self.was_retired() {
             true => Some(Timed::at_most(timed, self.clock.now().saturating_add(LOOK_AGAIN))),
             false => timed,
         };

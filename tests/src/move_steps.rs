@@ -207,7 +207,8 @@ fn kill_after(place: &Path, instructions: u64, rename: u64) -> bool {
     for charger in chargers {
         assert_eq!(wait(charger), Ended::Left(0), "{at}");
     }
-    let files = ["default.changes", "default.lock", "default.table"];
+    let files =
+        ["changes.log", "changes.log.lock", "default.changes", "default.lock", "default.table"];
     assert_eq!(names(&scene.folder), files, "{at}: nothing is left behind");
     let charged = charged_before..=scene.board.get(GRANTED);
     let carried = used(&new, "busy");
