@@ -389,9 +389,9 @@ typedef struct tg_limit_left {
    */
   const char *name;
   /**
-   * A bucket's size, else `max`.
+   * A bucket's size, else its `max`.
    */
-  uint64_t limit;
+  uint64_t max;
   /**
    * Its period in seconds, rounded up; 0 for a concurrent limit.
    */
@@ -400,6 +400,10 @@ typedef struct tg_limit_left {
    * What is left of it.
    */
   uint64_t remaining;
+  /**
+   * Until all of it is there again.
+   */
+  int64_t reset_after_ms;
   /**
    * Until there is more; TG_NONE if there never is.
    */

@@ -16,7 +16,9 @@ function facts() {
     return [board[1], board[8], board[9], board[11], board[12], board[13], board[14], board[15], board[16]];
   }
   const all = [board[1], board[8], board[9]];
-  for (let i = HEAD, end = HEAD + EACH * board[10]; i < end; i++) all.push(board[i]);
+  for (let i = HEAD, end = HEAD + EACH * board[10]; i < end; i += EACH) {
+    all.push(board[i], board[i + 1], board[i + 2], board[i + 3], board[i + 4], board[i + 5]);
+  }
   return all;
 }
 

@@ -29,8 +29,9 @@ pub(crate) struct RuleAt {
 }
 
 pub(crate) fn ms(duration: Duration) -> f64 {
-    // Not `as_millis`: that is 128 bits, which take a call to make a double of.
-    duration.as_secs() as f64 * 1e3 + f64::from(duration.subsec_millis())
+    // The compiler sees that this undoes `Duration::from_millis`: one instruction is left. To make a double of
+    // 128 bits takes a call, and of 64 unsigned ones a branch. No time of a limiter needs the 64th.
+    duration.as_millis() as i64 as f64
 }
 
 fn or_none(number: Option<u64>) -> f64 {

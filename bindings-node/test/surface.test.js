@@ -542,7 +542,7 @@ describe('limiters', () => {
 describe('the file store', () => {
   test('is shared, outlives its limiters, and can be inspected', (t) => {
     const store = `file:${path.join(folder(t), 'limits')}`;
-    const open = (limits = '3/h') => new Limiter(limits, { store, capacity: 100 });
+    const open = () => new Limiter('3/h', { store, capacity: 100 });
     const [one, two] = [open(), open()];
     assert.equal(one.hit('alice').remaining, 2);
     assert.equal(two.hit('alice').remaining, 1);
@@ -555,13 +555,19 @@ describe('the file store', () => {
     const [table] = Limiter.inspect(store.slice('file:'.length));
     assert.deepEqual([table.rule, table.capacity, table.keys], ['default', 100, 1]);
     assert.deepEqual(table.topOffenders, [{ key: ['alice'], count: 1 }]);
-    assert.throws(() => open('3/h window'), coded(TidegateError, 'store'));
     assert.throws(() => Limiter.inspect('/nowhere/at/all'), coded(TidegateError, 'store'));
+    // Another shape takes the counts along, and is not moved back while it is in use.
     assert.equal(three.metrics()[0].retired, false);
-    const anew = new Limiter('3/h window', { store, capacity: 100, recreate: true });
-    assert.equal(anew.hit('alice').remaining, 2);
+    const moved = new Limiter('3/h', { store, capacity: 200 });
+    assert.equal(moved.allow('alice'), false);
     assert.equal(three.metrics()[0].retired, true);
     assert.equal(three.events().events.at(-1).reason, 'retired');
+    assert.throws(() => open(), coded(TidegateError, 'store'));
+    assert.throws(() => open(), /to move it back/);
+    assert.equal(moved.metrics()[0].retired, false);
+    const anew = new Limiter('3/h', { store, capacity: 201, recreate: true });
+    assert.equal(anew.hit('alice').remaining, 2);
+    assert.equal(moved.metrics()[0].retired, true);
     new Limiter('3/h', { store: `${store}-shared`, group: true }).close();
     assert.equal(fs.statSync(`${store}-shared`.slice('file:'.length)).mode & 0o777, 0o770);
     assert.throws(() => new Limiter('3/h', { group: 'yes' }), coded(TypeError, 'argument'));

@@ -5,11 +5,11 @@ use std::hash::{Hash, Hasher};
 
 use policy::Style;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString};
+use pyo3::types::{PyDict, PyString, PyTuple};
 use serde_json::Value;
 
 use crate::errors::raised;
-use crate::results::seconds;
+use crate::results::{limit_left, seconds};
 use crate::value::{to_json, to_python};
 
 /// The answer to a hit: true if it was allowed.
@@ -19,6 +19,10 @@ use crate::value::{to_json, to_python};
 #[pyclass(frozen, module = "tidegate")]
 pub(crate) struct Decision(Form);
 
+#[allow(
+    clippy::large_enum_variant,
+    reason = "nearly all are made by a hit, where a box would be one more allocation"
+)]
 enum Form {
     /// As the engine gave it.
     Made(policy::Decision),
@@ -29,11 +33,15 @@ enum Form {
 const STYLES: [(&str, Style); 3] =
     [("both", Style::Both), ("legacy", Style::Legacy), ("ietf", Style::Ietf)];
 
+/// The fields of a `LimitLeft`, in its order: name, max, remaining, reset_after, more_after.
+pub(crate) type LimitFields = (String, u64, u64, f64, Option<f64>);
+
 /// What a pickle holds, in this order.
 type Pickled<'py> = (
     (bool, String, Option<String>, Option<u64>, Option<u64>, Option<f64>),
     (f64, bool, bool, bool, Option<String>, Bound<'py, PyAny>),
     [Vec<(String, String)>; 3],
+    Vec<LimitFields>,
 );
 
 struct Restored {
@@ -51,6 +59,7 @@ struct Restored {
     attach: Option<Value>,
     /// In each style.
     headers: [Vec<(String, String)>; 3],
+    limits: Vec<LimitFields>,
 }
 
 impl From<policy::Decision> for Decision {
@@ -81,6 +90,14 @@ impl Decision {
         self.get(|it| it.headers(STYLES[style].1), |it| it.headers[style].clone())
     }
 
+    fn limit_fields(&self) -> Vec<LimitFields> {
+        let fields = |left: policy::LimitLeft<'_>| {
+            let more = left.more_after.map(seconds);
+            (left.name.to_string(), left.max, left.remaining, seconds(left.reset_after), more)
+        };
+        self.get(|it| it.limits().map(fields).collect(), |it| it.limits.clone())
+    }
+
     /// All that is compared, but for what is attached.
     fn compared(&self) -> impl Hash + PartialEq {
         let words = (
@@ -90,7 +107,11 @@ impl Decision {
         );
         let times = (self.retry_after().map(f64::to_bits), self.reset_after().to_bits());
         let flags = (self.allowed(), self.warning(), self.alert(), self.notify());
-        (flags, words, times, self.limit(), self.remaining())
+        let bits = |(name, max, remaining, reset, more): LimitFields| {
+            (name, max, remaining, reset.to_bits(), more.map(f64::to_bits))
+        };
+        let limits: Vec<_> = self.limit_fields().into_iter().map(bits).collect();
+        (flags, words, times, self.limit(), self.remaining(), limits)
     }
 }
 
@@ -137,6 +158,13 @@ impl Decision {
     #[getter]
     fn reset_after(&self) -> f64 {
         self.get(|it| seconds(it.reset_after), |it| it.reset_after)
+    }
+
+    /// How it left each limit, in the order in which the rule states them.
+    #[getter]
+    fn limits<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let limits = self.limit_fields().into_iter().map(|fields| limit_left(py, fields));
+        PyTuple::new(py, limits.collect::<PyResult<Vec<_>>>()?)
     }
 
     /// Whether an allowed hit left little (the rule's ``warn_at``).
@@ -247,17 +275,19 @@ impl Decision {
             attach,
         );
         let restore = py.import("tidegate._tidegate")?.getattr("_restore_decision")?;
-        Ok((restore, (first, second, [0, 1, 2].map(|style| self.fields(style)))))
+        let headers = [0, 1, 2].map(|style| self.fields(style));
+        Ok((restore, (first, second, headers, self.limit_fields())))
     }
 }
 
-/// A decision of what its pickle holds.
+/// A decision of what its pickle holds. Older pickles have no limits.
 #[pyfunction]
-#[pyo3(name = "_restore_decision")]
+#[pyo3(name = "_restore_decision", signature = (first, second, headers, limits=Vec::new()))]
 pub(crate) fn restore_decision(
     first: (bool, String, Option<String>, Option<u64>, Option<u64>, Option<f64>),
     second: (f64, bool, bool, bool, Option<String>, Bound<'_, PyAny>),
     headers: [Vec<(String, String)>; 3],
+    limits: Vec<LimitFields>,
 ) -> PyResult<Decision> {
     let (allowed, rule, reason, limit, remaining, retry_after) = first;
     let (reset_after, warning, alert, notify, would_deny, attach) = second;
@@ -276,5 +306,6 @@ pub(crate) fn restore_decision(
         would_deny,
         attach,
         headers,
+        limits,
     }))))
 }

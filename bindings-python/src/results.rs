@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 
-use crate::decision::Decision;
+use crate::decision::{Decision, LimitFields};
 use crate::value::to_python;
 
 type Made<'py> = PyResult<Bound<'py, PyAny>>;
@@ -25,6 +25,10 @@ fn made<'py>(py: Python<'py>, class: &str, fields: impl PyCallArgs<'py>) -> Made
 
 pub(crate) fn seconds(duration: Duration) -> f64 {
     duration.as_secs_f64()
+}
+
+pub(crate) fn limit_left<'py>(py: Python<'py>, fields: LimitFields) -> Made<'py> {
+    made(py, "LimitLeft", fields)
 }
 
 pub(crate) fn recorded<'py>(py: Python<'py>, it: &Recorded) -> Made<'py> {

@@ -37,7 +37,14 @@ def decided(decision, style):
         "retry_after_ms": ms(decision.retry_after),
         "reset_after_ms": ms(decision.reset_after),
         "headers": decision.headers(style),
+        "limits": [limit_left(one) for one in decision.limits],
     }
+
+
+def limit_left(one):
+    fields = one._asdict()
+    fields["reset_after_ms"], fields["more_after_ms"] = ms(fields.pop("reset_after")), ms(fields.pop("more_after"))
+    return fields
 
 
 def in_ms(record):

@@ -124,12 +124,12 @@ def test_names_that_operations_take_are_no_attributes(clock):
         (lambda: limiter.allow("a", max=5), "hit"),
         (lambda: limiter.hit("a", timeout=3), "wait, acquire"),
         (lambda: limiter.hit("a", for_=3), "block, set_override, .*add_exempt"),
-        (lambda: limiter.hit("a", by="x"), "block and all run-time changes"),
+        (lambda: limiter.hit("a", by="x"), "block, unblock, set_override, .* and set_exempts"),
         (lambda: limiter.unblock("a", for_=3), "block, set_override"),
         (lambda: limiter.block("a", timeout=3), "wait, acquire"),
         (lambda: limiter.check("a", estimate=3), "reserve"),
-        (lambda: limiter.stats("a", by="me"), "run-time changes"),
-        (lambda: limiter.is_limited("a", reason="spam"), "run-time changes"),
+        (lambda: limiter.stats("a", by="me"), "block, unblock"),
+        (lambda: limiter.is_limited("a", reason="spam"), "block, unblock"),
         (lambda: limiter.reset("a", cost=1), "hit"),
         (lambda: limiter.reserve("a", 1, cost=1), "hit"),
         (lambda: limiter.wait("a", amount=1), "spend"),
@@ -142,6 +142,16 @@ def test_names_that_operations_take_are_no_attributes(clock):
     assert limiter.stats("a") is None and slots.stats("k") is None
     with pytest.raises(tidegate.PolicyError, match="never an attribute"):
         Limiter("1/min", exempt=[{"cost": "1"}])
+
+
+@pytest.mark.parametrize("name", ["cost", "max", "timeout", "estimate", "amount", "for_", "by", "reason"])
+def test_a_refused_name_comes_with_every_operation_that_takes_it(name):
+    operations = {one: member for one, member in vars(tidegate.Rule).items() if not one.startswith("_") and callable(member)}
+    takers = {one for one, member in operations.items() if name in inspect.signature(member).parameters}
+    with pytest.raises(TypeError, match=f'"{name}" is never an attribute') as error:
+        Limiter("1/min").allow("a", **{name: 1})
+    told = str(error.value).split(" an argument of ")[1].replace(" and ", ", ").split(", ")
+    assert takers and sorted(told) == sorted(takers)
 
 
 def test_whole_numbers_addresses_and_mixed_parts_are_keys(clock):
@@ -217,6 +227,39 @@ def test_a_decision_says_all(clock):
         decision.allowed = False
 
 
+def test_a_decision_says_how_it_left_each_limit(clock):
+    fresh = Limiter("1/min", clock=clock).hit("a").limits
+    assert fresh == (tidegate.LimitLeft("1/min", max=1, remaining=0, reset_after=60.0, more_after=60.0),)
+    assert type(fresh) is tuple and type(fresh[0]) is tidegate.LimitLeft
+    assert [type(field) for field in fresh[0]] == [str, int, int, float, float]
+
+    limiter = Limiter(["4/min", "9/h window"], clock=clock)
+    assert limiter.hit("a", 2).limits == (("4/min", 4, 2, 30.0, 15.0), ("9/h", 9, 7, 3600.0, 3600.0))
+    clock.advance(15)
+    denied = limiter.hit("a", 4)
+    assert denied.reason == "4/min"
+    assert denied.limits == (("4/min", 4, 3, 15.0, 15.0), ("9/h", 9, 7, 3585.0, 3585.0))
+    assert limiter.hit("b", 4, role="x").limits[0].remaining == 0
+    assert [one.max for one in Limiter("4/min burst 9", clock=clock).peek("a").limits] == [9]
+    assert limiter.hit_many(["c"])[0].limits == limiter.peek("c", 0).limits == limiter.why("c", 0).decision.limits
+
+
+def test_times_of_a_long_limit_are_exact_to_the_millisecond(clock):
+    month = Limiter("2/30d window", clock=clock)
+    month.hit("a")
+    clock.advance(0.25)
+    assert month.hit("a").limits == (("2/30d", 2, 0, 30 * 86_400.0, 30 * 86_400 - 0.25),)
+    third = Limiter("7/30d", clock=clock).hit("a").limits[0]
+    assert (third.reset_after, third.more_after) == (370_285.715, 370_285.715)
+
+
+def test_a_limit_that_never_has_more_says_so(clock):
+    never = Limiter("0/min", clock=clock).hit("a")
+    assert not never and never.retry_after is None
+    assert never.limits == (("0/min", 0, 0, 0.0, None),)
+    assert pickle.loads(pickle.dumps(never)).limits == never.limits
+
+
 def test_headers_in_each_style(clock):
     limiter = Limiter("2/min", clock=clock)
     both = limiter.hit("a").headers()
@@ -251,6 +294,23 @@ def test_decisions_are_compared_and_pickled(protocol, clock):
     assert (restored.headers("both"), restored.headers("legacy"), restored.headers("ietf")) == headers
     assert pickle.loads(pickle.dumps(restored)) == denied and copy.deepcopy(denied) == denied
     assert not restored and restored.attach == {"fee": [1, None]}
+    assert restored.limits == denied.limits == (("1/min", 1, 0, 60.0, 60.0),)
+    assert type(restored.limits[0]) is tidegate.LimitLeft
+    left = pickle.loads(pickle.dumps(denied.limits, protocol))
+    assert left == denied.limits and hash(left) == hash(denied.limits)
+
+
+def test_decisions_that_left_their_limits_otherwise_are_not_equal(clock):
+    one, other = (Limiter({"minute": text, "hour": "1/h"}, clock=clock).hit("a") for text in ("10/min", "20/min"))
+    assert (one.limit, one.remaining, one.reset_after) == (other.limit, other.remaining, other.reset_after)
+    assert one != other and len({one, other}) == 2
+    assert pickle.loads(pickle.dumps(one)) != other
+
+
+def test_a_pickle_from_before_decisions_had_limits_is_read(clock):
+    decision = Limiter("1/min", clock=clock).hit("a")
+    restore, (*older, _) = decision.__reduce__()
+    assert restore(*older).limits == () and restore(*older).headers() == decision.headers()
 
 
 def test_check_then_record(clock):
@@ -453,7 +513,7 @@ def test_stores(tmp_path):
     assert not old.metrics()[0].retired
     assert Limiter("1/min", store=folder, capacity=998, recreate=True).allow("a")
     assert old.metrics()[0].retired
-    assert [event.reason for event in old.events().events] == ["retired"]
+    assert [event.reason for event in old.events().events] == ["1/min", "retired"]
     Limiter("1/min", store=tmp_path / "shared", group=True)
     assert (tmp_path / "shared").stat().st_mode & 0o777 == 0o770
     with pytest.raises(tidegate.TidegateError):

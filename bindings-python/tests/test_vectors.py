@@ -51,6 +51,24 @@ def played(case):
     return len(case["steps"])
 
 
+def test_limits_of_decisions_are_played_whole():
+    minute = {"name": "minute", "max": 4, "remaining": 2, "reset_after_ms": 30_000, "more_after_ms": 15_000}
+    never = {"name": "never", "max": 0, "remaining": 0, "reset_after_ms": 0, "more_after_ms": None}
+    rules = {"default": {"limits": {"minute": "4/min"}}, "shut": {"limits": {"never": "0/min"}}}
+    steps = [
+        {"op": "hit", "key": "a", "cost": 2, "expect": {"limits": [minute]}},
+        {"op": "hit", "key": "a", "rule": "shut", "expect": {"limits": [never]}},
+    ]
+    case = {"name": "own", "policy": {"version": 1, "rules": rules}, "steps": steps}
+    assert played(case) == len(steps)
+    without = {name: value for name, value in minute.items() if name != "max"}
+    others = [minute | {name: 7} for name in minute] + [without]
+    for index, wrong in [(0, []), (0, [minute, minute]), (1, [never | {"more_after_ms": 0}])] + [(0, [one]) for one in others]:
+        broken = [step | ({"expect": {"limits": wrong}} if at == index else {}) for at, step in enumerate(steps)]
+        with pytest.raises(AssertionError, match=f"own: step {index} "):
+            played(case | {"steps": broken})
+
+
 def test_run_time_changes_are_played():
     raw, policy = {"hex": "ff"}, {"version": 1, "rules": {"default": {"limits": {"l": "5/h"}}}}
     unblocked = {"number": 11, "at_ms": 500, "rule": "default", "op": "unblock", "target": {"key": [raw]}}

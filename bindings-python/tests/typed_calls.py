@@ -71,6 +71,8 @@ def operations(limiter: Limiter) -> None:
 def decisions(decision: Decision) -> None:
     assert_type(decision.retry_after, float | None)
     assert_type(decision.headers("ietf"), dict[str, str])
+    assert_type(decision.limits, tuple[tidegate.LimitLeft, ...])
+    assert_type([one.more_after for one in decision.limits], list[float | None])
     if not decision and decision.reason == "cooldown":
         raise tidegate.TidegateError(decision.rule)
     decision.headers("nope")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]

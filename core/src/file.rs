@@ -449,7 +449,12 @@ impl TableFile {
     /// Whether another file has its place, or it was removed or moved away: what is counted here, others
     /// don't see.
     pub fn is_retired(&self) -> bool {
-        retired::is_told(&self.mapping.words()[at::RETIRED]) || self.has_lost_its_name()
+        self.was_retired() || self.has_lost_its_name()
+    }
+
+    /// Whether somebody has [retired](TableFile::retire) it, without a look at its name.
+    pub fn was_retired(&self) -> bool {
+        retired::is_told(&self.mapping.words()[at::RETIRED])
     }
 
     /// Whether the name by which it was opened is gone, or another file's.

@@ -1,10 +1,10 @@
 //! Tables of format 1, which are read once: to be moved to a table of this format.
 //!
-//! The header, rows, key words, the hash, the slots of a log and most notes are as they are now. These differ:
+//! Header, rows, key words, hash, the slots of a log and most notes are as they are now. These differ:
 //!
 //! | | format 1 |
 //! |---|---|
-//! | home of a key | by the high bits of its hash. That is of no matter here: rows are found by looking at all |
+//! | home of a key | by the high bits of its hash: of no matter here, where all rows are read |
 //! | bucket | flag, class 3, tick 4, then stamp and thousandths; a stamp may be ahead of the clock |
 //! | counter | the number of the cell, which only its writer's `per` can tell 34, units 30 |
 //! | fixed count | epoch 16, start in µs 48, and epoch 16, units 48 |

@@ -561,13 +561,13 @@ impl Table {
     }
 
     /// The row at a place, whatever its state.
-    #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "only files are moved"))]
+    #[cfg(all(target_os = "linux", not(all(test, loom))))]
     pub(crate) fn at(&self, place: usize) -> Row<'_> {
         self.row(place, self.load_key(place))
     }
 
     /// The rows that keys share when the table is full.
-    #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "only files are moved"))]
+    #[cfg(all(target_os = "linux", not(all(test, loom))))]
     pub(crate) fn shared_rows(&self) -> impl Iterator<Item = Row<'_>> {
         (0..OVERFLOW_ROWS).map(|shared| self.overflow(Hash((shared as u64) << 32)))
     }
@@ -577,7 +577,7 @@ impl Table {
     ///
     /// Keys are placed in the order of their home lines, from a line on to which none comes over from the
     /// line before. So no key is further from its home than in any other arrangement that fills lines.
-    #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "only files are moved"))]
+    #[cfg(all(target_os = "linux", not(all(test, loom))))]
     pub(crate) fn arrange(&self, must: &[u64], others: &[u64]) -> Option<Vec<Option<usize>>> {
         let mut used = vec![false; self.layout.rows];
         let mut places = vec![None; must.len() + others.len()];
@@ -598,7 +598,7 @@ impl Table {
     }
 
     /// The order in which `arrange` places these.
-    #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "only files are moved"))]
+    #[cfg(all(target_os = "linux", not(all(test, loom))))]
     fn by_home(&self, prints: &[u64]) -> Vec<usize> {
         let rows = self.layout.in_line as i64 + 1;
         let line = |index: usize| self.home(Hash(prints[index])) / rows as usize;

@@ -19,7 +19,22 @@ pub const MOST_PARTS: usize = 8;
 /// ```
 pub const RESERVED: [(&str, &[&str]); 8] = [
     ("cost", &["hit", "check", "peek", "record", "refund", "wait", "acquire", "why"]),
-    ("max", &["hit", "check", "peek", "record", "refund", "reserve", "wait", "acquire"]),
+    (
+        "max",
+        &[
+            "hit",
+            "check",
+            "peek",
+            "record",
+            "refund",
+            "reserve",
+            "wait",
+            "acquire",
+            "wait_reservation",
+            "acquire_reservation",
+            "why",
+        ],
+    ),
     (
         "timeout",
         &[
@@ -34,8 +49,22 @@ pub const RESERVED: [(&str, &[&str]); 8] = [
     ("estimate", &["reserve", "wait_reservation", "acquire_reservation"]),
     ("amount", &["spend"]),
     ("for_", &["block", "set_override", "set_default", "set_mode", "add_exempt", "set_exempts"]),
-    ("by", &["block", "all run-time changes"]),
-    ("reason", &["block", "all run-time changes"]),
+    ("by", CHANGES),
+    ("reason", CHANGES),
+];
+
+/// The operations that change a rule at run time.
+const CHANGES: &[&str] = &[
+    "block",
+    "unblock",
+    "set_override",
+    "clear_override",
+    "set_default",
+    "set_mode",
+    "clear_mode",
+    "add_exempt",
+    "remove_exempt",
+    "set_exempts",
 ];
 
 /// What is said of a reserved name in the place of an attribute; none for other names.

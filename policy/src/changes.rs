@@ -42,6 +42,9 @@ pub struct ChangeOptions {
 const SHORTEST: Duration = Duration::from_millis(1);
 const LONGEST: Duration = Duration::from_secs(36_600 * 86_400);
 
+/// Bytes of what a trail tells of before and after, each; of more it tells how many they are.
+const MOST_TOLD: usize = 32 << 10;
+
 impl ChangeOptions {
     fn check(&self) -> Result<(), Error> {
         let range = |message: String| Err(Error::new(Code::Range, message));
@@ -135,6 +138,10 @@ impl Changing<'_> {
         change: impl FnOnce(&mut Runtime, Note) -> Result<Option<Told>, Error>,
     ) -> Result<u64, Error> {
         let options = &self.options;
+        let brief = |value: Value| match value.to_string().len() {
+            0..=MOST_TOLD => value,
+            _ => serde_json::json!({ "bytes": value.to_string().len() }),
+        };
         snapshot.tables.change(|runtime, now| {
             let Some(told) = change(runtime, options.note(now))? else { return Ok(None) };
             let at = snapshot.tables.clock().wall();
@@ -144,8 +151,8 @@ impl Changing<'_> {
                 rule: snapshot.face.rule.clone(),
                 op: told.op.to_string(),
                 target: told.target,
-                before: told.before,
-                after: told.after,
+                before: brief(told.before),
+                after: brief(told.after),
                 until: options.for_.map(|time| at.saturating_add(time)),
                 by: options.by.clone(),
                 reason: options.reason.clone(),
@@ -557,7 +564,7 @@ impl Rule {
     /// Ends all blocks, by one change: the trail tells how many there were.
     pub(crate) fn unblock_all(&self) -> Result<(), Error> {
         let snapshot = self.snapshot()?;
-        if !snapshot.has_blocks() {
+        if snapshot.tables.newest_runtime().blocks.is_empty() {
             return Ok(());
         }
         let number = self.plainly().change(&snapshot, |runtime, _| {

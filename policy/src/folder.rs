@@ -14,9 +14,10 @@
 //! (see `tidegate-core`, directory.rs).
 //!
 //! A table's *shape* (the names, algorithms, scopes and `counts` of its limits, the room of its windows, its
-//! capacity) is written into its header. A policy whose numbers differ is adopted. If its shape differs, the
-//! counts are moved to a new table, under the rule's lock (see `moving`). The name of a limit that is named by
-//! its text is a label: it is written down, and another label in its place is the same limit.
+//! capacity) is written into its header. A policy whose numbers differ is adopted. If its shape differs,
+//! or the file is of format 1, the counts are moved to a new table, under the rule's lock (see `moving`).
+//! The name of a limit that is named by its text is a label: it is written down, and another label in
+//! its place is the same limit.
 //!
 //! A table says which shapes its rule has *left*, the newest last. So a process of an earlier release, which
 //! starts again beside a newer one, is known by its shape. It moves the table back only if no other process
@@ -384,11 +385,29 @@ impl Folder {
         let Some(change) = change(&mut runtime)? else { return Ok(None) };
         let name = file_name(rule, "changes");
         let mut log = Log::open(self)?;
+        if self.open_file(&name)?.is_none() {
+            // First: a last line without a text beside it is taken for a change that was made.
+            let none = Runtime { last: log.last(), ..Runtime::default() };
+            self.replace(&name, none.to_value().to_string().as_bytes())?;
+        }
         // Before the trail: it must tell of nothing that can't be stored.
         check_length(&self.path.join(&name), &runtime.to_value().to_string())?;
         runtime.last = log.append(change, runtime.last)?;
         self.replace(&name, runtime.to_value().to_string().as_bytes())?;
         Ok(Some((runtime, alone)))
+    }
+
+    /// Tells the users of the table that has a rule's name now to read its changes again.
+    pub(crate) fn tell(&self, rule: &str) {
+        let name = file_name(rule, "table");
+        if let Ok(Some(file)) = TableFile::open_in(&self.directory, &name, &Host::here()) {
+            file.generation().add();
+        }
+    }
+
+    /// Whether there is a text of changes.
+    pub(crate) fn has_changes(&self, rule: &str) -> bool {
+        self.open_file(&file_name(rule, "changes")).is_ok_and(|file| file.is_some())
     }
 
     /// What went wrong with a file.

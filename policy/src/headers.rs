@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::Rule;
-use crate::decision::{Decision, Face, Left};
+use crate::decision::{Decision, Face, Left, Reason};
 use crate::trail::ms;
 use crate::variant::Variant;
 
@@ -117,7 +117,7 @@ impl Decision {
         self.at
     }
 
-    /// How it left each limit, in declared order. Times are whole milliseconds, each rounded up once.
+    /// How it left each limit, in declared order; none for exempt and off. Times are whole milliseconds, each rounded up once.
     ///
     /// ```
     /// use std::time::Duration;
@@ -131,7 +131,7 @@ impl Decision {
     /// ```
     #[inline]
     pub fn limits(&self) -> impl Iterator<Item = LimitLeft<'_>> {
-        self.variant.limits(&self.left)
+        self.variant.limits(left_of(self.reason, &self.left))
     }
 
     /// The decision as header fields, names and values, in the order in which they are best sent.
@@ -149,6 +149,15 @@ impl Decision {
     pub fn headers(&self, style: Style) -> Vec<(String, String)> {
         let limits: Vec<LimitLeft<'_>> = self.limits().collect();
         Facts::new(self, &limits).fields(self.face(), style)
+    }
+}
+
+/// What is told of the limits: nothing where none was asked.
+#[inline]
+pub(crate) fn left_of(reason: Option<Reason>, left: &[Left]) -> &[Left] {
+    match reason {
+        Some(Reason::Exempt | Reason::Off) => &[],
+        _ => left,
     }
 }
 

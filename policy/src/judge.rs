@@ -1,4 +1,4 @@
-//! The order of judgement: off, exempt, cost, budget, cooldown, enforced backoff, limits.
+//! The order of judgement: off, exempt, blocked, cost, budget, cooldown, enforced backoff, limits.
 
 use std::array::from_fn;
 use std::time::Duration;
@@ -339,7 +339,7 @@ impl Case<'_> {
         decision: &mut Decision,
     ) {
         let mut joint = Joint::new();
-        if let Some(block) = self.snapshot.block_of(&self.resolved.subject) {
+        if let Some(block) = self.snapshot.block_of(&self.resolved.subject, self.now) {
             return self.blocked(block, time, decision);
         }
         if self.cost > self.variant().most_cost() {

@@ -13,7 +13,7 @@
 //! Modelled by `loom_changes`.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
 use tidegate_core::ForkLock;
@@ -90,6 +90,8 @@ pub(crate) struct Changes {
     changing: ForkLock<()>,
     /// Held by a thread that reads what other processes have changed. A hit only tries it.
     reading: ForkLock<()>,
+    /// The text is to be read although no generation says so.
+    doubted: AtomicBool,
 }
 
 impl Changes {
@@ -158,7 +160,11 @@ impl Changes {
 
     /// The newest text that can be had without waiting, and its number. `read` gives the text of a file,
     /// where there is one and it can be read.
-    pub(crate) fn follow(&self, read: impl FnOnce() -> Option<Runtime>) -> (Arc<Runtime>, u64) {
+    pub(crate) fn follow(&self, read: impl Fn() -> Option<Runtime>) -> (Arc<Runtime>, u64) {
+        // ORDERING: Relaxed; whoever misses a doubt is followed by one who does not.
+        if self.doubted.load(Ordering::Relaxed) {
+            self.settle(&read);
+        }
         let now = self.generation.get();
         if self.known.load().number < now
             && let Some(_alone) = self.reading.try_lock()
@@ -167,6 +173,23 @@ impl Changes {
         }
         let known = self.known.load();
         (known.runtime.clone(), known.number.min(now))
+    }
+
+    /// Has the text read again by the next hit, for tables whose generation others don't count any more.
+    pub(crate) fn doubt(&self) {
+        // ORDERING: Relaxed, as in `follow`.
+        self.doubted.store(true, Ordering::Relaxed);
+    }
+
+    /// Counts a change that its maker has not counted here, if the text is another.
+    #[cold]
+    fn settle(&self, read: &impl Fn() -> Option<Runtime>) {
+        let Some(_alone) = self.reading.try_lock() else { return };
+        // ORDERING: Relaxed, as in `follow`.
+        self.doubted.store(false, Ordering::Relaxed);
+        if read().is_some_and(|text| text != *self.known.load().text) {
+            self.generation.add();
+        }
     }
 
     /// The newest text, for those who may wait until another thread has read it.

@@ -2,7 +2,7 @@
 //!
 //! | | goes on if |
 //! |---|---|
-//! | a limit | it keeps its algorithm, scope and `counts`, and its name; one that is named by its text keeps its position instead |
+//! | a limit | it keeps its name (one named by its text: its position), algorithm, scope and `counts` |
 //! | penalties | `penalty_scope` is the same |
 //! | budgets | always |
 //!

@@ -161,6 +161,10 @@ impl RuleState {
         if old.closed {
             return Err(closed());
         }
+        if !old.is_in_time() && old.tables.was_retired() {
+            // Processes of another shape change what this one goes by, and can't tell it so.
+            old.tables.look_again();
+        }
         if old.tables.runtime().1 == old.generation && old.is_in_time() {
             // Another thread reads what was changed; until then this is all that is known.
             return Ok(Guard::from_inner(Arc::clone(old)));
@@ -661,6 +665,10 @@ impl Rule {
         let (snapshot, call) = (self.snapshot()?, call.into());
         let (subject, _) = snapshot.subject(&call)?;
         let (plan, tables) = (snapshot.plan(), &snapshot.tables);
+        // First: it has to be stored, and may fail, while the rest can't.
+        if !tables.newest_runtime().blocks.is_empty() {
+            self.unblock(call)?;
+        }
         let hashes = snapshot.hashes(&subject);
         for (index, group) in plan.groups.iter().enumerate() {
             if let Some(hash) = hashes[index].filter(|_| plan.is_whole(&group.scope)) {
@@ -673,10 +681,7 @@ impl Rule {
         if let Some(ledger) = tables.budgets() {
             ledger.reset(snapshot.whole_hash(&subject));
         }
-        match snapshot.block_of(&subject) {
-            Some(_) => self.unblock(call).map(drop),
-            None => Ok(()),
-        }
+        Ok(())
     }
 
     /// Forgets every key, and ends all blocks.
@@ -691,8 +696,9 @@ impl Rule {
     /// # Errors
     /// If the limiter is closed; so with the following.
     pub fn reset_all(&self) -> Result<(), Error> {
+        self.unblock_all()?;
         self.snapshot()?.tables.reset_all();
-        self.unblock_all()
+        Ok(())
     }
 
     /// Drops idle keys now, and says how many. Nothing must call this: they give way by themselves.

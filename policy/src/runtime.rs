@@ -96,7 +96,7 @@ pub(crate) struct Note {
 }
 
 impl Note {
-    fn is_over(&self, now: u64) -> bool {
+    pub(crate) fn is_over(&self, now: u64) -> bool {
         self.span.is_some_and(|span| span.left(now) == 0)
     }
 
@@ -149,6 +149,12 @@ impl Timed {
     pub(crate) fn holds(&self, now: u64) -> bool {
         (self.since..self.until).contains(&now)
     }
+
+    /// The same, but no longer than that.
+    pub(crate) fn at_most(timed: Option<Timed>, until: u64) -> Timed {
+        let (since, end) = timed.map_or((0, until), |timed| (timed.since, timed.until));
+        Timed { since, until: end.min(until) }
+    }
 }
 
 /// What stands changed; the rest is as the policy has it.
@@ -196,10 +202,14 @@ impl Runtime {
         self.notes().filter_map(|note| note.span)
     }
 
-    /// Between which readings of the clock neither ends nor is ahead of the clock; none if no change ends.
+    /// Between which readings of the clock none ends or is ahead of the clock; none if no change ends. The
+    /// ends of blocks are left out: there may be many, and whoever finds a block looks at its end.
     pub(crate) fn timed(&self) -> Option<Timed> {
-        let until = self.spans().map(|span| span.end()).min()?;
-        Some(Timed { since: self.spans().map(|span| span.since).max()?, until })
+        let since = self.spans().map(|span| span.since).max()?;
+        let blocks = self.blocks.len();
+        let others = self.notes().take(self.notes().count() - blocks);
+        let ends = others.filter_map(|note| note.span).map(|span| span.end());
+        Some(Timed { since, until: ends.min().unwrap_or(u64::MAX) })
     }
 
     /// Whether a change is ahead of a clock that was read after this.

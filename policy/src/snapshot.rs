@@ -177,7 +177,7 @@ impl Snapshot {
 
     /// What was changed at run time and stands, by the names of this policy.
     pub(crate) fn changes(&self) -> Runtime {
-        let (runtime, _) = self.tables.standing(&self.tables.runtime().0);
+        let (runtime, _) = self.tables.standing(&self.tables.newest_runtime());
         by_labels(&runtime, &self.own_plan()).into_owned()
     }
 
@@ -286,22 +286,18 @@ impl Snapshot {
         }
     }
 
-    pub(crate) fn has_blocks(&self) -> bool {
-        !self.blocked.is_empty()
-    }
-
     /// What is noted of a key's block, if it is blocked.
     #[inline]
-    pub(crate) fn block_of(&self, subject: &Subject<'_>) -> Option<&Note> {
-        if self.blocked.is_empty() { None } else { self.find_block(subject) }
+    pub(crate) fn block_of(&self, subject: &Subject<'_>, now: u64) -> Option<&Note> {
+        if self.blocked.is_empty() { None } else { self.find_block(subject, now) }
     }
 
     #[cold]
-    fn find_block(&self, subject: &Subject<'_>) -> Option<&Note> {
+    fn find_block(&self, subject: &Subject<'_>, now: u64) -> Option<&Note> {
         let parts = subject.parts();
         let all = self.blocked.get(&self.hash_key(parts.iter().copied()))?;
         let same = |one: &&Blocked| one.parts.iter().map(Vec::as_slice).eq(parts.iter().copied());
-        all.iter().find(same).map(|one| &one.note)
+        all.iter().find(same).map(|one| &one.note).filter(|note| !note.is_over(now))
     }
 
     /// The same rule, closed.

@@ -132,7 +132,8 @@ impl Rule {
         let (snapshot, call) = (self.snapshot()?, call.into());
         let resolved = snapshot.resolve(&call)?;
         let counted = snapshot.uncounted(&resolved).is_none();
-        if counted && snapshot.block_of(&resolved.subject).is_some() {
+        let now = snapshot.tables.clock().now();
+        if counted && snapshot.block_of(&resolved.subject, now).is_some() {
             return Ok(true);
         }
         if resolved.variant.backoff.is_none() {
@@ -164,7 +165,7 @@ impl Rule {
         let is_new = views.iter().all(|view| view.used == 0 && view.reset == 0)
             && record.as_ref().is_none_or(|record| record.is_new)
             && budget.is_none_or(|budget| budget.spent == 0)
-            && snapshot.block_of(&resolved.subject).is_none();
+            && snapshot.block_of(&resolved.subject, now).is_none();
         if is_new {
             return Ok(None);
         }
@@ -182,7 +183,7 @@ impl Rule {
             violations: record.map_or(0, |record| record.violations),
             last_allowed: last_allowed(&snapshot, variant, views),
             budget,
-            blocked: snapshot.block_of(&resolved.subject).map(|note| {
+            blocked: snapshot.block_of(&resolved.subject, now).map(|note| {
                 let key = resolved.subject.parts().iter().map(|part| part.to_vec()).collect();
                 BlockedKey::new(key, note, &snapshot, now)
             }),

@@ -21,6 +21,9 @@ use crate::runtime::{Runtime, Timed};
 use crate::trail::{self, Change, Ring};
 use crate::variant::Variant;
 
+/// How many nanoseconds a user of a retired table goes by changes without looking for others.
+const LOOK_AGAIN: u64 = 1_000_000_000;
+
 /// Notes on a key's denials: penalty, end of an enforced wait, alert.
 pub(crate) type Penalties = Ledger<3>;
 /// What keys have spent today.
@@ -265,6 +268,14 @@ impl Tables {
         false
     }
 
+    /// The same, as far as it is known without asking the kernel.
+    pub(crate) fn was_retired(&self) -> bool {
+        #[cfg(target_os = "linux")]
+        return self.disk.as_ref().is_some_and(|disk| disk.file.was_retired());
+        #[cfg(not(target_os = "linux"))]
+        false
+    }
+
     /// Is no user of its file any more if no other is, so that the next to open it has it alone. False if
     /// another is, or there is no file.
     pub(crate) fn leave_if_alone(&self) -> bool {
@@ -409,8 +420,13 @@ impl Tables {
     /// What was changed at run time and stands now, and for which readings of the clock that is so; none if
     /// nothing of it ends.
     pub(crate) fn standing(&self, runtime: &Arc<Runtime>) -> (Arc<Runtime>, Option<Timed>) {
+        // Processes of another shape can't tell of their changes here: they are looked for.
+        let look = |timed| match self.was_retired() {
+            true => Some(Timed::at_most(timed, self.clock.now().saturating_add(LOOK_AGAIN))),
+            false => timed,
+        };
         if runtime.timed().is_none() {
-            return (runtime.clone(), None);
+            return (runtime.clone(), look(None));
         }
         // Read after the text: what is ahead of it shows a clock that went back.
         let now = self.clock.now();
@@ -420,8 +436,13 @@ impl Tables {
         let mut standing = Runtime::clone(runtime);
         standing.mend(now);
         standing.end(now);
-        let timed = standing.timed();
+        let timed = look(standing.timed());
         (Arc::new(standing), timed)
+    }
+
+    /// Has the changes read again by the next hit.
+    pub(crate) fn look_again(&self) {
+        self.changes.doubt();
     }
 
     /// Changes something at run time, and gives the change's number; nothing is changed if `change` fails,
@@ -445,6 +466,9 @@ impl Tables {
                 };
                 let number = runtime.last;
                 self.changes.publish(runtime);
+                if self.is_retired() {
+                    disk.folder.tell(&disk.rule);
+                }
                 return Ok(number);
             }
             let mut next = Runtime::clone(&self.newest_runtime());

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::decision::{Decision, Face, Left, Reason};
-use crate::headers::LimitLeft;
+use crate::headers::{LimitLeft, left_of};
 use crate::variant::Variant;
 
 /// The names of a rule's limits, which stay the same until the policy is reloaded.
@@ -103,7 +103,7 @@ impl<'a> Told<'a> {
     /// As [`Decision::limits`].
     #[inline]
     pub fn limits(&self) -> impl Iterator<Item = LimitLeft<'a>> + use<'a> {
-        self.variant.limits(self.left)
+        self.variant.limits(left_of(self.reason, self.left))
     }
 }
 

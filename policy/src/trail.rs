@@ -44,7 +44,7 @@ pub struct Change {
     /// Whom it is about; none where it is about all.
     pub target: Option<Target>,
     /// What stood before, as JSON: limits, a list of exemptions, a mode; of one exemption and of a block
-    /// whether it stood.
+    /// whether it stood. Where that has more than 32 KB, only how many bytes it has.
     pub before: Value,
     /// What stands since.
     pub after: Value,
@@ -221,7 +221,9 @@ mod log {
 
     /// Whether a line tells of a change that was not made: its writer was killed.
     fn is_void(folder: &Folder, line: &Change) -> bool {
-        folder.read_changes(&line.rule).is_ok_and(|runtime| runtime.last < line.number)
+        // A text that was removed by hand says nothing.
+        folder.has_changes(&line.rule)
+            && folder.read_changes(&line.rule).is_ok_and(|runtime| runtime.last < line.number)
     }
 
     impl Log<'_> {
@@ -245,6 +247,11 @@ mod log {
             Ok(log)
         }
 
+        /// The number of the last change in it; 0 if there is none.
+        pub(crate) fn last(&self) -> u64 {
+            self.last
+        }
+
         /// Writes a change down that is about to be made, with the number after all others. `last` is what
         /// the rule knows.
         pub(crate) fn append(&mut self, change: Change, last: u64) -> Result<u64, Error> {
@@ -252,7 +259,7 @@ mod log {
                 0 => old(self.folder, 1).last().map_or(0, |last| last.number),
                 last => last,
             };
-            let change = Change { number: of_log.max(last) + 1, ..change };
+            let change = Change { number: of_log.max(last).saturating_add(1), ..change };
             if self.length >= LARGE {
                 self.turn_over()?;
             }

@@ -238,7 +238,7 @@ impl Told<'_> {
     }
 
     fn blocked(&self) -> Step {
-        let Some(note) = self.snapshot.block_of(&self.resolved.subject) else {
+        let Some(note) = self.snapshot.block_of(&self.resolved.subject, self.now) else {
             return Step::new("blocked", Outcome::None);
         };
         let until = note.span.and_then(|span| self.ends(span.left(self.now)));

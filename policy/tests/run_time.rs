@@ -614,6 +614,66 @@ fn a_long_trail_is_turned_over_and_goes_on() {
     assert_eq!((seen.changes.len(), seen.next, seen.missed), (501, 1001, 0));
 }
 
+/// The same rule with one more limit, so that its table has another shape.
+fn of_next_release(clock: &ManualClock, place: &Place) -> Limiter {
+    of_rule(json!({"limits": {"l": "5/h", "day": "50/d"}}), clock, &place.store())
+}
+
+#[test]
+fn changes_cross_a_move_in_both_directions() {
+    let (clock, place) = (clock(), Place::new("moved"));
+    let old = of_rule(json!({"limits": {"l": "5/h"}}), &clock, &place.store());
+    assert!(old.allow("mallory").unwrap());
+    let new = of_next_release(&clock, &place);
+    assert!(new.allow("mallory").unwrap() && old.metrics().unwrap()[0].retired);
+    old.block("mallory", &ChangeOptions::default()).unwrap();
+    assert!(!new.allow("mallory").unwrap(), "by the next hit");
+    new.unblock("mallory").unwrap();
+    new.block("eve", &ChangeOptions::default()).unwrap();
+    // The old one may have looked just now.
+    clock.advance(SECOND);
+    assert!(!old.allow("eve").unwrap() && old.allow("mallory").unwrap());
+    assert_eq!(old.changes(0).unwrap(), new.changes(0).unwrap());
+}
+
+#[test]
+fn a_removed_text_of_changes_takes_no_line_from_the_trail() {
+    let (clock, place) = (clock(), Place::new("removed"));
+    let limiter = of_rule(json!({"limits": {"l": "5/h"}}), &clock, &place.store());
+    limiter.set_mode(Mode::Off).unwrap();
+    std::fs::remove_file(place.0.join("default.changes")).unwrap();
+    assert_eq!(limiter.changes(0).unwrap().changes.len(), 1);
+    assert_eq!(limiter.set_mode(Mode::Shadow).unwrap(), 2);
+    assert_eq!(limiter.changes(0).unwrap().changes.len(), 2);
+}
+
+#[test]
+fn the_trail_tells_only_the_size_of_what_is_large() {
+    let clock = clock();
+    let limiter = of("5/h", &clock);
+    let many = |n: usize| (0..n).map(|i| Match::new([("key", format!("{i:050}"))])).collect();
+    limiter.set_exempts(many(100)).unwrap();
+    limiter.set_exempts(many(1000)).unwrap();
+    let seen = limiter.changes(0).unwrap().changes;
+    assert_eq!(seen[1].before.as_array().map(Vec::len), Some(100));
+    assert!(seen[1].after["bytes"].as_u64() > Some(50_000), "{}", seen[1].after);
+}
+
+#[test]
+fn a_reset_that_cannot_be_stored_resets_nothing() {
+    let (clock, place) = (clock(), Place::new("unstored"));
+    let limiter = of_rule(json!({"limits": {"l": "5/h"}}), &clock, &place.store());
+    assert!(limiter.hit("mallory", 5).unwrap().allowed);
+    limiter.block("mallory", &ChangeOptions::default()).unwrap();
+    let log = place.0.join("changes.log");
+    std::fs::remove_file(&log).unwrap();
+    std::fs::create_dir(&log).unwrap();
+    assert!(limiter.reset("mallory").is_err() && limiter.reset_all().is_err());
+    assert_eq!(limiter.stats("mallory").unwrap().unwrap().limits[0].used, 5);
+    assert!(!limiter.allow("mallory").unwrap(), "hits go on");
+    limiter.reset("alice").unwrap();
+}
+
 #[test]
 fn a_rule_without_changes_goes_the_plain_way_again_when_they_have_ended() {
     let clock = clock();

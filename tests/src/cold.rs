@@ -104,7 +104,8 @@ pub fn change(base: &Path, rounds: u64, seed: u64) {
         assert!(exempts == 0 || exempts == 20, "seed {seed}, round {round}: {exempts}");
     }
     limiter.add_exempt(Match::new([("role", "admin")])).unwrap();
-    let whole = ["default.changes", "default.lock", "default.table"];
+    let whole =
+        ["changes.log", "changes.log.lock", "default.changes", "default.lock", "default.table"];
     assert_eq!(names(&folder), whole, "nothing else is left behind");
     println!("{rounds} processes killed while they changed a rule");
 }

@@ -2,8 +2,8 @@
 //! old one.
 //!
 //! A first round, without the others, finds the instructions of the move after which the folder, or the
-//! old table, is another: between two of them it makes no difference where the process dies, since nobody reads what
-//! has a temporary name. Each further round makes a table of the old shape, forks two children that
+//! old table, is another. Between two of them it makes no difference where the process dies, since nobody
+//! reads what has a temporary name. Each further round makes a table of the old shape, forks two children that
 //! charge it without end, and one that opens it by the new shape. That one is let run until it asks for the
 //! rule's lock (or, to save steps, until it is about to rename), stepped so many instructions, and killed.
 //! Then this process opens the new shape.
@@ -104,7 +104,7 @@ impl Scene {
         });
         assert_eq!(wait(child), Ended::Stopped(libc::SIGSTOP));
         let is_lock = |call: i64, arguments: &[u64]| {
-            call == libc::SYS_flock && arguments[1] == libc::LOCK_EX as u64
+            call == libc::SYS_flock && arguments[1] & libc::LOCK_EX as u64 != 0
         };
         assert!(run_to_call(child, is_lock), "the move is done under the rule's lock");
         child
@@ -207,7 +207,8 @@ fn kill_after(place: &Path, instructions: u64, rename: u64) -> bool {
     for charger in chargers {
         assert_eq!(wait(charger), Ended::Left(0), "{at}");
     }
-    let files = ["default.changes", "default.lock", "default.table"];
+    let files =
+        ["changes.log", "changes.log.lock", "default.changes", "default.lock", "default.table"];
     assert_eq!(names(&scene.folder), files, "{at}: nothing is left behind");
     let charged = charged_before..=scene.board.get(GRANTED);
     let carried = used(&new, "busy");

@@ -27,6 +27,18 @@ class Budget(NamedTuple):
     reset_after: float
 
 
+class LimitLeft(NamedTuple):
+    """How a decision left one limit. ``max`` is a bucket's size. ``reset_after``: until all of it is there again.
+    ``more_after``: until there is more than now; None if there never is.
+    """
+
+    name: str
+    max: int
+    remaining: int
+    reset_after: float
+    more_after: float | None
+
+
 class LimitUse(NamedTuple):
     """What one limit holds of a key."""
 

@@ -7,7 +7,19 @@ from typing import Any, Literal, final, type_check_only
 
 from typing_extensions import Self
 
-from ._results import BlockedKey, Budget, Changes, Events, Finding, Inspected, Metrics, Recorded, Stats, Why
+from ._results import (
+    BlockedKey,
+    Budget,
+    Changes,
+    Events,
+    Finding,
+    Inspected,
+    LimitLeft,
+    Metrics,
+    Recorded,
+    Stats,
+    Why,
+)
 from ._types import Key, Lasting, Limits, Match, Time
 
 __all__ = [
@@ -30,7 +42,12 @@ __version__: str
 def ip_key(address: str, v6_prefix: int = 56) -> str:
     """A key for a client address: IPv4-mapped IPv6 is unmapped first, IPv6 is cut to the prefix."""
 
-def _restore_decision(first: tuple[Any, ...], second: tuple[Any, ...], headers: list[list[tuple[str, str]]]) -> Decision: ...
+def _restore_decision(
+    first: tuple[Any, ...],
+    second: tuple[Any, ...],
+    headers: list[list[tuple[str, str]]],
+    limits: list[tuple[str, int, int, float, float | None]] = ...,
+) -> Decision: ...
 @final
 class ManualClock:
     """A clock that only moves when told to, for tests that don't wait. Its wall time moves along.
@@ -88,6 +105,10 @@ class Decision:
     @property
     def reset_after(self) -> float:
         """Seconds until the key has its full quota again."""
+
+    @property
+    def limits(self) -> tuple[LimitLeft, ...]:
+        """How it left each limit, in the order in which the rule states them."""
 
     @property
     def warning(self) -> bool:

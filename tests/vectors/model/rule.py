@@ -222,7 +222,7 @@ class Rule:
     def decide(self, call, cost, spends=True, permit=None):
         decision, penalty = self.judge(call, cost)
         if decision["reason"] in ("off", "exempt"):
-            return decision
+            return decision | {"limits": []}
         self.penalties[self.penalty_place(call)] = penalty
         if decision["reason"] != "cost" and decision["would_deny"] != "cost":
             self.mend_spent(call)
@@ -233,7 +233,7 @@ class Rule:
     def peek(self, call, cost):
         decision, _ = self.judge(call, cost, looks=True)
         if decision["reason"] in ("off", "exempt"):
-            return decision
+            return decision | {"limits": []}
         if decision["allowed"]:
             call.cells = [_copied(cell) for cell in call.cells]
             _take(call, cost, "peek")
