@@ -632,7 +632,12 @@ impl<'a> Temporary<'a> {
     }
 
     /// Gives the file its name, for good, whoever has it.
-    pub(crate) fn replace(mut self, name: &str) -> Result<(), FileError> {
+    pub(crate) fn replace(self, name: &str) -> Result<(), FileError> {
+        self.replace_and(name, || ())
+    }
+
+    /// The same. `then` is called once the file has the name, before the folder is synced.
+    pub(crate) fn replace_and(mut self, name: &str, then: impl FnOnce()) -> Result<(), FileError> {
         sync_file(&self.file)?;
         let folder = &self.directory.folder;
         if let Some(own) = &self.name {
@@ -640,6 +645,7 @@ impl<'a> Temporary<'a> {
             renamed.map_err(|error| self.directory.explain(error))?;
         }
         self.name = None;
+        then();
         #[cfg(test)]
         steps::note(|| steps::Step::Named(steps::bytes_of(&self.file)));
         Ok(self.directory.sync()?)

@@ -73,8 +73,9 @@ const MOST_MOVED: u64 = 3_653 * 86_400 * 1_000_000_000;
 const MOST_ENGINES: usize = 4;
 const EVICTION_END: usize = at::EVICTION + MOST_ENGINES * eviction::WORDS;
 const _: () = assert!(EVICTION_END <= SHAPE_AT / 8);
-/// How often a user asks for its shared lock, a millisecond apart, while another has the file alone.
-const PATIENCE: usize = 2_000;
+/// How often a user asks for its shared lock, a millisecond apart, while another has the file alone: that one
+/// may move all its rows and sync the new file meanwhile.
+const PATIENCE: usize = 30_000;
 /// What the probe hash is of: it proves that two builds hash alike, and find keys by the same bits of it.
 const PROBE: &[u8] = b"tidegate probe, home by fingerprint";
 
@@ -313,6 +314,9 @@ impl Host {
 }
 
 impl TableFile {
+    /// Bytes of the longest description.
+    pub const MOST_SHAPE: usize = MOST_SHAPE as usize;
+
     /// Opens a file that is there; `None` if there is none. Its folder is not checked: see
     /// [`TableFile::open_in`].
     ///
@@ -418,12 +422,7 @@ impl TableFile {
         host: &Host,
     ) -> Result<Option<TableFile>, FileError> {
         check_filesystem(directory.as_fd(), host)?;
-        if shape.len() as u64 > MOST_SHAPE {
-            return refused(format!(
-                "its description has {} bytes, and may have {MOST_SHAPE}; use fewer limits, or shorter names",
-                shape.len()
-            ));
-        }
+        check_shape(shape)?;
         let made = directory.temporary(name)?;
         let header = Header::new(shape, words, manual, host);
         let bytes = header.words[at::FILE];
@@ -524,7 +523,10 @@ impl TableFile {
     }
 
     /// Takes the lock of a user, in place of any other.
-    pub(crate) fn share(&self) -> Result<(), FileError> {
+    ///
+    /// # Errors
+    /// As [`TableFile::begin_era_if_alone`].
+    pub fn share(&self) -> Result<(), FileError> {
         share(self.mapping.file())
     }
 
@@ -566,6 +568,7 @@ impl TableFile {
     }
 
     fn build(entry: Entry, made: &File, header: Header) -> Result<TableFile, FileError> {
+        check_shape(&header.shape)?;
         let (bytes, manual) = (header.words[at::FILE], header.is_manual());
         allocate(made, bytes)?;
         made.write_all_at(&header.bytes(), 0)?;
@@ -690,6 +693,16 @@ impl Tables {
     /// The board of names, which comes last. `None` if the file has no room for it.
     pub fn board(&self) -> Option<crate::board::Board> {
         Some(crate::board::Board::new(self.space.words(Tables::BOARD_WORDS, false)?))
+    }
+}
+
+/// Whether a file with this description could be opened.
+fn check_shape(shape: &str) -> Result<(), FileError> {
+    match shape.len() {
+        0..=TableFile::MOST_SHAPE => Ok(()),
+        bytes => refused(format!(
+            "its description has {bytes} bytes, and may have {MOST_SHAPE}; use fewer limits, or shorter names"
+        )),
     }
 }
 
@@ -1081,7 +1094,11 @@ mod tests {
         let error = TableFile::create(&path, &shape(MOST_SHAPE + 1), 64, false).unwrap_err();
         assert!(error.to_string().contains("shorter names"), "{error}");
         assert!(!path.exists());
-        drop(TableFile::create(&path, &shape(MOST_SHAPE), 64, false).unwrap());
+        let file = TableFile::create(&path, &shape(MOST_SHAPE), 64, false).unwrap().unwrap();
+        let (directory, name) = place_of(&path).unwrap();
+        let error = file.begin_move(&directory, name, &shape(MOST_SHAPE + 1), 64).unwrap_err();
+        assert!(error.to_string().contains("shorter names"), "{error}");
+        drop(file);
         assert_eq!(TableFile::open(&path).unwrap().unwrap().shape().len() as u64, MOST_SHAPE);
         let mut header = Header::new("", 1 << 20, false, &Host::here());
         (header.words[at::SHAPE], header.shape) = (MOST_SHAPE + 1, shape(MOST_SHAPE + 1));

@@ -24,7 +24,7 @@ use crate::directory::{Directory, Temporary};
 use crate::eviction::Eviction;
 use crate::file::{FileError, TableFile, Tables};
 use crate::limit::{Cell, Limits, Placed};
-use crate::memory::Words;
+use crate::memory::{Space, Words};
 use crate::row::{KeyWord, Row, Shape, State};
 use crate::sync::Ordering;
 use crate::table::Table;
@@ -48,6 +48,8 @@ pub struct FileTables {
     engines: Vec<(Limits, Table, Words)>,
     ledgers: Vec<Table>,
     board: Words,
+    /// Whether rows are only given places, and not written.
+    planned: bool,
 }
 
 /// Rows that count for somebody have no place in a table that is to take them.
@@ -75,17 +77,7 @@ impl Shape for Blank {
 impl TableFile {
     /// The tables of the file, as they lie; `None` if it has no room for them.
     pub fn laid_out(&self, layout: &FileLayout) -> Option<FileTables> {
-        let Tables { space, .. } = &self.tables();
-        let mut engines = Vec::new();
-        for (limits, capacity) in &layout.engines {
-            let table = Table::new(*capacity, limits, space)?;
-            engines.push((limits.clone(), table, space.shared()?));
-        }
-        let ledger =
-            |&(notes, capacity): &(usize, usize)| Table::new(capacity, &Blank(1 + notes), space);
-        let ledgers = layout.ledgers.iter().map(ledger).collect::<Option<_>>()?;
-        let board = space.words(Tables::BOARD_WORDS, false)?;
-        Some(FileTables { engines, ledgers, board })
+        FileTables::new(layout, &self.tables().space, false)
     }
 
     /// Begins a file that will take the place of this one, which is called `name`: of the same seed and
@@ -136,9 +128,7 @@ impl<'d> Moving<'d> {
     /// As the kernel says.
     pub fn finish(self, old: &TableFile) -> Result<TableFile, FileError> {
         self.file.go_on_from(old);
-        let file = self.publish()?;
-        old.retire();
-        Ok(file)
+        self.publish_and(|| old.retire())
     }
 
     /// Puts the file in the place of one that has no words for a clock or for its users: of format 1.
@@ -146,13 +136,37 @@ impl<'d> Moving<'d> {
     /// # Errors
     /// As the kernel says.
     pub fn publish(self) -> Result<TableFile, FileError> {
-        self.made.replace(&self.name)?;
+        self.publish_and(|| ())
+    }
+
+    /// `then` is called once the file has the name, also if what is left to do fails.
+    fn publish_and(self, then: impl FnOnce()) -> Result<TableFile, FileError> {
+        self.made.replace_and(&self.name, then)?;
         self.file.share()?;
         Ok(self.file)
     }
 }
 
 impl FileTables {
+    fn new(layout: &FileLayout, space: &Space, planned: bool) -> Option<FileTables> {
+        let mut engines = Vec::new();
+        for (limits, capacity) in &layout.engines {
+            let table = Table::new(*capacity, limits, space)?;
+            engines.push((limits.clone(), table, space.shared()?));
+        }
+        let ledger =
+            |&(notes, capacity): &(usize, usize)| Table::new(capacity, &Blank(1 + notes), space);
+        let ledgers = layout.ledgers.iter().map(ledger).collect::<Option<_>>()?;
+        let board = space.words(Tables::BOARD_WORDS, false)?;
+        Some(FileTables { engines, ledgers, board, planned })
+    }
+
+    /// Tables that are in no file. What is moved to them is written nowhere, so that a move can be tried:
+    /// whether each row that counts for somebody has a place. `None` if there is no memory.
+    pub fn planned(layout: &FileLayout) -> Option<FileTables> {
+        FileTables::new(layout, &Space::Heap, true)
+    }
+
     /// Moves the rows of engine `from` of another file to engine `to` of this one, which is new. Limit i
     /// of this engine goes on from limit `limits[i]` of the other, or starts fresh.
     ///
@@ -182,7 +196,7 @@ impl FileTables {
             cells.iter().for_each(moved);
         };
         if !cells.is_empty() {
-            move_rows(old_table, new_table, is_live, copy)?;
+            self.move_rows(old_table, new_table, is_live, copy)?;
         }
         Eviction::begin_after(old_words, new_words, now);
         Ok(())
@@ -207,7 +221,38 @@ impl FileTables {
             change(&mut notes);
             crate::ledger::store_notes(new_row, &notes);
         };
-        move_rows(&old.ledgers[from], &self.ledgers[to], is_live, copy)
+        self.move_rows(&old.ledgers[from], &self.ledgers[to], is_live, copy)
+    }
+
+    /// Moves all rows of a table that are in use to another, which is new.
+    fn move_rows(
+        &self,
+        old: &Table,
+        new: &Table,
+        is_live: impl Fn(&Row<'_>) -> bool,
+        copy: impl Fn(&Row<'_>, &Row<'_>),
+    ) -> Result<(), NoPlace> {
+        let used = |place: &usize| is_used(&old.at(*place));
+        let (live, idle): (Vec<usize>, Vec<usize>) =
+            (0..old.rows()).filter(used).partition(|&place| is_live(&old.at(place)));
+        let prints = |places: &[usize]| -> Vec<u64> {
+            places.iter().map(|&place| old.at(place).seen().print().max(1)).collect()
+        };
+        let (must, others) = (prints(&live), prints(&idle));
+        let places = new.arrange(&must, &others).ok_or(NoPlace { rows: live.len() })?;
+        if self.planned {
+            return Ok(());
+        }
+        let sources = live.iter().chain(&idle).zip(must.iter().chain(&others));
+        for ((&from, &print), to) in sources.zip(places) {
+            if let Some(to) = to {
+                move_row(old, from, &new.at(to), print, &copy);
+            }
+        }
+        for (from, to) in old.shared_rows().zip(new.shared_rows()) {
+            copy(&from, &to);
+        }
+        Ok(())
     }
 
     /// Copies the names of another file's board.
@@ -285,33 +330,6 @@ pub(crate) fn store(row: &Row<'_>, at: usize, word: u64) {
     row.words[at].store(word, Ordering::Relaxed);
 }
 
-/// Moves all rows of a table that are in use to another, which is new.
-fn move_rows(
-    old: &Table,
-    new: &Table,
-    is_live: impl Fn(&Row<'_>) -> bool,
-    copy: impl Fn(&Row<'_>, &Row<'_>),
-) -> Result<(), NoPlace> {
-    let used = |place: &usize| is_used(&old.at(*place));
-    let (live, idle): (Vec<usize>, Vec<usize>) =
-        (0..old.rows()).filter(used).partition(|&place| is_live(&old.at(place)));
-    let prints = |places: &[usize]| -> Vec<u64> {
-        places.iter().map(|&place| old.at(place).seen().print().max(1)).collect()
-    };
-    let (must, others) = (prints(&live), prints(&idle));
-    let places = new.arrange(&must, &others).ok_or(NoPlace { rows: live.len() })?;
-    let sources = live.iter().chain(&idle).zip(must.iter().chain(&others));
-    for ((&from, &print), to) in sources.zip(places) {
-        if let Some(to) = to {
-            move_row(old, from, &new.at(to), print, &copy);
-        }
-    }
-    for (from, to) in old.shared_rows().zip(new.shared_rows()) {
-        copy(&from, &to);
-    }
-    Ok(())
-}
-
 /// Whether a key has the row. A sealed one is its key's until it is handed over.
 fn is_used(row: &Row<'_>) -> bool {
     matches!(row.seen().state(), State::Live | State::Sealed)
@@ -326,9 +344,10 @@ fn move_row(
     copy: &impl Fn(&Row<'_>, &Row<'_>),
 ) {
     let is_its = |row: &Row<'_>| is_used(row) && row.seen().print().max(1) == print;
-    let mut state = State::Live;
+    let (mut state, mut sequence) = (State::Live, 1);
     for _ in 0..LOOKS {
         let row = old.at(from);
+        sequence = row.seen().sequence();
         clear(to);
         if !is_its(&row) {
             // Free, not never used: rows of other keys may lie behind it.
@@ -340,8 +359,9 @@ fn move_row(
             break;
         }
     }
+    // The sequence goes on: fresh words have tags made of it, and none may be written twice.
     // ORDERING: Relaxed, as in `store`.
-    to.key.store(KeyWord::new(state, 1, print).0, Ordering::Relaxed);
+    to.key.store(KeyWord::new(state, sequence, print).0, Ordering::Relaxed);
 }
 
 fn clear(row: &Row<'_>) {
@@ -460,6 +480,11 @@ mod tests {
         let used = |key: &[u8]| engine(moving.file(), &limits, 100).peek(key, 0).views[0].used;
         assert_eq!([used(b"sealed"), used(b"live"), used(b"pending")], [3, 3, 0]);
         assert_eq!(new.engines[0].1.len(), 2);
+        let sequence = |tables: &FileTables, key: &[u8]| {
+            tables.engines[0].1.find(hash(key)).unwrap().seen().sequence()
+        };
+        assert!(sequence(&tables, b"live") > 1);
+        assert_eq!(sequence(&new, b"live"), sequence(&tables, b"live"), "tags are not used again");
         std::fs::remove_dir_all(path).unwrap();
     }
 

@@ -414,9 +414,9 @@ impl Permits {
         found
     }
 
-    /// The slots of a row as they are in one with `slots` of them. Each keeps its place, so that its holder can
-    /// release and renew it. Permits whose place is gone take free ones; if there are too few, those with the
-    /// longest leases stay.
+    /// The slots of a row as they are in one with `slots` of them. Each keeps its place. Permits whose place is
+    /// gone take free ones; if there are too few, those with the longest leases stay. Holders go on in the old
+    /// table: what they release or renew there is out in the new one until the lease that was moved ends.
     #[cfg(all(target_os = "linux", not(all(test, loom))))]
     pub(crate) fn moved(&self, row: &Row<'_>, at: usize, slots: usize, now: u64) -> Vec<u64> {
         let sight = self.sight(now);

@@ -25,16 +25,31 @@ pub(crate) struct Built {
     pub(crate) base: Variant,
 }
 
+/// Tables that a rule has already.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Known {
+    pub(crate) capacity: usize,
+    /// Whether the rule needs others, to which their counts are moved.
+    pub(crate) moved: bool,
+}
+
+impl Known {
+    /// Tables that the rule goes on with as they are.
+    pub(crate) fn kept(capacity: usize) -> Known {
+        Known { capacity, moved: false }
+    }
+}
+
 /// All rules of a policy, or all its problems.
 pub(crate) fn check(policy: &Policy, clock: &Clock) -> Result<Vec<Built>, Error> {
     check_beside(policy, clock, |_| None)
 }
 
-/// As [`check`], where a rule may have tables already: `known` says for how many keys.
+/// As [`check`], where a rule may have tables already, as `known` says.
 pub(crate) fn check_beside(
     policy: &Policy,
     clock: &Clock,
-    known: impl Fn(&Built) -> Option<usize>,
+    known: impl Fn(&Built) -> Option<Known>,
 ) -> Result<Vec<Built>, Error> {
     let (mut built, mut problems) = (Vec::new(), check_policy(policy));
     for (name, config) in &policy.rules {
@@ -307,18 +322,21 @@ impl Built {
 }
 
 /// Gives each rule without a stated capacity its share of `memory`: what the stated ones leave, divided
-/// equally. Tables that are there already keep their capacity, and the others have what they leave.
+/// equally. Tables that are there already keep their capacity, and the others have what they leave. So do those
+/// that are moved, if there is room; else they have a share, as new ones.
 fn check_memory(
     policy: &Policy,
     built: &mut [Built],
-    known: impl Fn(&Built) -> Option<usize>,
+    known: impl Fn(&Built) -> Option<Known>,
 ) -> Result<(), Error> {
-    let (mut needed, mut there, mut sharers) = (Vec::new(), 0u64, Vec::new());
+    let (mut needed, mut there) = (Vec::new(), 0u64);
+    let (mut moved, mut sharers) = (Vec::new(), Vec::new());
     for rule in built {
         let found = if rule.wanted.capacity_stated { None } else { known(rule) };
-        rule.wanted.capacity = found.unwrap_or(rule.wanted.capacity);
+        rule.wanted.capacity = found.map_or(rule.wanted.capacity, |found| found.capacity);
         let bytes = rule.bytes(rule.wanted.capacity);
         match found {
+            Some(found) if found.moved => moved.push((rule, bytes)),
             // A file that others made takes its room whether this process opens it or not.
             Some(_) if rule.wanted.in_file => there = there.saturating_add(bytes),
             None if !rule.wanted.capacity_stated => sharers.push(rule),
@@ -329,7 +347,13 @@ fn check_memory(
     if sum > policy.memory {
         return Err(too_much(policy, &needed, sum));
     }
-    let rest = (policy.memory - sum).saturating_sub(there);
+    let mut rest = (policy.memory - sum).saturating_sub(there);
+    for (rule, bytes) in moved {
+        match rest.checked_sub(bytes) {
+            Some(left) => rest = left,
+            None => sharers.push(rule),
+        }
+    }
     let (share, all) = (rest / (sharers.len() as u64).max(1), sharers.len());
     for rule in sharers {
         rule.wanted.capacity = rule.most_keys(share);

@@ -36,9 +36,10 @@ use tidegate_core::{
     Access, Clock, Directory, FILE_HASH, FileError, Format1, Host, Limits, TableFile,
 };
 
+use crate::build::Known;
 use crate::error::{Code, Error};
 use crate::limit::{Counts, algorithm_name, is_label, parse_algorithm};
-use crate::moving::{move_rows, move_rows_of_format1};
+use crate::moving::{check_rows, move_rows, move_rows_of_format1};
 use crate::plan::Plan;
 use crate::runtime::Runtime;
 use crate::trail::{Change, Log};
@@ -132,16 +133,25 @@ impl Folder {
         found.map_err(|error| store_error(&self.path.join(name), error))
     }
 
-    /// The capacity of a rule's table, if there is one that a rule of this plan can use.
-    pub(crate) fn capacity(&self, rule: &str, plan: &Plan) -> Option<usize> {
-        let name = file_name(rule, "table");
-        let file = TableFile::look_in(&self.directory, &name, &Host::here()).ok()??;
-        let shape = Shape::from_value(&serde_json::from_str(file.shape()).ok()?)?;
-        plan.keeps_state_of(&shape.plan).then_some(shape.capacity)
+    /// The capacity of a rule's table, if there is one whose counts a rule of this plan can go on with.
+    pub(crate) fn capacity(&self, rule: &str, plan: &Plan) -> Option<Known> {
+        let (name, host) = (file_name(rule, "table"), Host::here());
+        let (described, readable) = match TableFile::look_in(&self.directory, &name, &host) {
+            Ok(file) => (file?.shape().to_string(), true),
+            Err(_) => {
+                let old = Format1::open_in(&self.directory, &name, &host).ok()??;
+                (old.shape().to_string(), false)
+            }
+        };
+        let found: Value = serde_json::from_str(&described).ok()?;
+        let shape = Shape::from_value(&found)?;
+        let moved = !readable || !plan.keeps_state_of(&shape.plan);
+        let goes_on = found["rule"] == rule && plan.parts == shape.plan.parts;
+        (goes_on && !(moved && self.recreate)).then_some(Known { capacity: shape.capacity, moved })
     }
 
-    /// Whether [`Folder::table`] would refuse a rule, as far as that can be told without a look at its
-    /// rows. For policies of several rules: none is to be moved if another can't be.
+    /// Whether [`Folder::table`] would refuse a rule. For policies of several rules: none is to be moved if
+    /// another can't be. It does not tell of a full disk, nor of too few places for the rows of format 1.
     pub(crate) fn check(
         &self,
         rule: &str,
@@ -149,21 +159,28 @@ impl Folder {
         capacity_stated: bool,
         clock: &Clock,
     ) -> Result<(), Error> {
-        let (name, manual) = (file_name(rule, "table"), matches!(clock, Clock::Manual(_)));
+        let (name, host) = (file_name(rule, "table"), Host::here());
+        let manual = matches!(clock, Clock::Manual(_));
         let path = self.path.join(&name);
-        let file = match TableFile::open_in(&self.directory, &name, &Host::here()) {
-            Ok(Some(file)) if !self.recreate => file,
-            Ok(_) => return Ok(()),
-            // One of an older format may be moved.
-            Err(FileError::Unreadable(_)) => return Ok(()),
-            Err(error) => return Err(store_error(&path, error)),
-        };
-        match fits(rule, &file, wanted, capacity_stated, manual) {
-            Fit::None | Fit::Same(_) => Ok(()),
-            Fit::Refused(reason) => Err(store_error(&path, reason)),
-            Fit::Other(other) => {
-                other.check_alone(&file).map_err(|error| store_error(&path, error))
+        let error = |error: FileError| store_error(&path, error);
+        match TableFile::open_in(&self.directory, &name, &host) {
+            Ok(_) | Err(FileError::Unreadable(_)) if self.recreate => Ok(()),
+            Ok(None) => Ok(()),
+            Ok(Some(file)) => match fits(rule, &file, wanted, capacity_stated, manual) {
+                Fit::None | Fit::Same(_) => Ok(()),
+                Fit::Refused(reason) => Err(store_error(&path, reason)),
+                Fit::Other(other) => other.check(&file, clock).map_err(error),
+            },
+            Err(FileError::Unreadable(reason)) => {
+                let old = Format1::open_in(&self.directory, &name, &host).map_err(error)?;
+                let old = old.ok_or_else(|| store_error(&path, reason))?;
+                let clocks = (old.is_manual(), manual);
+                match fit(rule, (old.shape(), clocks), wanted, capacity_stated) {
+                    Fit::Refused(reason) => Err(store_error(&path, reason)),
+                    _ => Ok(()),
+                }
             }
+            Err(refused) => Err(error(refused)),
         }
     }
 
@@ -292,23 +309,26 @@ impl Folder {
         clock: &Clock,
     ) -> Result<TableFile, FileError> {
         other.check_alone(old)?;
-        let Other { from, to, left, difference, .. } = other;
-        let mut text = to.to_value(rule);
-        if !left.is_empty() {
-            text["left"] = Value::Array(left.clone());
-        }
-        let name = file_name(rule, "table");
-        let moving = old.begin_move(&self.directory, &name, &text.to_string(), words)?;
-        let file_clock;
-        let clock = match clock {
-            Clock::Manual(_) => clock,
-            _ => {
-                file_clock = old.clock();
-                &file_clock
-            }
-        };
-        let moved = move_rows((from, old), (to, moving.file()), clock);
-        moved.map_err(|reason| FileError::Refused(format!("{difference}; {reason}")))?;
+        let moved = self.moved_alone(rule, old, other, words, clock);
+        // By name, not by closing: a child that was forked meanwhile has the file open too.
+        let _ = old.share();
+        moved
+    }
+
+    /// The same, once that is known to be allowed.
+    fn moved_alone(
+        &self,
+        rule: &str,
+        old: &TableFile,
+        other: &Other,
+        words: usize,
+        clock: &Clock,
+    ) -> Result<TableFile, FileError> {
+        let Other { from, to, .. } = other;
+        let (name, text) = (file_name(rule, "table"), other.description(rule));
+        let moving = old.begin_move(&self.directory, &name, &text, words)?;
+        let moved = move_rows((from, old), (to, moving.file()), &clock_of(old, clock));
+        moved.map_err(|reason| other.refusal(&reason))?;
         moving.finish(old)
     }
 
@@ -515,16 +535,48 @@ struct Other {
 }
 
 impl Other {
+    /// What the new table says of itself, and of as many shapes that were left as a header holds.
+    fn description(&self, rule: &str) -> String {
+        let mut text = self.to.to_value(rule);
+        for oldest in 0..self.left.len() {
+            text["left"] = Value::Array(self.left[oldest..].to_vec());
+            let described = text.to_string();
+            if described.len() <= TableFile::MOST_SHAPE {
+                return described;
+            }
+        }
+        self.to.to_value(rule).to_string()
+    }
+
     /// Has the table alone from now on, where that is needed to move it back.
     fn check_alone(&self, old: &TableFile) -> Result<(), FileError> {
         if !self.older || old.stay_alone()? {
             return Ok(());
         }
-        Err(FileError::Refused(format!(
-            "{}; a newer policy has moved it to that shape, and another process has it open: \
+        Err(self.refusal(
+            "a newer policy has moved it to that shape, and another process has it open: \
              end the processes that use it to move it back, or use their policy",
-            self.difference
-        )))
+        ))
+    }
+
+    /// Whether a table can be moved.
+    fn check(&self, old: &TableFile, clock: &Clock) -> Result<(), FileError> {
+        self.check_alone(old)?;
+        old.share()?;
+        let checked = check_rows((&self.from, old), &self.to, &clock_of(old, clock));
+        checked.map_err(|reason| self.refusal(&reason))
+    }
+
+    fn refusal(&self, reason: &str) -> FileError {
+        FileError::Refused(format!("{}; {reason}", self.difference))
+    }
+}
+
+/// The clock that a table's rows are judged by: this limiter's if that is a manual one, else its own.
+fn clock_of(file: &TableFile, clock: &Clock) -> Clock {
+    match clock {
+        Clock::Manual(_) => clock.clone(),
+        _ => file.clock(),
     }
 }
 

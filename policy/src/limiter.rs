@@ -9,7 +9,7 @@ use arc_swap::ArcSwap;
 use serde_json::Value;
 use tidegate_core::{Clock, ForkLock, OnFull};
 
-use crate::build::{self, Built};
+use crate::build::{self, Built, Known};
 use crate::changes::{BlockedKey, ChangeOptions, Changing};
 use crate::config::{Match, Mode, Policy, RuleConfig};
 use crate::error::{Code, Error};
@@ -386,7 +386,8 @@ impl Limiter {
             let (name, plan) = (&rule.name, &rule.wanted.plan);
             let tables = old.get(name).map(|state| state.last().tables.clone());
             let kept = tables.filter(|tables| plan.keeps_state_of(&tables.plan));
-            kept.map(|kept| kept.capacity).or_else(|| shared.store.capacity(name, plan))
+            let kept = kept.map(|kept| Known::kept(kept.capacity));
+            kept.or_else(|| shared.store.capacity(name, plan))
         };
         let built = build::check_beside(&policy, &shared.options.clock, known)?;
         shared.open()?;

@@ -164,7 +164,22 @@ pub(crate) fn move_rows(
     moved.map_err(|error| no_place(from, to, error))
 }
 
-/// The same from a file of format 1. Its words are read by the numbers that keys are judged by from now on.
+/// Whether [`move_rows`] would find a place for each row that counts for somebody.
+pub(crate) fn check_rows(
+    (from, old): (&Shape, &TableFile),
+    to: &Shape,
+    clock: &Clock,
+) -> Result<(), String> {
+    let old_tables = from.layout().and_then(|layout| old.laid_out(&layout)).ok_or_else(damaged)?;
+    // Without memory it can't be told.
+    let planned = to.layout().and_then(|layout| FileTables::planned(&layout));
+    let Some(planned) = planned else { return Ok(()) };
+    let (source, keep) = (Source::Here(old_tables), old.keep().get());
+    let moved = to.plan.move_rows(&planned, (&from.plan, &source), keep, clock);
+    moved.map_err(|error| no_place(from, to, error))
+}
+
+/// The same as [`move_rows`] from a file of format 1. Its words are read by the numbers that keys are judged by from now on.
 pub(crate) fn move_rows_of_format1(
     (from, old): (&Shape, &Format1),
     (to, new): (&Shape, &TableFile),

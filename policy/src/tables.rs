@@ -11,6 +11,7 @@ use tidegate_core::{
     Clock, Engine, ForkLock, Ledger, Limits, OnFull, Once, Options, OutOfMemory, Spent, random_seed,
 };
 
+use crate::build::Known;
 use crate::error::{Code, Error};
 #[cfg(target_os = "linux")]
 use crate::folder::{Folder, Shape};
@@ -596,14 +597,14 @@ impl Store {
         name.strip_prefix("file:").is_none_or(|path| base.join(path).exists())
     }
 
-    /// The capacity of a rule's tables, if there are some that a rule of this plan can use.
-    pub(crate) fn capacity(&self, rule: &str, plan: &Plan) -> Option<usize> {
+    /// The capacity of a rule's tables, if there are some that a rule of this plan can go on from.
+    pub(crate) fn capacity(&self, rule: &str, plan: &Plan) -> Option<Known> {
         match self {
             Store::Private(_) => None,
             Store::Named(named) => {
                 let tables = named.tables.lock().get(rule).and_then(Weak::upgrade);
                 let fit = tables.filter(|tables| plan.keeps_state_of(&tables.plan));
-                fit.map(|tables| tables.capacity)
+                fit.map(|tables| Known::kept(tables.capacity))
             }
             #[cfg(target_os = "linux")]
             Store::Folder(folder) => folder.capacity(rule, plan),

@@ -511,6 +511,38 @@ fn a_long_history_of_shapes_fits_the_header() {
 }
 
 #[test]
+fn a_history_of_long_shapes_is_cut_to_what_a_header_holds() {
+    let place = Place::new();
+    let long = "x".repeat(100_000);
+    let shape = |number: u64| json!({ "limits": { &long: "5/h" }, "capacity": 10 + number });
+    let mut last = place.open(shape(0));
+    assert_eq!(granted(&last, "alice", 2), 2);
+    for number in 1..20 {
+        last = place.open(shape(number));
+    }
+    assert_eq!(uses(&last, "alice")[&long].0, 2);
+    for known in [18, 15] {
+        assert!(place.refusal(shape(known)).contains("a newer policy"), "{known}");
+    }
+}
+
+#[test]
+fn an_unstated_capacity_is_the_tables_also_if_that_is_moved() {
+    let place = Place::new();
+    drop(place.open(json!({ "limits": "5/h", "capacity": 70_000 })));
+    let capacity = |limiter: &Limiter| limiter.metrics().unwrap()[0].capacity;
+    let new = place.open(json!({ "limits": "5/h, 9/d" }));
+    assert_eq!(capacity(&new), 70_000);
+    drop(new);
+    // Where `memory` has no room for it, it is what a new table would have.
+    let store = Some(format!("file:{}", place.path.display()));
+    let clock = place.clock.clock();
+    let options = Options { store, clock, memory: Some(4 << 20), ..Options::default() };
+    let new = Limiter::with("5/h, 9/d, 8/d fixed", options).unwrap();
+    assert!((10_000..60_000).contains(&capacity(&new)), "{}", capacity(&new));
+}
+
+#[test]
 fn several_who_open_a_new_shape_at_once_move_it_once() {
     for _ in 0..40 {
         let place = Place::new();
@@ -575,6 +607,52 @@ fn no_rule_is_moved_if_another_is_refused() {
 }
 
 #[test]
+fn no_rule_is_moved_if_another_is_damaged_or_has_too_few_places() {
+    let place = Place::new();
+    let open = |rules: Value| {
+        let policy = json!({ "version": 1, "rules": rules });
+        let store = Some(format!("file:{}", place.path.display()));
+        let options = Options { store, clock: place.clock.clock(), ..Options::default() };
+        Limiter::from_policy_with(&policy, options)
+    };
+    let with = |limits: &str, capacity: u64| json!({ "limits": limits, "capacity": capacity });
+    let old = open(json!({ "a": with("5/h", 50), "b": with("5/h", 1000) })).unwrap();
+    let b = old.rule("b").unwrap();
+    (0..900).for_each(|key| assert!(b.allow(format!("{key}").as_str()).unwrap()));
+    let refused = |b: Value, told: &str| {
+        let message = open(json!({ "a": with("5/h, 6/d", 50), "b": b })).unwrap_err().to_string();
+        assert!(message.contains("b.table") && message.contains(told), "{message}");
+        assert!(!old.rule("a").unwrap().metrics().unwrap().retired, "a was not moved: {message}");
+    };
+    refused(with("5/h", 100), "900 keys still count");
+    refused(with("5/h, 7/d", 100), "900 keys still count");
+    // The last byte of the first word of the checksum.
+    let (path, at) = (place.path.join("b.table"), 88);
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[at] ^= 1;
+    std::fs::write(&path, bytes).unwrap();
+    refused(with("5/h", 1000), "damaged");
+}
+
+#[test]
+fn no_rule_is_moved_if_another_of_format_1_is_refused() {
+    let (place, seen) = format1();
+    let open = |rules: Value| {
+        let policy = json!({ "version": 1, "rules": rules });
+        let store = Some(format!("file:{}", place.path.display()));
+        let options = Options { store, clock: place.clock.clock(), ..Options::default() };
+        Limiter::from_policy_with(&policy, options)
+    };
+    let old = open(json!({ "a": { "limits": "5/h" } })).unwrap();
+    let mut rule = seen["policy"]["rules"]["default"].clone();
+    rule["key"].as_array_mut().unwrap().push(json!("third"));
+    let rules = json!({ "a": { "limits": "5/h, 6/d" }, "default": rule });
+    let message = open(rules).unwrap_err().to_string();
+    assert!(message.contains("parts is 2 in the file"), "{message}");
+    assert!(!old.metrics().unwrap()[0].retired, "a was not moved");
+}
+
+#[test]
 fn rows_of_a_moved_table_are_kept_for_as_long_as_slower_numbers_asked() {
     let place = Place::new();
     let with = |limits: Value| json!({ "limits": limits, "capacity": 16 });
@@ -591,8 +669,7 @@ fn rows_of_a_moved_table_are_kept_for_as_long_as_slower_numbers_asked() {
 }
 
 /// Tables that a build of format 1 has made, and what it said of them.
-#[test]
-fn a_table_of_format_1_is_moved() {
+fn format1() -> (Place, Value) {
     let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/format1");
     let seen: Value =
         serde_json::from_slice(&std::fs::read(fixture.join("seen.json")).unwrap()).unwrap();
@@ -606,6 +683,12 @@ fn a_table_of_format_1_is_moved() {
         std::fs::set_permissions(&to, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
     }
     place.clock.set(Duration::from_millis(seen["now_ms"].as_u64().unwrap()));
+    (place, seen)
+}
+
+#[test]
+fn a_table_of_format_1_is_moved() {
+    let (place, seen) = format1();
     let mut policy = seen["policy"].clone();
     // Another capacity and another limit: all in one move.
     policy["rules"]["default"]["capacity"] = json!(300);
@@ -655,6 +738,24 @@ fn units_of_a_log_that_does_not_fit_are_not_forgotten() {
     let new = place.open(smaller);
     new.refund("alice", 5).unwrap();
     assert_eq!(granted(&new, "alice", 9), 0, "35 are in the hour still");
+}
+
+#[test]
+fn a_log_that_does_not_fit_keeps_what_a_longer_window_sees() {
+    let place = Place::new();
+    let with = |max: u64, per: &str, capacity: u64| {
+        let limit = json!({ "w": { "max": max, "per": per, "algorithm": "window" } });
+        json!({ "limits": limit, "capacity": capacity })
+    };
+    for (max, due) in [(10, 0), (5, 0), (1, 0), (12, 2)] {
+        let _ = std::fs::remove_dir_all(&place.path);
+        let old = place.open(with(10, "1m", 100));
+        assert_eq!(granted(&old, "alice", 20), 10);
+        drop(old);
+        place.pass(120);
+        let new = place.open(with(max, "1h", 101));
+        assert_eq!(granted(&new, "alice", 20), due, "{max}/h");
+    }
 }
 
 #[test]

@@ -30,14 +30,12 @@ impl Entries {
         Entries(found)
     }
 
-    /// No more than `most` of them. Those that are older than `keep_us` go first. Then the units of the
-    /// oldest are added to the next oldest, as when a ring is full of live entries.
+    /// The `most` youngest of them. Those beyond go, the oldest first. Units that are not older than `keep_us`
+    /// are added to the oldest entry that stays, as when a ring is full of live entries.
     fn cut(mut self, most: usize, keep_us: u64, now: u64) -> Vec<Slot> {
-        if self.0.len() > most {
-            self.0.retain(|slot| slot.is_within(keep_us, now));
-        }
         let beyond = self.0.len().saturating_sub(most);
-        let units: u64 = self.0.drain(..beyond).map(Slot::weight).sum();
+        let gone = self.0.drain(..beyond).filter(|slot| slot.is_within(keep_us, now));
+        let units: u64 = gone.map(Slot::weight).sum();
         if let Some(oldest) = self.0.first_mut() {
             *oldest = oldest.with_weight((oldest.weight() + units).min(MOST_WEIGHT));
         }
