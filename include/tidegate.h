@@ -77,7 +77,7 @@
 /**
  * The `version` of a tg_decision.
  */
-#define TG_DECISION_VERSION 1
+#define TG_DECISION_VERSION 2
 
 /**
  * The most limits that a rule has.
@@ -147,12 +147,12 @@
 /**
  * The version of the structures and functions of this header. It grows when something is added.
  */
-#define TG_ABI_VERSION 1
+#define TG_ABI_VERSION 2
 
 /**
  * The oldest version that programs may have been compiled for.
  */
-#define TG_ABI_VERSION_OLDEST 1
+#define TG_ABI_VERSION_OLDEST 2
 
 /**
  * Bytes that every key of `tg_ip_key` fits into, with its NUL.

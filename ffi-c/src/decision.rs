@@ -12,7 +12,7 @@ use crate::status::Failure;
 use crate::status::tg_status::{self, *};
 
 /// The `version` of a tg_decision.
-pub const TG_DECISION_VERSION: u32 = 1;
+pub const TG_DECISION_VERSION: u32 = 2;
 /// The most limits that a rule has.
 pub const TG_MOST_LIMITS: usize = 8;
 /// A number or a time that there is not.

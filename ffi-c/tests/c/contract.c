@@ -87,7 +87,7 @@ static void hits(void) {
   CHECK(d.attach == NULL && d.limit == 3 && d.remaining == 1 && d.retry_after_ms == 0);
   CHECK(d.reset_after_ms == 40000 && !d.warning && !d.alert && !d.notify);
   SAME(d.rule, "default");
-  CHECK(d.limit_count == 1 && d.limits[0].limit == 3 && d.limits[0].remaining == 1);
+  CHECK(d.limit_count == 1 && d.limits[0].max == 3 && d.limits[0].remaining == 1);
   CHECK(d.limits[0].window_seconds == 60 && d.limits[0].more_after_ms == 20000);
   SAME(d.limits[0].name, "3/min");
   OK(tg_check(rule, &k, 1, &d));

@@ -3,7 +3,7 @@
 #include <tidegate.h>
 
 static_assert(sizeof(tg_status) == 4 && sizeof(tg_key) == 64 && sizeof(tg_options) == 48, "layout");
-static_assert(sizeof(tg_decision) == 440 && sizeof(tg_key_stats) == 392, "layout");
+static_assert(sizeof(tg_decision) == 504 && sizeof(tg_key_stats) == 392, "layout");
 
 int main() {
   tg_key key = TG_KEY_INIT("a", 1);
