@@ -476,6 +476,12 @@ impl Reference {
         }
     }
 
+    /// Whether a change ends within that time, but for blocks: then a call is judged by other numbers.
+    pub fn changes_within(&self, time: u64) -> bool {
+        let other = |changed: &Changed| !matches!(changed, Changed::Block(_));
+        self.ends.iter().any(|(changed, at)| other(changed) && *at <= self.now + time)
+    }
+
     /// How long the key is blocked, if it is; none for ever.
     pub fn block_left(&self, call: &Call) -> Option<Option<u64>> {
         let block = self.blocks.iter().find(|key| **key == call.key)?;
