@@ -73,7 +73,7 @@ class Stats(c.Structure):
                 ("blocked", c.c_uint32), ("budget", Budget), ("limits", LimitUse * 8)]
 
 
-for size, structure in [(64, Key), (40, Options), (32, ChangeOptions), (440, Decision), (392, Stats)]:
+for size, structure in [(64, Key), (40, Options), (32, ChangeOptions), (504, Decision), (392, Stats)]:
     assert c.sizeof(structure) == size, structure
 lib.tg_last_error.restype = lib.tg_status_name.restype = c.c_char_p
 STYLES = {"both": 0, "legacy": 1, "ietf": 2}
