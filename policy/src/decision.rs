@@ -116,39 +116,54 @@ impl Reason {
     }
 }
 
-/// How a decision left one limit. Times are in nanoseconds, and rounded where they are told.
+/// How a decision left one limit, in two words: every decision holds one for each limit that a rule may have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Left {
-    remaining: u64,
-    /// Until there is more.
+    /// Milliseconds until there is more 48, upper half of what remains 16.
     more: u64,
-    /// Until all of it is there again.
+    /// Milliseconds until all of it is there again 48, lower half of what remains 16.
     reset: u64,
 }
 
+/// 48 bits of milliseconds, rounded up.
+#[inline(always)]
+fn packed(nanos: u64) -> u64 {
+    if nanos == NEVER { Left::NEVER } else { nanos.saturating_add(999_999) / 1_000_000 }
+}
+
 impl Left {
+    /// Ends in 8,900 years.
+    const NEVER: u64 = (1 << 48) - 1;
+
     #[inline]
     pub(crate) fn new(view: &View) -> Left {
-        Left { remaining: view.remaining, more: view.more, reset: view.reset }
+        // Never more than 10^9.
+        let remaining = view.remaining & 0xffff_ffff;
+        Left {
+            more: packed(view.more) << 16 | remaining >> 16,
+            reset: packed(view.reset) << 16 | remaining & 0xffff,
+        }
     }
     /// Those of a rule whose only limit this is. (Spelled out, they are written at once where they are wanted.)
     #[inline(always)]
     pub(crate) fn alone(self) -> [Left; MOST_LIMITS] {
-        const NONE: Left = Left { remaining: 0, more: 0, reset: 0 };
+        const NONE: Left = Left { more: 0, reset: 0 };
         [self, NONE, NONE, NONE, NONE, NONE, NONE, NONE]
     }
     pub(crate) fn remaining(self) -> u64 {
-        self.remaining
+        (self.more & 0xffff) << 16 | self.reset & 0xffff
     }
     /// Until there is more; none if that is never.
     #[inline]
     pub(crate) fn more_after(self) -> Option<Duration> {
-        whole_millis(self.more)
+        let more = self.more >> 16;
+        (more != Left::NEVER).then(|| Duration::from_millis(more))
     }
-    /// Until all of it is there again.
+    /// Until all of it is there again; nothing if that is never.
     #[inline]
     pub(crate) fn reset_after(self) -> Duration {
-        whole_millis(self.reset).unwrap_or_default()
+        let reset = self.reset >> 16;
+        Duration::from_millis(if reset == Left::NEVER { 0 } else { reset })
     }
 }
 
