@@ -90,7 +90,18 @@ fn under(path: &str, problem: Problem) -> Problem {
 
 const NO_GROUP: &str = "a store in memory has no folder that a group could share; \
      write `store: file:PATH`, or leave it out";
+const NOTHING_TO_RECREATE: &str = "a store in memory has no tables to make anew; \
+     write `store: file:PATH`, or leave it out";
 const NO_ROOM: &str = "there must be room for one key at least";
+
+pub(crate) fn is_in_memory(store: &str) -> bool {
+    store.split(':').next() == Some("memory")
+}
+
+/// What is wrong with `recreate` beside a store in memory.
+pub(crate) fn nothing_to_recreate() -> Problem {
+    Problem::new("recreate", NOTHING_TO_RECREATE)
+}
 
 fn check_policy(policy: &Policy) -> Vec<Problem> {
     let mut problems = Vec::new();
@@ -123,7 +134,7 @@ fn check_policy(policy: &Policy) -> Vec<Problem> {
     if policy.capacity == Some(0) {
         problems.push(Problem::new("capacity", NO_ROOM));
     }
-    if policy.group && policy.store.split(':').next() == Some("memory") {
+    if policy.group && is_in_memory(&policy.store) {
         problems.push(Problem::new("group", NO_GROUP));
     }
     problems

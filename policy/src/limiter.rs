@@ -242,6 +242,9 @@ impl Limiter {
 
     fn make(policy: Policy, options: Options, source: Option<PathBuf>) -> Result<Limiter, Error> {
         let policy = with_options(policy, &options);
+        if options.recreate && build::is_in_memory(&policy.store) {
+            return Err(Error::policy(vec![build::nothing_to_recreate()]));
+        }
         let stated = source.as_deref().filter(|_| options.store.is_none());
         let base = stated.and_then(Path::parent).unwrap_or(Path::new(""));
         // First: a policy that can't be had must not leave a folder behind.

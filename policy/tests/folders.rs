@@ -287,6 +287,20 @@ fn a_folder_that_its_group_can_not_use_is_refused_to_be_shared() {
 }
 
 #[test]
+fn memory_can_not_be_made_anew() {
+    for store in ["memory", "memory:recreate"] {
+        let options =
+            || Options { store: Some(store.to_string()), recreate: true, ..Options::default() };
+        let message = Limiter::with("5/h", options()).unwrap_err().to_string();
+        assert!(
+            message.contains("recreate: ") && message.contains("`store: file:PATH`"),
+            "{message}"
+        );
+        drop(Limiter::with("5/h", Options { recreate: false, ..options() }).unwrap());
+    }
+}
+
+#[test]
 fn a_group_can_not_share_memory() {
     for store in ["memory", "memory:name"] {
         let options =
