@@ -15,7 +15,7 @@ pub enum Clock {
     Manual(Arc<ManualClock>),
     /// Time that all processes which map a file agree on.
     #[cfg(all(target_os = "linux", not(all(test, loom))))]
-    Shared(crate::file::SharedClock),
+    Shared(crate::storage::file::SharedClock),
 }
 
 impl Clock {

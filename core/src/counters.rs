@@ -6,7 +6,7 @@
 use crossbeam_utils::CachePadded;
 
 use crate::sync::{Ordering, PlainU64};
-use crate::threads::PerThread;
+use crate::thread_slots::PerThread;
 
 /// What is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,18 +1,18 @@
 //! A table, the limits of its rows, and a clock: what a hit goes through.
 
-use crate::bucket::{self, Quick, Take};
+use crate::algorithm::bucket::word::Bucket;
+use crate::algorithm::bucket::{self, Quick, Take};
+use crate::algorithm::permit::{Permit, Permits};
 use crate::clock::{Clock, LAG, Time};
 use crate::counters::{COUNTS, Count, Counters};
 use crate::eviction::Eviction;
-use crate::hash::Hasher;
-use crate::hit::{Left, Taken, View, Views, bucket_view, permits_view};
-use crate::limit::{Cell, Limits};
+use crate::limits::charge::{Left, Taken, View, Views, bucket_view, permits_view};
+use crate::limits::receipt::Receipt;
+use crate::limits::{Cell, Limits};
 use crate::memory::Space;
-use crate::permit::{Permit, Permits};
-use crate::receipt::Receipt;
-use crate::row::{Moved, Row};
+use crate::table::hash::Hasher;
+use crate::table::row::{Moved, Row};
 use crate::table::{Found, Full, Hash, Spot, Table, bytes_for};
-use crate::word::Bucket;
 
 /// How many keys of a batch are hashed and fetched before they are judged, by one reading of the clock.
 const CHUNK: usize = 32;

@@ -8,9 +8,9 @@
 //! slept since a row's earlier life can't take a note for the one that it saw then.
 
 use crate::engine::OutOfMemory;
-use crate::hash::Hasher;
 use crate::memory::Space;
-use crate::row::{Row, Shape, Step, is_busy};
+use crate::table::hash::Hasher;
+use crate::table::row::{Row, Shape, Step, is_busy};
 use crate::table::{Hash, Table, bytes_for};
 
 const INCARNATION_BITS: u32 = 4;
@@ -51,7 +51,7 @@ pub(crate) fn notes<const W: usize>(row: &Row<'_>) -> [u64; W] {
 #[cfg(all(target_os = "linux", not(all(test, loom))))]
 pub(crate) fn store_notes<const W: usize>(row: &Row<'_>, notes: &[u64; W]) {
     let words = notes.iter().map(|note| note << INCARNATION_BITS);
-    words.enumerate().for_each(|(at, word)| crate::moving::store(row, at, word));
+    words.enumerate().for_each(|(at, word)| crate::storage::moving::store(row, at, word));
 }
 
 impl<const W: usize> Shape for Notes<'_, W> {

@@ -18,7 +18,7 @@
 //! do so again at each reading, so the caller reads the clock again and, if the start is ahead still,
 //! stores the note as [`mended`](Penalty::mended). Then the note lasts its own length from there.
 
-use crate::stamp;
+use crate::algorithm::stamp;
 
 const REST_BITS: u32 = 60 - stamp::BITS;
 const REST: u64 = (1 << REST_BITS) - 1;

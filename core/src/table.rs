@@ -18,9 +18,12 @@
 //! by word (each only if still idle), handed to the new key as *pending*, and settled like any claim.
 //! A live key's row is never taken.
 
+pub(crate) mod hash;
+pub(crate) mod row;
+
 use crate::memory::{LINE_WORDS, Space, Words};
-use crate::row::{KeyWord, Row, Shape, State, step};
 use crate::sync::{AtomicU64, Ordering, fence};
+use crate::table::row::{KeyWord, Row, Shape, State, step};
 
 /// How many rows a key may lie in. At two thirds full the longest way seen in 50 tables of a million
 /// keys was 128 rows; two keys in three are at home, nine in ten in the home row's line.
@@ -669,8 +672,8 @@ mod tests {
 
     use super::*;
     use crate::clock::{Clock, Time};
-    use crate::hit::Taken;
-    use crate::limit::{Limit, Limits};
+    use crate::limits::charge::Taken;
+    use crate::limits::{Limit, Limits};
 
     #[test]
     fn every_row_of_a_span_comes_once_and_the_homes_line_first() {

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use super::setting::{SECOND, at_once, both, bucket, engine, key, model, table, window};
 use crate::clock::{Clock, Time};
-use crate::hit::Taken;
-use crate::receipt::Receipt;
+use crate::limits::charge::Taken;
+use crate::limits::receipt::Receipt;
 use crate::{Engine, Limit, Views, reserve_together};
 
 /// Two in a second, by every algorithm that spends.

@@ -1,8 +1,8 @@
 //! The ring: admissions, helpers, weights, refunds.
 
 use super::setting::{SECOND, at_once, both, engine, model, table, window};
+use crate::algorithm::window::{Ring, Window};
 use crate::clock::{Clock, ManualClock, Time};
-use crate::window::{Ring, Window};
 use std::sync::Arc;
 
 #[test]

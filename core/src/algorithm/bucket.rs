@@ -1,10 +1,13 @@
 //! The cell of a token bucket: where its one word is changed.
 
+pub(crate) mod rate;
+pub(crate) mod word;
+
+use crate::algorithm::bucket::word::{Bucket, Charge, Margin, Word};
 use crate::clock::Time;
-use crate::row::{Idle, Moved, Row, Step, is_busy};
 use crate::sync::{AtomicU64, Ordering};
+use crate::table::row::{Idle, Moved, Row, Step, is_busy};
 use crate::table::{Spot, Table};
-use crate::word::{Bucket, Charge, Margin, Word};
 
 /// The answer to an attempt to spend, and the word that it left or met.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! What a log holds of its windows: counted in one pass, for all windows if stamps ascend, else for each.
 
 use super::{Log, Order, Ring, Slot, Status, Verdict, Window, load};
-use crate::limit::MOST_LIMITS;
-use crate::stamp;
+use crate::algorithm::stamp;
+use crate::limits::MOST_LIMITS;
 
 /// How many of its oldest entries a survey keeps. Few in this crate's own tests, so that their small logs
 /// have more than that too.

@@ -48,16 +48,16 @@ use std::sync::Arc;
 use rustix::fs::{FallocateFlags, FlockOperation};
 
 use crate::clock::{Clock, host_lead, kernel_now, system_now};
-use crate::directory::{Directory, Entry};
 use crate::engine::{Engine, Options, OutOfMemory};
 use crate::eviction::{self, Eviction};
-use crate::hash::{Hasher, random_seed};
 use crate::ledger::Ledger;
-use crate::limit::Limits;
+use crate::limits::Limits;
 use crate::memory::{MappedWord, Mapping, Region, Space};
-use crate::retired;
+use crate::storage::directory::{Directory, Entry};
+use crate::storage::retired;
 use crate::sync::Ordering;
 use crate::table::Table;
+use crate::table::hash::{Hasher, random_seed};
 
 const MAGIC: u64 = u64::from_le_bytes(*b"TIDEGATE");
 /// The version of the layout above, and of every word in the tables.
@@ -701,11 +701,11 @@ impl Tables {
 
 impl Tables {
     /// Words that a board takes.
-    pub const BOARD_WORDS: usize = crate::board::WORDS;
+    pub const BOARD_WORDS: usize = crate::storage::offenders::WORDS;
 
     /// The board of names, which comes last. `None` if the file has no room for it.
-    pub fn board(&self) -> Option<crate::board::Board> {
-        Some(crate::board::Board::new(self.space.words(Tables::BOARD_WORDS, false)?))
+    pub fn board(&self) -> Option<crate::storage::offenders::Board> {
+        Some(crate::storage::offenders::Board::new(self.space.words(Tables::BOARD_WORDS, false)?))
     }
 }
 
@@ -1037,7 +1037,7 @@ mod tests {
         assert_eq!(clock.glance(own + (2 << Seen::SHIFT)), None);
     }
 
-    use crate::directory::steps::{self, Step};
+    use crate::storage::directory::steps::{self, Step};
 
     fn temporary_place(name: &str) -> std::path::PathBuf {
         std::env::temp_dir().join(format!("tidegate-{name}-{}", std::process::id()))
@@ -1090,7 +1090,7 @@ mod tests {
         let path = temporary_place("zeroed");
         for bytes in [0, SHAPE_AT, 3 * PAGE] {
             let _ = std::fs::remove_file(&path);
-            let file = crate::directory::tests::private_file(&path);
+            let file = crate::storage::directory::tests::private_file(&path);
             file.set_len(bytes as u64).unwrap();
             let error = TableFile::open(&path).unwrap_err();
             assert!(matches!(error, FileError::Unreadable(_)), "{error}");
@@ -1189,7 +1189,7 @@ mod tests {
         header.words[at::CLOCK] = ClockWord::new(5 * hour, here.boot).0;
         header.words[at::GENERATION] = 7;
         header.words[at::CHECKSUM] = header.checksum();
-        let file = crate::directory::tests::private_file(&path.join("a.table"));
+        let file = crate::storage::directory::tests::private_file(&path.join("a.table"));
         file.set_len(header.words[at::FILE]).unwrap();
         file.write_all_at(&header.bytes(), 0).unwrap();
         assert!(TableFile::open_in(&directory, "a.table", &here).is_err(), "not as it is");

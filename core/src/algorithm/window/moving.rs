@@ -1,7 +1,7 @@
 //! A log that is moved to a ring of another size.
 
 use super::{HEAD, HEADER_WORDS, LAP_SHIFT, LOOKS, MOST_WEIGHT, Ring, Slot};
-use crate::stamp;
+use crate::algorithm::stamp;
 use crate::sync::Ordering;
 
 /// The entries of a log that count for anybody, the oldest first.

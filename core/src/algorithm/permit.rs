@@ -28,10 +28,10 @@
 //!   found no such slot. (While it is under way somebody may release a slot that it has passed, and another, who still saw that one
 //!   held, take a later one: then there was a place for as long as those two crossed.)
 
+use crate::algorithm::stamp;
 use crate::clock::Time;
-use crate::row::{Moved, Row};
-use crate::stamp;
 use crate::sync::{AtomicU64, Ordering};
+use crate::table::row::{Moved, Row};
 
 const NONCE_BITS: u32 = 2;
 const NONCE: u64 = (1 << NONCE_BITS) - 1;

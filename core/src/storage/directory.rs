@@ -26,8 +26,8 @@ use std::sync::Arc;
 use rustix::fs::{AtFlags, CWD, FileType, FlockOperation, Gid, Mode, OFlags, RenameFlags, Uid};
 use rustix::io::Errno;
 
-use crate::file::{FileError, refused};
-use crate::hash::random_seed;
+use crate::storage::file::{FileError, refused};
+use crate::table::hash::random_seed;
 
 const FILE_FLAGS: OFlags =
     OFlags::RDWR.union(OFlags::CLOEXEC).union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK);

@@ -20,19 +20,19 @@
 
 use std::os::unix::fs::FileExt;
 
+use crate::algorithm::bucket::word::MILLI;
+use crate::algorithm::permit::Permits;
+use crate::algorithm::stamp;
+use crate::algorithm::{bucket, window};
 use crate::clock::{Clock, Time};
-use crate::directory::{Directory, Temporary};
-use crate::file::{FileError, Format1Header, Host, TableFile, Tables};
-use crate::limit::{Cell, Limit, Limits, Placed};
+use crate::limits::{Cell, Limit, Limits, Placed};
 use crate::memory::LINE_WORDS;
-use crate::moving::{FileLayout, FileTables, Moving, NoPlace, pairs};
-use crate::permit::Permits;
-use crate::row::{KeyWord, Row, State};
-use crate::stamp;
+use crate::storage::directory::{Directory, Temporary};
+use crate::storage::file::{FileError, Format1Header, Host, TableFile, Tables};
+use crate::storage::moving::{FileLayout, FileTables, Moving, NoPlace, pairs};
 use crate::sync::{AtomicU64, Ordering};
 use crate::table::Table;
-use crate::word::MILLI;
-use crate::{bucket, window};
+use crate::table::row::{KeyWord, Row, State};
 
 const OVERFLOW_ROWS: usize = 8;
 const RING_HEADER: usize = 3;

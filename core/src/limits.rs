@@ -1,12 +1,15 @@
 //! Limits as users state them, checked and made ready for the hit path.
 
+pub(crate) mod charge;
+pub(crate) mod receipt;
+
 use std::time::Duration;
 
-use crate::counter::Counter;
-use crate::fixed::Fixed;
-use crate::permit::Permits;
-use crate::word::Bucket;
-use crate::{counter, fixed, window};
+use crate::algorithm::bucket::word::Bucket;
+use crate::algorithm::counter::Counter;
+use crate::algorithm::fixed::Fixed;
+use crate::algorithm::permit::Permits;
+use crate::algorithm::{counter, fixed, window};
 
 /// The largest `max` and `burst`.
 pub const MOST: u64 = 1_000_000_000;
@@ -287,7 +290,7 @@ impl Limits {
             Cell::Bucket(bucket) if p.index == index => Some(bucket.tick_nanos()),
             _ => None,
         };
-        self.placed.iter().find_map(tick).unwrap_or(crate::stamp::MICRO)
+        self.placed.iter().find_map(tick).unwrap_or(crate::algorithm::stamp::MICRO)
     }
 
     /// Whether rows made for `other` can be judged by these numbers.

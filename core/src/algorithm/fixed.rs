@@ -12,9 +12,9 @@
 //! The start is an exact stamp, so a span ends `per` after the hit that opened it, to the nanosecond. It does not
 //! depend on the numbers: who has another `per` finds the span open for that long.
 
+use crate::algorithm::stamp;
 use crate::clock::Time;
-use crate::row::{Idle, Moved, Row, is_busy};
-use crate::stamp;
+use crate::table::row::{Idle, Moved, Row, is_busy};
 
 pub(crate) const WORDS: usize = 2;
 const PAYLOAD: u64 = (1 << stamp::EXACT_BITS) - 1;
@@ -229,8 +229,8 @@ impl Fixed {
 mod tests {
     use super::*;
     use crate::clock::Clock;
-    use crate::row::{KeyWord, State};
     use crate::sync::AtomicU64;
+    use crate::table::row::{KeyWord, State};
 
     const SECOND: u64 = 1_000_000_000;
     const START: u64 = 100 * SECOND + 1;

@@ -26,14 +26,14 @@
 //! reservation that is not yet empty. So bucket + φ is never more than a bucket would hold in which
 //! the cancelled reservations had never been.
 
-use crate::bucket::{self, Share};
+use crate::algorithm::bucket::word::{Bucket, MILLI, Word};
+use crate::algorithm::bucket::{self, Share};
+use crate::algorithm::stamp::MICRO;
+use crate::algorithm::window::{self, Entry, Ring};
 use crate::clock::Time;
-use crate::hit::{Left, Taken, bucket_view};
-use crate::limit::{Cell, Limit, Limits, Placed};
-use crate::row::{KeyWord, Moved, Row};
-use crate::stamp::MICRO;
-use crate::window::{self, Entry, Ring};
-use crate::word::{Bucket, MILLI, Word};
+use crate::limits::charge::{Left, Taken, bucket_view};
+use crate::limits::{Cell, Limit, Limits, Placed};
+use crate::table::row::{KeyWord, Moved, Row};
 
 /// What one charge took from one row: for [`Part::give_back`](crate::Part::give_back), once.
 #[derive(Clone, Copy, Debug)]

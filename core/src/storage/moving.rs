@@ -20,15 +20,15 @@
 //! **Time** goes on: the words of the clock are copied last. The new tables begin an era of eviction, in
 //! which rows are kept for as long as anybody's numbers asked before the move.
 
-use crate::directory::{Directory, Temporary};
+use crate::algorithm::window::Ring;
 use crate::eviction::Eviction;
-use crate::file::{FileError, TableFile, Tables};
-use crate::limit::{Cell, Limits, Placed};
+use crate::limits::{Cell, Limits, Placed};
 use crate::memory::{Space, Words};
-use crate::row::{KeyWord, Row, Shape, State};
+use crate::storage::directory::{Directory, Temporary};
+use crate::storage::file::{FileError, TableFile, Tables};
 use crate::sync::Ordering;
 use crate::table::Table;
-use crate::window::Ring;
+use crate::table::row::{KeyWord, Row, Shape, State};
 
 /// How often a row is read that changes hands all the while.
 const LOOKS: usize = 64;
@@ -374,13 +374,13 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::directory::Access;
-    use crate::directory::steps::{self, Step};
     use crate::engine::{Engine, Options};
-    use crate::file::Host;
-    use crate::limit::Limit;
-    use crate::row::step;
+    use crate::limits::Limit;
+    use crate::storage::directory::Access;
+    use crate::storage::directory::steps::{self, Step};
+    use crate::storage::file::Host;
     use crate::table::Hash;
+    use crate::table::row::step;
 
     const HOUR: Duration = Duration::from_secs(3_600);
     const NAME: &str = "a.table";
@@ -536,7 +536,7 @@ mod tests {
         {
             assert_eq!(table.rows(), rows);
             // As many as there are rows, as even as hashes are.
-            let hasher = crate::hash::Hasher::portable(seed);
+            let hasher = crate::table::hash::Hasher::portable(seed);
             let prints: Vec<u64> = (0..rows as u64)
                 .map(|key| KeyWord::print_of(hasher.one(&key.to_le_bytes()).0))
                 .collect();

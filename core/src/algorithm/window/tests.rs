@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::clock::{Clock, ManualClock};
-use crate::row::{KeyWord, State};
+use crate::table::row::{KeyWord, State};
 use proptest::prelude::*;
 use std::sync::Arc;
 

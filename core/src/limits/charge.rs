@@ -6,15 +6,16 @@
 //! passed, but none is let through that should not. A process that dies in between has spent
 //! what it took.
 
+use crate::NEVER;
+use crate::algorithm::bucket::word::{Bucket, MILLI, Word};
+use crate::algorithm::counter::Counter;
+use crate::algorithm::fixed::Fixed;
+use crate::algorithm::permit::{Out, Permit, Permits};
+use crate::algorithm::window::{self, Entry, Ring, Status, Window};
+use crate::algorithm::{bucket, stamp};
 use crate::clock::Time;
-use crate::counter::Counter;
-use crate::fixed::Fixed;
-use crate::limit::{Algorithm, Cell, Limit, Limits, MOST_LIMITS, Placed};
-use crate::permit::{Out, Permit, Permits};
-use crate::row::{Idle, Moved, Row};
-use crate::window::{self, Entry, Ring, Status, Window};
-use crate::word::{Bucket, MILLI, Word};
-use crate::{NEVER, bucket, stamp};
+use crate::limits::{Algorithm, Cell, Limit, Limits, MOST_LIMITS, Placed};
+use crate::table::row::{Idle, Moved, Row};
 
 /// What one limit says: how much is left, and when there is more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -495,7 +496,7 @@ impl Placed {
         }
     }
 
-    /// Makes the cell's words fresh; see [`Shape::freshen`](crate::row::Shape::freshen).
+    /// Makes the cell's words fresh; see [`Shape::freshen`](crate::table::row::Shape::freshen).
     pub(crate) fn freshen(
         &self,
         row: &Row<'_>,

@@ -43,8 +43,8 @@
 //! is *ahead*: a racing thread's clock, a clock fault, or a word that slept for most of the range. It is read
 //! as of now, which can only delay a refill.
 
+use crate::algorithm::bucket::rate::Rate;
 use crate::clock::LAG;
-use crate::rate::Rate;
 
 mod fast;
 mod reading;

@@ -33,9 +33,9 @@
 
 use std::cmp::Ordering::{Equal, Greater, Less};
 
+use crate::algorithm::stamp;
 use crate::clock::Time;
-use crate::row::{Idle, Moved, Row, Step, is_busy};
-use crate::stamp;
+use crate::table::row::{Idle, Moved, Row, Step, is_busy};
 
 pub(crate) const WORDS: usize = 2;
 const UNIT_BITS: u32 = 30;
@@ -409,8 +409,8 @@ impl Counter {
 mod tests {
     use super::*;
     use crate::clock::Clock;
-    use crate::row::{KeyWord, State};
     use crate::sync::AtomicU64;
+    use crate::table::row::{KeyWord, State};
 
     const SECOND: u64 = 1_000_000_000;
     const START: u64 = 100 * SECOND + 1;

@@ -61,10 +61,10 @@ pub(crate) use moving::Entries;
 
 use std::ops::Range;
 
+use crate::algorithm::stamp;
 use crate::clock::Time;
-use crate::row::{Idle, Moved, Row, is_busy};
-use crate::stamp;
 use crate::sync::{AtomicU64, Ordering};
+use crate::table::row::{Idle, Moved, Row, is_busy};
 
 /// Words of a ring before its slots.
 pub(crate) const HEADER_WORDS: usize = 4;
