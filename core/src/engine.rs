@@ -5,7 +5,7 @@ use crate::algorithm::bucket::{self, Quick, Take};
 use crate::algorithm::permit::{Permit, Permits};
 use crate::clock::{Clock, LAG, Time};
 use crate::counters::{COUNTS, Count, Counters};
-use crate::eviction::Eviction;
+use crate::eviction::{self, Eviction};
 use crate::limits::charge::{Left, Taken, View, Views, bucket_view, permits_view};
 use crate::limits::receipt::Receipt;
 use crate::limits::{Cell, Limits};
@@ -161,7 +161,7 @@ impl Engine {
         let Options { capacity, on_full, clock, .. } = options;
         let error = OutOfMemory { capacity, row_words: limits.row_words() };
         let table = Table::new(capacity, &limits, space).ok_or(error)?;
-        let shared = space.shared().ok_or(error)?;
+        let shared = space.shared(eviction::WORDS).ok_or(error)?;
         let lone = limits.lone_bucket().copied();
         let slow = lone.as_ref().is_some_and(|bucket| bucket.is_slower_than(LAG));
         Ok(Engine {

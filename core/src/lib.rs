@@ -45,6 +45,8 @@ mod thread_slots;
 mod tests;
 
 pub use algorithm::permit::Permit;
+#[cfg(all(target_os = "linux", not(all(test, loom))))]
+pub use clock::shared::SharedClock;
 pub use clock::{Clock, ManualClock, Time};
 pub use counters::{Count, Counters};
 pub use engine::{
@@ -63,10 +65,14 @@ pub use penalty::{Alert, Penalty, Spent, Until};
 #[cfg(all(target_os = "linux", not(all(test, loom))))]
 pub use storage::{
     directory::{Access, Directory},
-    file::{FILE_FORMAT, FileError, Host, SharedClock, SharedWord, TableFile, Tables},
+    error::FileError,
+    file::{SharedWord, TableFile},
     format1::{Format1, Format1Tables},
+    header::FILE_FORMAT,
+    host::Host,
     moving::{FileLayout, FileTables, Moving, NoPlace},
     offenders::{Board, NAME_WORDS, Name},
+    tables::Tables,
 };
 pub use table::Hash;
 pub use table::hash::{FILE_HASH, random_seed};

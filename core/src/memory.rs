@@ -3,7 +3,6 @@
 //! All `unsafe` for raw memory is here. Tables see a slice of atomics and nothing else, so rows may
 //! as well lie in bytes that other processes map.
 
-use crate::eviction;
 use crate::sync::AtomicU64;
 
 /// Bytes of a cache line on the processors we know; two lines are fetched together on some, which
@@ -26,7 +25,7 @@ pub(crate) enum Space {
     #[cfg(all(target_os = "linux", not(all(test, loom))))]
     Mapped {
         tables: Region,
-        /// Words of the header for [`eviction`], table by table.
+        /// Words of the header that the users of each table share, table by table.
         shared: Region,
     },
 }
@@ -41,12 +40,12 @@ impl Space {
         }
     }
 
-    /// The words that the users of the next engine's table share.
-    pub(crate) fn shared(&self) -> Option<Words> {
+    /// `len` words that the users of the next engine's table share.
+    pub(crate) fn shared(&self, len: usize) -> Option<Words> {
         match self {
-            Space::Heap => Words::zeroed(eviction::WORDS, false),
+            Space::Heap => Words::zeroed(len, false),
             #[cfg(all(target_os = "linux", not(all(test, loom))))]
-            Space::Mapped { shared, .. } => shared.take(eviction::WORDS),
+            Space::Mapped { shared, .. } => shared.take(len),
         }
     }
 }

@@ -26,7 +26,7 @@ use std::sync::Arc;
 use rustix::fs::{AtFlags, CWD, FileType, FlockOperation, Gid, Mode, OFlags, RenameFlags, Uid};
 use rustix::io::Errno;
 
-use crate::storage::file::{FileError, refused};
+use crate::storage::error::{FileError, refused};
 use crate::table::hash::random_seed;
 
 const FILE_FLAGS: OFlags =

@@ -21,11 +21,13 @@
 //! which rows are kept for as long as anybody's numbers asked before the move.
 
 use crate::algorithm::window::Ring;
-use crate::eviction::Eviction;
+use crate::eviction::{self, Eviction};
 use crate::limits::{Cell, Limits, Placed};
 use crate::memory::{Space, Words};
 use crate::storage::directory::{Directory, Temporary};
-use crate::storage::file::{FileError, TableFile, Tables};
+use crate::storage::error::FileError;
+use crate::storage::file::TableFile;
+use crate::storage::tables::Tables;
 use crate::sync::Ordering;
 use crate::table::Table;
 use crate::table::row::{KeyWord, Row, Shape, State};
@@ -152,7 +154,7 @@ impl FileTables {
         let mut engines = Vec::new();
         for (limits, capacity) in &layout.engines {
             let table = Table::new(*capacity, limits, space)?;
-            engines.push((limits.clone(), table, space.shared()?));
+            engines.push((limits.clone(), table, space.shared(eviction::WORDS)?));
         }
         let ledger =
             |&(notes, capacity): &(usize, usize)| Table::new(capacity, &Blank(1 + notes), space);
@@ -378,7 +380,7 @@ mod tests {
     use crate::limits::Limit;
     use crate::storage::directory::Access;
     use crate::storage::directory::steps::{self, Step};
-    use crate::storage::file::Host;
+    use crate::storage::host::Host;
     use crate::table::Hash;
     use crate::table::row::step;
 
