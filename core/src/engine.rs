@@ -12,7 +12,7 @@ use crate::limits::{Cell, Limits};
 use crate::memory::Space;
 use crate::table::hash::Hasher;
 use crate::table::row::{Moved, Row};
-use crate::table::{Found, Full, Hash, Spot, Table, bytes_for};
+use crate::table::{Found, Full, Hash, OutOfMemory, Spot, Table, bytes_for};
 
 /// How many keys of a batch are hashed and fetched before they are judged, by one reading of the clock.
 const CHUNK: usize = 32;
@@ -94,25 +94,6 @@ impl Together<1> {
         Outcome { answer: self.answer, views, permit, shared: self.shared }
     }
 }
-
-/// Memory for the table could not be had.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OutOfMemory {
-    /// Keys that were asked for.
-    pub capacity: usize,
-    /// Words of each row.
-    pub row_words: usize,
-}
-
-impl std::fmt::Display for OutOfMemory {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let bytes = self.capacity as u128 * self.row_words as u128 * 12;
-        let OutOfMemory { capacity, .. } = self;
-        write!(f, "no memory for {capacity} keys ({bytes} bytes): state a smaller capacity")
-    }
-}
-
-impl std::error::Error for OutOfMemory {}
 
 /// Limits at work: counts what keys spend, in fixed memory, from any thread.
 ///

@@ -50,8 +50,8 @@ pub use clock::shared::SharedClock;
 pub use clock::{Clock, ManualClock, Time};
 pub use counters::{Count, Counters};
 pub use engine::{
-    Answer, Engine, OnFull, Options, OutOfMemory, Outcome, Part, Together, hit_together,
-    peek_together, reserve_together,
+    Answer, Engine, OnFull, Options, Outcome, Part, Together, hit_together, peek_together,
+    reserve_together,
 };
 pub use fork::{ForkGuard, ForkLock, fork_generation};
 pub use ledger::{IdleNotes, Ledger};
@@ -74,8 +74,8 @@ pub use storage::{
     offenders::{Board, NAME_WORDS, Name},
     tables::Tables,
 };
-pub use table::Hash;
 pub use table::hash::{FILE_HASH, random_seed};
+pub use table::{Hash, OutOfMemory};
 pub use thread_slots::PerThread;
 
 /// A wait that never ends: the cost can't pass however long one waits.

@@ -108,6 +108,25 @@ pub(crate) fn bytes_for(capacity: usize, row_words: usize) -> Option<u64> {
     Some(words as u64 * 8)
 }
 
+/// Memory for the table could not be had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OutOfMemory {
+    /// Keys that were asked for.
+    pub capacity: usize,
+    /// Words of each row.
+    pub row_words: usize,
+}
+
+impl std::fmt::Display for OutOfMemory {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let bytes = self.capacity as u128 * self.row_words as u128 * 12;
+        let OutOfMemory { capacity, .. } = self;
+        write!(f, "no memory for {capacity} keys ({bytes} bytes): state a smaller capacity")
+    }
+}
+
+impl std::error::Error for OutOfMemory {}
+
 /// What a look through a span found.
 enum Look {
     Live(usize, KeyWord),

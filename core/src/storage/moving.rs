@@ -317,19 +317,16 @@ fn move_cell(
         }
         (Cell::Permits(from), Cell::Permits(to)) => {
             let words = from.moved(old_row, old.at, to.slots, now);
-            words.iter().enumerate().for_each(|(at, word)| store(new_row, new.at + at, *word));
+            words
+                .iter()
+                .enumerate()
+                .for_each(|(at, word)| new_row.store_unshared(new.at + at, *word));
         }
         // The last word first: the count of a fixed limit is read before its span.
         _ => (0..new.cell.words()).rev().for_each(|at| {
-            store(new_row, new.at + at, old_row.load(old.at + at));
+            new_row.store_unshared(new.at + at, old_row.load(old.at + at));
         }),
     }
-}
-
-/// Writes a word of a row that nobody else has.
-pub(crate) fn store(row: &Row<'_>, at: usize, word: u64) {
-    // ORDERING: Relaxed; the file is published by a rename, after a sync.
-    row.words[at].store(word, Ordering::Relaxed);
 }
 
 /// Whether a key has the row. A sealed one is its key's until it is handed over.
@@ -367,7 +364,7 @@ fn move_row(
 }
 
 fn clear(row: &Row<'_>) {
-    (0..row.words.len()).for_each(|at| store(row, at, 0));
+    (0..row.words.len()).for_each(|at| row.store_unshared(at, 0));
 }
 
 #[cfg(test)]

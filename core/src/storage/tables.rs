@@ -1,12 +1,12 @@
 //! The tables of a file, handed out in the order in which they lie there.
 
 use super::offenders::{self, Board};
-use crate::engine::{Engine, Options, OutOfMemory};
+use crate::engine::{Engine, Options};
 use crate::ledger::Ledger;
 use crate::limits::Limits;
 use crate::memory::Space;
-use crate::table::Table;
 use crate::table::hash::Hasher;
+use crate::table::{OutOfMemory, Table};
 
 /// Hands out the tables of a file.
 #[derive(Debug)]

@@ -308,6 +308,13 @@ impl<'t> Row<'t> {
         self.words[at].load(Ordering::Acquire)
     }
 
+    /// Writes a word of a row that nobody else has: in a file that has no name yet.
+    #[cfg(all(target_os = "linux", not(all(test, loom))))]
+    pub(crate) fn store_unshared(&self, at: usize, word: u64) {
+        // ORDERING: Relaxed; the file is published by a rename, after a sync.
+        self.words[at].store(word, Ordering::Relaxed);
+    }
+
     /// Changes a word if it still is what was seen.
     #[inline]
     pub(crate) fn replace(&self, at: usize, seen: u64, next: u64) -> Result<(), u64> {
