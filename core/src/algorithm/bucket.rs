@@ -7,7 +7,6 @@ use crate::algorithm::bucket::word::{Bucket, Charge, Margin, Word};
 use crate::clock::Time;
 use crate::sync::{AtomicU64, Ordering};
 use crate::table::row::{Idle, Moved, Row, Step, is_busy};
-use crate::table::{Spot, Table};
 
 /// The answer to an attempt to spend, and the word that it left or met.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,31 +39,8 @@ impl Quick {
     }
 }
 
-/// One attempt at the usual case: a token, for a key that is known and near home, without a loop.
-#[inline(always)]
-pub(crate) fn fast_take(
-    table: &Table,
-    spot: Spot,
-    bucket: &Bucket,
-    now: u64,
-    margin: &Margin,
-) -> Quick {
-    match table.at_home(spot) {
-        Some((word, seen)) => fast_take_seen(word, seen, bucket, now, margin),
-        None => fast_take_near(table, spot, bucket, now, margin),
-    }
-}
-
-/// The same for a key that is not at home.
-#[inline(never)]
-fn fast_take_near(table: &Table, spot: Spot, bucket: &Bucket, now: u64, margin: &Margin) -> Quick {
-    match table.near_home(spot) {
-        Some((word, seen)) => fast_take_seen(word, seen, bucket, now, margin),
-        None => Quick::Other,
-    }
-}
-
-/// As [`fast_take`], for a word that was loaded before its key was seen live.
+/// One attempt at the usual case: a token, from a word that was loaded before its key was seen live.
+/// No loop.
 #[inline(always)]
 pub(crate) fn fast_take_seen(
     word: &AtomicU64,

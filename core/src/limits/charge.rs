@@ -171,6 +171,21 @@ pub(crate) fn permits_view(permits: &Permits, out: &Out) -> View {
 }
 
 impl Limits {
+    /// What a key that was never seen would be told.
+    pub(crate) fn views_of_new(&self, cost: u64) -> Views {
+        let new = |stated: &Limit| {
+            let limit = stated.size();
+            let fits = match stated.algorithm {
+                Algorithm::Concurrent => stated.max > 0,
+                _ => cost <= limit && stated.max > 0,
+            };
+            let wait = if fits { 0 } else { NEVER };
+            let more = if stated.max > 0 { 0 } else { NEVER };
+            View { limit, used: 0, remaining: limit, wait, more, reset: 0 }
+        };
+        self.stated.iter().map(new).collect()
+    }
+
     /// What each limit would say to `cost` now, writing nothing. (Views are large to hand back.)
     pub(crate) fn look(
         &self,
