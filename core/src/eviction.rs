@@ -26,7 +26,8 @@
 //! the file to itself begins a new era: the words start anew. `BEFORE` keeps the old horizon until
 //! `BEFORE_UNTIL`, when every row of the old era has been touched since or is as new.
 
-use crate::limits::{Algorithm, Limit, Limits, Placed};
+use crate::algorithm::{Algorithm, Placed};
+use crate::limits::{Limit, Limits};
 use crate::memory::Words;
 use crate::sync::{AtomicU64, Ordering, fence};
 use crate::table::row::{Row, Shape};

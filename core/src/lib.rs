@@ -35,6 +35,7 @@ mod limits;
 mod memory;
 mod once;
 mod penalty;
+mod status;
 #[cfg(any(target_os = "linux", all(test, loom)))]
 mod storage;
 mod sync;
@@ -45,6 +46,7 @@ mod thread_slots;
 mod tests;
 
 pub use algorithm::permit::Permit;
+pub use algorithm::{Algorithm, MOST};
 #[cfg(all(target_os = "linux", not(all(test, loom))))]
 pub use clock::shared::SharedClock;
 pub use clock::{Clock, ManualClock, Time};
@@ -55,13 +57,11 @@ pub use engine::{
 };
 pub use fork::{ForkGuard, ForkLock, fork_generation};
 pub use ledger::{IdleNotes, Ledger};
-pub use limits::charge::{View, Views};
 pub use limits::receipt::Receipt;
-pub use limits::{
-    Algorithm, Error, LONGEST, Limit, Limits, MOST, MOST_EXACT, MOST_LIMITS, SHORTEST,
-};
+pub use limits::{Error, LONGEST, Limit, Limits, MOST_EXACT, SHORTEST};
 pub use once::Once;
 pub use penalty::{Alert, Penalty, Spent, Until};
+pub use status::{MOST_LIMITS, NEVER, View, Views};
 #[cfg(all(target_os = "linux", not(all(test, loom))))]
 pub use storage::{
     directory::{Access, Directory},
@@ -77,6 +77,3 @@ pub use storage::{
 pub use table::hash::{FILE_HASH, random_seed};
 pub use table::{Hash, OutOfMemory};
 pub use thread_slots::PerThread;
-
-/// A wait that never ends: the cost can't pass however long one waits.
-pub const NEVER: u64 = u64::MAX;

@@ -9,35 +9,17 @@ use crate::algorithm::bucket::word::Bucket;
 use crate::algorithm::counter::Counter;
 use crate::algorithm::fixed::Fixed;
 use crate::algorithm::permit::Permits;
-use crate::algorithm::{counter, fixed, window};
+use crate::algorithm::{Algorithm, Cell, MOST, Placed, stamp, window};
+use crate::status::MOST_LIMITS;
 
-/// The largest `max` and `burst`.
-pub const MOST: u64 = 1_000_000_000;
 /// The largest `max` of an exact window and of a concurrent limit.
 pub const MOST_EXACT: u64 = 4_096;
-/// The most limits that share a row.
-pub const MOST_LIMITS: usize = 8;
 /// The shortest `per`.
 pub const SHORTEST: Duration = Duration::from_millis(1);
 /// The longest `per`.
 pub const LONGEST: Duration = Duration::from_secs(366 * 86_400);
 
 const YEAR_NANOS: u128 = LONGEST.as_nanos();
-
-/// How a limit counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Algorithm {
-    /// A token bucket, refilled evenly.
-    Bucket,
-    /// An exact sliding window.
-    Window,
-    /// A sliding window estimated from two cells, for a `max` too large to log.
-    Counter,
-    /// A count that starts at the first hit and is forgotten `per` later.
-    Fixed,
-    /// Permits that are out at once; `per` is the lease.
-    Concurrent,
-}
 
 /// How much one key may spend over time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -163,50 +145,6 @@ impl std::fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// One algorithm's numbers, at work in a row.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(clippy::large_enum_variant, reason = "a hit reads a bucket's numbers without another hop")]
-pub(crate) enum Cell {
-    Bucket(Bucket),
-    Counter(Counter),
-    Fixed(Fixed),
-    Permits(Permits),
-    /// All windows of a row share one log.
-    Ring {
-        slots: usize,
-        windows: Box<[window::Window]>,
-    },
-}
-
-impl Cell {
-    /// The most that one `record` logs and one `refund` gives back.
-    pub(crate) fn most_recorded(&self) -> u64 {
-        match self {
-            Cell::Bucket(bucket) => bucket.burst(),
-            Cell::Counter(_) | Cell::Fixed(_) | Cell::Permits(_) => MOST,
-            Cell::Ring { .. } => window::MOST_WEIGHT,
-        }
-    }
-
-    pub(crate) fn words(&self) -> usize {
-        match self {
-            Cell::Bucket(_) => 1,
-            Cell::Counter(_) => counter::WORDS,
-            Cell::Fixed(_) => fixed::WORDS,
-            Cell::Permits(permits) => permits.slots,
-            Cell::Ring { slots, .. } => window::HEADER_WORDS + slots,
-        }
-    }
-}
-
-/// A cell, where its words begin, and which limit it is (a ring's windows know theirs).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Placed {
-    pub(crate) at: usize,
-    pub(crate) index: usize,
-    pub(crate) cell: Cell,
-}
-
 /// The limits of a row, in the order in which they are taken.
 ///
 /// The shape (how many words, and which algorithm has which) is the table's; the numbers may differ
@@ -290,7 +228,7 @@ impl Limits {
             Cell::Bucket(bucket) if p.index == index => Some(bucket.tick_nanos()),
             _ => None,
         };
-        self.placed.iter().find_map(tick).unwrap_or(crate::algorithm::stamp::MICRO)
+        self.placed.iter().find_map(tick).unwrap_or(stamp::MICRO)
     }
 
     /// Whether rows made for `other` can be judged by these numbers.

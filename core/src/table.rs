@@ -690,8 +690,8 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::algorithm::Taken;
     use crate::clock::{Clock, Time};
-    use crate::limits::charge::Taken;
     use crate::limits::{Limit, Limits};
 
     #[test]

@@ -3,12 +3,13 @@
 //! Each answers as `multi` does, with less work. What a shortcut does not cover, it hands on.
 
 use super::{ATTEMPTS, Answer, Engine, Part, Together};
+use crate::algorithm::Cell;
 use crate::algorithm::bucket::word::{Bucket, Margin};
 use crate::algorithm::bucket::{self, Quick, Take};
+use crate::algorithm::{Taken, bucket_view, permits_view};
 use crate::clock::Time;
 use crate::counters::Count;
-use crate::limits::Cell;
-use crate::limits::charge::{Taken, View, Views, bucket_view, permits_view};
+use crate::status::{View, Views};
 use crate::table::row::{Moved, Row};
 use crate::table::{Hash, Spot, Table};
 

@@ -1,11 +1,12 @@
 //! One hit over several tables: spent in all of them or in none.
 
 use super::{ATTEMPTS, Answer, OnFull, Part};
+use crate::algorithm::Taken;
 use crate::algorithm::permit::Permit;
 use crate::clock::Time;
 use crate::limits::Limits;
-use crate::limits::charge::{Taken, Views};
 use crate::limits::receipt::Receipt;
+use crate::status::Views;
 use crate::table::row::Row;
 
 impl Limits {

@@ -2,11 +2,13 @@
 
 use super::Engine;
 use super::multi::{Together, hit_together};
+use crate::algorithm::Cell;
+use crate::algorithm::Left;
 use crate::algorithm::permit::{Permit, Permits};
 use crate::clock::Time;
-use crate::limits::charge::{Left, Views};
+use crate::limits::Limits;
 use crate::limits::receipt::Receipt;
-use crate::limits::{Cell, Limits};
+use crate::status::Views;
 use crate::table::Hash;
 use crate::table::row::Row;
 

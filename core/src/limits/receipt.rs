@@ -30,9 +30,10 @@ use crate::algorithm::bucket::word::{Bucket, MILLI, Word};
 use crate::algorithm::bucket::{self, Share};
 use crate::algorithm::stamp::MICRO;
 use crate::algorithm::window::{self, Entry, Ring};
+use crate::algorithm::{Cell, Placed};
+use crate::algorithm::{Left, Taken, bucket_view};
 use crate::clock::Time;
-use crate::limits::charge::{Left, Taken, bucket_view};
-use crate::limits::{Cell, Limit, Limits, Placed};
+use crate::limits::{Limit, Limits};
 use crate::table::row::{KeyWord, Moved, Row};
 
 /// What one charge took from one row: for [`Part::give_back`](crate::Part::give_back), once.

@@ -21,8 +21,9 @@
 //! which rows are kept for as long as anybody's numbers asked before the move.
 
 use crate::algorithm::window::Ring;
+use crate::algorithm::{Cell, Placed};
 use crate::eviction::{self, Eviction};
-use crate::limits::{Cell, Limits, Placed};
+use crate::limits::Limits;
 use crate::memory::{Space, Words};
 use crate::storage::directory::{Directory, Temporary};
 use crate::storage::error::FileError;

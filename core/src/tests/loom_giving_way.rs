@@ -1,11 +1,11 @@
 //! Idle rows that change hands, and who may be surprised by it.
 
 use super::setting::{SECOND, both, bucket, key, limits, model, table};
+use crate::algorithm::Taken;
 use crate::algorithm::bucket;
 use crate::algorithm::bucket::word::{Bucket, Word};
 use crate::clock::{Clock, Time};
 use crate::eviction::{self, Eviction};
-use crate::limits::charge::Taken;
 use crate::memory::Words;
 use crate::table::row::{Moved, Row, Shape, State, step};
 use crate::table::{Hash, Table};

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::setting::{SECOND, at_once, both, bucket, engine, key, model, table, window};
+use crate::algorithm::Taken;
 use crate::clock::{Clock, Time};
-use crate::limits::charge::Taken;
 use crate::limits::receipt::Receipt;
 use crate::{Engine, Limit, Views, reserve_together};
 

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use super::setting::{SECOND, at_once, both, bucket, engine, key, limits, model, table, window};
+use crate::algorithm::Taken;
 use crate::clock::{Clock, Time};
 use crate::limits::Limits;
-use crate::limits::charge::Taken;
 use crate::table::row::Moved;
 use crate::table::{Hash, Table};
 use crate::{Answer, Engine, Limit, Part, Views};

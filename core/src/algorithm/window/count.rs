@@ -2,7 +2,7 @@
 
 use super::{Log, Order, Ring, Slot, Status, Verdict, Window, load};
 use crate::algorithm::stamp;
-use crate::limits::MOST_LIMITS;
+use crate::status::MOST_LIMITS;
 
 /// How many of its oldest entries a survey keeps. Few in this crate's own tests, so that their small logs
 /// have more than that too.
@@ -308,7 +308,7 @@ fn status(
 ) -> Status {
     let until = |stamp| until(stamp, window.per_us, now);
     let wait = |cost: u64| match window.max.checked_sub(cost) {
-        None => crate::NEVER,
+        None => crate::status::NEVER,
         Some(rest) if used <= rest => 0,
         // What was counted is a refusal, whatever was given back since: the shortest wait.
         Some(rest) => leaving(used - rest).map_or(1, until).max(1),

@@ -277,7 +277,7 @@ fn exact(units: &[u64], window: Window, cost: u64, now: u64) -> Status {
     live.sort_unstable();
     let used = live.len() as u64;
     let wait = |cost: u64| match window.max.checked_sub(cost) {
-        None => crate::NEVER,
+        None => crate::status::NEVER,
         Some(rest) if used <= rest => 0,
         Some(rest) => live[(used - rest - 1) as usize] - now,
     };
