@@ -34,7 +34,6 @@ mod ledger;
 mod limits;
 mod memory;
 mod once;
-mod penalty;
 mod status;
 #[cfg(any(target_os = "linux", all(test, loom)))]
 mod storage;
@@ -60,7 +59,6 @@ pub use ledger::{IdleNotes, Ledger};
 pub use limits::receipt::Receipt;
 pub use limits::{Error, LONGEST, Limit, Limits, MOST_EXACT, SHORTEST};
 pub use once::Once;
-pub use penalty::{Alert, Penalty, Spent, Until};
 pub use status::{MOST_LIMITS, NEVER, View, Views};
 #[cfg(all(target_os = "linux", not(all(test, loom))))]
 pub use storage::{

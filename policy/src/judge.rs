@@ -3,8 +3,9 @@
 use std::array::from_fn;
 use std::time::Duration;
 
+use crate::notes::Spent;
 use tidegate_core::{
-    Answer, NEVER, Part, Permit, Receipt, Spent, Time, View, Views, hit_together, peek_together,
+    Answer, NEVER, Part, Permit, Receipt, Time, View, Views, hit_together, peek_together,
     reserve_together,
 };
 

@@ -11,9 +11,10 @@
 //! is not in the new table.
 
 use tidegate_core::{
-    Clock, FileLayout, FileTables, Format1, Format1Tables, Limits, NoPlace, Penalty, TableFile,
-    Until,
+    Clock, FileLayout, FileTables, Format1, Format1Tables, Limits, NoPlace, TableFile,
 };
+
+use crate::notes::{Penalty, Until};
 
 use crate::budget::Day;
 use crate::folder::Shape;

@@ -1,6 +1,7 @@
 //! What denials lead to: cooldown, backoff, alert and notices, kept as notes on a key.
 
-use tidegate_core::{Alert, Hash, NEVER, Penalty, Time, Until, View};
+use crate::notes::{Alert, Penalty, Until};
+use tidegate_core::{Hash, NEVER, Time, View};
 
 use crate::config::Notify;
 use crate::decision::Reason;

@@ -5,10 +5,11 @@ use std::path::Path;
 use std::sync::atomic::{Ordering, fence};
 use std::sync::{Arc, Weak};
 
+use crate::notes::Spent;
 #[cfg(target_os = "linux")]
 use tidegate_core::TableFile;
 use tidegate_core::{
-    Clock, Engine, ForkLock, Ledger, Limits, OnFull, Once, Options, OutOfMemory, Spent, random_seed,
+    Clock, Engine, ForkLock, Ledger, Limits, OnFull, Once, Options, OutOfMemory, random_seed,
 };
 
 use crate::build::Known;
@@ -357,7 +358,7 @@ impl Tables {
     /// Whether notes on a key matter no more.
     pub(crate) fn is_forgotten(&self, notes: &[u64; 3], now: u64) -> bool {
         let keep = self.keep.get();
-        let penalty = tidegate_core::Penalty::from_note(notes[0]);
+        let penalty = crate::notes::Penalty::from_note(notes[0]);
         penalty.since_last(now).is_none_or(|age| age >= keep)
     }
 

@@ -99,13 +99,6 @@ pub(crate) fn first_time(most: u64, done: impl Fn(u64) -> bool) -> u64 {
     low
 }
 
-/// Microseconds since `stamp`, or none where it is ahead of the clock. The last quarter of the range
-/// counts as ahead, so that silences of up to 6.7 years are told apart.
-pub(crate) fn since(stamp: u64, now: u64) -> Option<u64> {
-    let distance = (now / MICRO).wrapping_sub(stamp) & MASK;
-    (distance < 3 << (BITS - 2)).then_some(distance)
-}
-
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
@@ -152,19 +145,6 @@ mod tests {
     fn first_time_is_the_first() {
         for goal in 0..20 {
             assert_eq!(first_time(19, |t| t >= goal), goal.min(19));
-        }
-    }
-
-    #[test]
-    fn a_stamp_is_ahead_in_the_last_quarter_of_the_range() {
-        let range = 1 << BITS;
-        for start in [0, 1, 77, MASK] {
-            let at = |micros: u64| since(start, start.wrapping_add(micros).wrapping_mul(MICRO));
-            assert_eq!(
-                (at(0), at(5), at(range / 4 * 3 - 1)),
-                (Some(0), Some(5), Some(range / 4 * 3 - 1))
-            );
-            assert_eq!((at(range / 4 * 3), at(range - 1), at(range)), (None, None, Some(0)));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What a key's denials and spending lead to, as notes of 60 bits (see [`Ledger`](crate::Ledger)).
+//! What a key's denials and spending lead to, as notes of 60 bits (see [`Ledger`](tidegate_core::Ledger)).
 //!
 //! Plain data and arithmetic: which denials count, and what durations mean, is the caller's business.
 //!
@@ -18,24 +18,34 @@
 //! do so again at each reading, so the caller reads the clock again and, if the start is ahead still,
 //! stores the note as [`mended`](Penalty::mended). Then the note lasts its own length from there.
 
-use crate::algorithm::stamp;
-
-const REST_BITS: u32 = 60 - stamp::BITS;
+/// Bits of a stored time: microseconds modulo 2^48, as in the engine's own words.
+const STAMP_BITS: u32 = 48;
+const STAMP_MASK: u64 = (1 << STAMP_BITS) - 1;
+/// Nanoseconds in a microsecond.
+const MICRO: u64 = 1000;
+const REST_BITS: u32 = 60 - STAMP_BITS;
 const REST: u64 = (1 << REST_BITS) - 1;
+
+/// Microseconds since `stamp`, or none where it is ahead of the clock. The last quarter of the range
+/// counts as ahead, so that silences of up to 6.7 years are told apart.
+fn since(stamp: u64, now: u64) -> Option<u64> {
+    let distance = (now / MICRO).wrapping_sub(stamp) & STAMP_MASK;
+    (distance < 3 << (STAMP_BITS - 2)).then_some(distance)
+}
 
 /// Nanoseconds since a start; one that is ahead of the clock counts as now.
 fn age(start: u64, now: u64) -> u64 {
-    stamp::since(start, now).map_or(0, |micros| micros * stamp::MICRO + now % stamp::MICRO)
+    since(start, now).map_or(0, |micros| micros * MICRO + now % MICRO)
 }
 
 /// The moment of a note: rounded down, so that durations come out whole.
 fn moment(now: u64) -> u64 {
-    (now / stamp::MICRO) & stamp::MASK
+    (now / MICRO) & STAMP_MASK
 }
 
 /// Cooldown, backoff and notices of one key. 0: no denial so far.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
-pub struct Penalty(u64);
+pub(crate) struct Penalty(u64);
 
 impl Penalty {
     const LIMIT: (u32, u64) = (8, 0xf);
@@ -45,11 +55,11 @@ impl Penalty {
     const NO_LIMIT: u64 = 0xf;
 
     /// From a note.
-    pub fn from_note(note: u64) -> Penalty {
+    pub(crate) fn from_note(note: u64) -> Penalty {
         Penalty(note)
     }
     /// As a note.
-    pub fn note(self) -> u64 {
+    pub(crate) fn note(self) -> u64 {
         self.0
     }
 
@@ -61,16 +71,16 @@ impl Penalty {
     }
 
     /// Denials in a row; stays at 127.
-    pub fn count(self) -> u64 {
+    pub(crate) fn count(self) -> u64 {
         self.get(Penalty::COUNT)
     }
     /// The limit whose cooldown the last counted denial started.
-    pub fn limit(self) -> Option<usize> {
+    pub(crate) fn limit(self) -> Option<usize> {
         let limit = self.get(Penalty::LIMIT);
         (self.count() > 0 && limit != Penalty::NO_LIMIT).then_some(limit as usize)
     }
     /// Whether the sender was told.
-    pub fn is_told(self) -> bool {
+    pub(crate) fn is_told(self) -> bool {
         self.get(Penalty::TOLD) == 1
     }
 
@@ -79,57 +89,50 @@ impl Penalty {
     }
 
     /// Nanoseconds since the last denial; `None` if there was none.
-    pub fn since_last(self, now: u64) -> Option<u64> {
+    pub(crate) fn since_last(self, now: u64) -> Option<u64> {
         (self.0 != 0).then(|| age(self.last(), now))
     }
 
     /// Whether the last denial lies ahead of the clock.
     #[inline]
-    pub fn is_ahead(self, now: u64) -> bool {
-        self.0 != 0 && stamp::since(self.last(), now).is_none()
+    pub(crate) fn is_ahead(self, now: u64) -> bool {
+        self.0 != 0 && since(self.last(), now).is_none()
     }
 
     /// The same, with a denial that lies ahead of the clock dated as of now.
-    ///
-    /// ```
-    /// let ahead = tidegate_core::Penalty::default().denied(100_000_000_000, 1, None);
-    /// let mended = ahead.mended(5_000_000_000);
-    /// assert!(ahead.is_ahead(5_000_000_000) && !mended.is_ahead(5_000_000_000));
-    /// assert_eq!(mended.since_last(6_000_000_000), Some(1_000_000_000));
-    /// ```
     #[must_use]
-    pub fn mended(self, now: u64) -> Penalty {
+    pub(crate) fn mended(self, now: u64) -> Penalty {
         if self.is_ahead(now) { self.dated(now) } else { self }
     }
 
     /// One more denial that counts, as number `count`, by a limit that starts a cooldown if any.
     #[must_use]
-    pub fn denied(self, now: u64, count: u64, limit: Option<usize>) -> Penalty {
+    pub(crate) fn denied(self, now: u64, count: u64, limit: Option<usize>) -> Penalty {
         let limit = limit.map_or(Penalty::NO_LIMIT, |l| (l as u64).min(Penalty::NO_LIMIT - 1));
         self.dated(now).with(Penalty::COUNT, count).with(Penalty::LIMIT, limit)
     }
 
     /// A denial that does not count, of a sender who has no counted one.
     #[must_use]
-    pub fn dated(self, now: u64) -> Penalty {
+    pub(crate) fn dated(self, now: u64) -> Penalty {
         Penalty(moment(now) << REST_BITS | self.0 & REST)
     }
 
     /// The same, with the sender told or not.
     #[must_use]
-    pub fn told(self, told: bool) -> Penalty {
+    pub(crate) fn told(self, told: bool) -> Penalty {
         self.with(Penalty::TOLD, u64::from(told))
     }
 
     /// The same, with the cooldown that it started over and done with.
     #[must_use]
-    pub fn cooled(self) -> Penalty {
+    pub(crate) fn cooled(self) -> Penalty {
         self.with(Penalty::LIMIT, Penalty::NO_LIMIT)
     }
 
     /// The same, where the limit whose cooldown runs has another number; `None` if it is there no more.
     #[must_use]
-    pub fn renumbered(self, number: impl Fn(usize) -> Option<usize>) -> Penalty {
+    pub(crate) fn renumbered(self, number: impl Fn(usize) -> Option<usize>) -> Penalty {
         match self.limit().map(number) {
             None => self,
             Some(None) => self.cooled(),
@@ -158,59 +161,59 @@ impl std::fmt::Debug for Penalty {
 
 /// For how long after its last denial the wait that a penalty announced is enforced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Until {
+pub(crate) struct Until {
     length_us: u64,
     penalty: Penalty,
 }
 
 impl Until {
     /// `wait` nanoseconds from the penalty's last denial on; rounded up.
-    pub fn new(penalty: Penalty, wait: u64) -> Until {
-        Until { length_us: wait.div_ceil(stamp::MICRO).min(stamp::MASK), penalty }
+    pub(crate) fn new(penalty: Penalty, wait: u64) -> Until {
+        Until { length_us: wait.div_ceil(MICRO).min(STAMP_MASK), penalty }
     }
     /// From a note, if it belongs to this penalty.
-    pub fn from_note(note: u64, penalty: Penalty) -> Option<Until> {
+    pub(crate) fn from_note(note: u64, penalty: Penalty) -> Option<Until> {
         let length_us = note >> REST_BITS;
         (note & REST == penalty.tie()).then_some(Until { length_us, penalty })
     }
     /// As a note.
-    pub fn note(self) -> u64 {
+    pub(crate) fn note(self) -> u64 {
         self.length_us << REST_BITS | self.penalty.tie()
     }
     /// The note of a table of format 1, which has the end of the wait, as one of this format.
-    pub fn note_of_format1(note: u64, penalty: Penalty) -> u64 {
-        let length_us = (note >> REST_BITS).wrapping_sub(penalty.last()) & stamp::MASK;
-        match note & REST == penalty.tie() && length_us < stamp::MASK / 2 {
+    pub(crate) fn note_of_format1(note: u64, penalty: Penalty) -> u64 {
+        let length_us = (note >> REST_BITS).wrapping_sub(penalty.last()) & STAMP_MASK;
+        match note & REST == penalty.tie() && length_us < STAMP_MASK / 2 {
             true => Until { length_us, penalty }.note(),
             false => 0,
         }
     }
     /// The same wait, of this penalty.
     #[must_use]
-    pub fn moved_to(self, penalty: Penalty) -> Until {
+    pub(crate) fn moved_to(self, penalty: Penalty) -> Until {
         Until { penalty, ..self }
     }
     /// Nanoseconds until the end; 0 after it.
-    pub fn left(self, now: u64) -> u64 {
+    pub(crate) fn left(self, now: u64) -> u64 {
         let age = self.penalty.since_last(now).unwrap_or(0);
-        (self.length_us * stamp::MICRO).saturating_sub(age)
+        (self.length_us * MICRO).saturating_sub(age)
     }
 }
 
 /// How many denials a key had in the span that is open. 0: none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Alert(u64);
+pub(crate) struct Alert(u64);
 
 impl Alert {
     /// The most that a span counts.
-    pub const MOST: u64 = REST;
+    pub(crate) const MOST: u64 = REST;
 
     /// From a note.
-    pub fn from_note(note: u64) -> Alert {
+    pub(crate) fn from_note(note: u64) -> Alert {
         Alert(note)
     }
     /// As a note.
-    pub fn note(self) -> u64 {
+    pub(crate) fn note(self) -> u64 {
         self.0
     }
 
@@ -219,15 +222,15 @@ impl Alert {
     }
 
     /// Denials in the span of `within` nanoseconds, if it is open.
-    pub fn count(self, now: u64, within: u64) -> u64 {
+    pub(crate) fn count(self, now: u64, within: u64) -> u64 {
         let open = age(self.start(), now) < within;
         if open { self.0 & REST } else { 0 }
     }
 
     /// The same, with a span that starts ahead of the clock begun now.
     #[must_use]
-    pub fn mended(self, now: u64) -> Alert {
-        match stamp::since(self.start(), now) {
+    pub(crate) fn mended(self, now: u64) -> Alert {
+        match since(self.start(), now) {
             None if self.0 != 0 => Alert(moment(now) << REST_BITS | self.0 & REST),
             _ => self,
         }
@@ -236,7 +239,7 @@ impl Alert {
     /// One more denial, in the open span or as the first of a new one. True when it is the one that
     /// reaches `violations`.
     #[must_use]
-    pub fn denied(self, now: u64, within: u64, violations: u64) -> (Alert, bool) {
+    pub(crate) fn denied(self, now: u64, within: u64, violations: u64) -> (Alert, bool) {
         let before = self.count(now, within);
         let start = if before > 0 { self.mended(now).start() } else { moment(now) };
         let count = (before + 1).min(REST);
@@ -246,19 +249,19 @@ impl Alert {
 
 /// What a key has spent in a day. 0: nothing yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Spent(u64);
+pub(crate) struct Spent(u64);
 
 impl Spent {
     const UNIT_BITS: u32 = 44;
     /// The most units that a day counts.
-    pub const MOST: u64 = (1 << Spent::UNIT_BITS) - 1;
+    pub(crate) const MOST: u64 = (1 << Spent::UNIT_BITS) - 1;
 
     /// From a note.
-    pub fn from_note(note: u64) -> Spent {
+    pub(crate) fn from_note(note: u64) -> Spent {
         Spent(note)
     }
     /// As a note.
-    pub fn note(self) -> u64 {
+    pub(crate) fn note(self) -> u64 {
         self.0
     }
 
@@ -271,31 +274,31 @@ impl Spent {
     /// next 89 years is later. Every other one is over, since a wall clock that jumped ahead can't be told
     /// from time that has passed.
     #[inline]
-    pub fn is_ahead(self, day: u64) -> bool {
+    pub(crate) fn is_ahead(self, day: u64) -> bool {
         self.0 != 0 && (1..0x8000).contains(&self.days_after(day))
     }
 
     /// Units spent on `day`. Those of a later day count too: a fault of the clock gives nothing away.
-    pub fn on(self, day: u64) -> u64 {
+    pub(crate) fn on(self, day: u64) -> u64 {
         if self.days_after(day) < 0x8000 { self.0 & Spent::MOST } else { 0 }
     }
 
     /// The same, with units of a later day spent on this one, so that a fault of the clock is over with
     /// the day.
     #[must_use]
-    pub fn mended(self, day: u64) -> Spent {
+    pub(crate) fn mended(self, day: u64) -> Spent {
         if self.is_ahead(day) { self.plus(0, day) } else { self }
     }
 
     /// With `amount` more on `day`. A later day is brought back to this one.
     #[must_use]
-    pub fn plus(self, amount: u64, day: u64) -> Spent {
+    pub(crate) fn plus(self, amount: u64, day: u64) -> Spent {
         let units = self.on(day).saturating_add(amount).min(Spent::MOST);
         Spent((day & 0xffff) << Spent::UNIT_BITS | units)
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 mod tests {
     use super::*;
 
@@ -338,14 +341,14 @@ mod tests {
         assert_eq!(until.left(now + 5 * SECOND), 0);
         assert_eq!(until.left(now + 5 * SECOND - 1), 1);
         assert_eq!(until.left(now - 4 * SECOND), 5 * SECOND, "a clock that went back");
-        assert_eq!(Until::new(penalty, u64::MAX).left(now), stamp::MASK * stamp::MICRO);
+        assert_eq!(Until::new(penalty, u64::MAX).left(now), STAMP_MASK * MICRO);
     }
 
     #[test]
     fn the_end_of_a_wait_of_format_1_becomes_a_length() {
         let now = 5 * SECOND;
         let penalty = Penalty::default().denied(now, 3, Some(1));
-        let old = |end: u64, tie: u64| (end / stamp::MICRO) << REST_BITS | tie;
+        let old = |end: u64, tie: u64| (end / MICRO) << REST_BITS | tie;
         let read = |note| Until::from_note(Until::note_of_format1(note, penalty), penalty);
         let until = read(old(now + 7 * SECOND, penalty.tie()));
         assert_eq!(until.map(|until| until.left(now + SECOND)), Some(6 * SECOND));
@@ -434,5 +437,26 @@ mod tests {
         assert_eq!(Spent::default().mended(40_000), Spent::default());
         assert_eq!(monday.plus(u64::MAX, 19_000).on(19_000), Spent::MOST);
         assert_eq!(Spent::from_note(monday.note()), monday);
+    }
+
+    #[test]
+    fn a_stamp_is_ahead_in_the_last_quarter_of_the_range() {
+        let range = 1 << STAMP_BITS;
+        for start in [0, 1, 77, STAMP_MASK] {
+            let at = |micros: u64| since(start, start.wrapping_add(micros).wrapping_mul(MICRO));
+            assert_eq!(
+                (at(0), at(5), at(range / 4 * 3 - 1)),
+                (Some(0), Some(5), Some(range / 4 * 3 - 1))
+            );
+            assert_eq!((at(range / 4 * 3), at(range - 1), at(range)), (None, None, Some(0)));
+        }
+    }
+
+    #[test]
+    fn a_denial_ahead_of_the_clock_is_dated_as_of_now() {
+        let ahead = Penalty::default().denied(100 * SECOND, 1, None);
+        let mended = ahead.mended(5 * SECOND);
+        assert!(ahead.is_ahead(5 * SECOND) && !mended.is_ahead(5 * SECOND));
+        assert_eq!(mended.since_last(6 * SECOND), Some(SECOND));
     }
 }
