@@ -5,7 +5,7 @@ mod multi;
 mod row_ref;
 
 pub use multi::{Together, hit_together, peek_together, reserve_together};
-pub use row_ref::Part;
+pub use row_ref::RowRef;
 
 use crate::algorithm::bucket::word::Bucket;
 use crate::algorithm::permit::Permit;
@@ -185,12 +185,12 @@ impl Engine {
 
     /// A key's row here, judged by the engine's own limits.
     #[inline]
-    pub fn part(&self, hash: Hash) -> Part<'_> {
-        Part { engine: self, hash, limits: self.limits() }
+    pub fn part(&self, hash: Hash) -> RowRef<'_> {
+        RowRef { engine: self, hash, limits: self.limits() }
     }
 
     /// Introduces other numbers that keys may be judged by, so that no row which still counts under
-    /// them is evicted. Call this before the first [`Part`] with such limits; it is cheap. False if
+    /// them is evicted. Call this before the first [`RowRef`] with such limits; it is cheap. False if
     /// their shape is not the table's.
     pub fn widen(&self, limits: &Limits) -> bool {
         self.eviction.widen(limits)

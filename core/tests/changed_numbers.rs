@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tidegate_core::{
-    Answer, Clock, Engine, Limit, Limits, ManualClock, Options, Outcome, Part, Permit, Time, View,
-    Views,
+    Answer, Clock, Engine, Limit, Limits, ManualClock, Options, Outcome, Permit, RowRef, Time,
+    View, Views,
 };
 
 const KEY: &[u8] = b"it";
@@ -33,8 +33,8 @@ fn numbers(engine: &Engine, limit: Limit) -> Limits {
     limits
 }
 
-fn part<'a>(engine: &'a Engine, limits: &'a Limits) -> Part<'a> {
-    Part { engine, hash: engine.hash(KEY), limits }
+fn part<'a>(engine: &'a Engine, limits: &'a Limits) -> RowRef<'a> {
+    RowRef { engine, hash: engine.hash(KEY), limits }
 }
 
 /// A hit by these numbers: whether it passes, its permit, and what the limit says.

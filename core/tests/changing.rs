@@ -23,7 +23,7 @@ use exact::{DAY, MICRO, MILLI, Moving, SECOND, Spender, Verdict, YEAR, per};
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 use tidegate_core::{
-    Answer, Clock, Engine, Limit, Limits, ManualClock, NEVER, Options, Part, Permit, Time,
+    Answer, Clock, Engine, Limit, Limits, ManualClock, NEVER, Options, Permit, RowRef, Time,
     Together, View, Views,
 };
 
@@ -279,9 +279,9 @@ impl Stage {
         self.hand.now()
     }
 
-    fn part(&self, set: usize) -> Part<'_> {
+    fn part(&self, set: usize) -> RowRef<'_> {
         let limits = &self.sets[set];
-        Part { engine: &self.engine, hash: self.engine.hash(KEY), limits }
+        RowRef { engine: &self.engine, hash: self.engine.hash(KEY), limits }
     }
 
     fn hit(&self, set: usize, cost: u64) -> (Together<1>, Views) {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tidegate_core::{
-    Algorithm, Answer, Clock, Engine, Limit, Limits, ManualClock, Options, Part, Time, Views,
+    Algorithm, Answer, Clock, Engine, Limit, Limits, ManualClock, Options, RowRef, Time, Views,
 };
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -19,7 +19,7 @@ fn engine(stated: &[Limit]) -> (Engine, std::sync::Arc<ManualClock>) {
 }
 
 fn hits(engine: &Engine, limits: &Limits, key: &[u8], count: usize) -> usize {
-    let part = Part { engine, hash: engine.hash(key), limits };
+    let part = RowRef { engine, hash: engine.hash(key), limits };
     let hit = || {
         let mut time = Time::read(engine.clock());
         part.hit(1, &mut time, &mut Views::default()).answer == Answer::Allowed

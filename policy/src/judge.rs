@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::notes::Spent;
 use tidegate_core::{
-    Answer, NEVER, Part, Permit, Receipt, Time, View, Views, hit_together, peek_together,
+    Answer, NEVER, Permit, Receipt, RowRef, Time, View, Views, hit_together, peek_together,
     reserve_together,
 };
 
@@ -102,13 +102,13 @@ pub(crate) fn part_of<'a>(
     variant: &'a Variant,
     hashes: &Hashes,
     group: usize,
-) -> Option<Part<'a>> {
+) -> Option<RowRef<'a>> {
     let hash = hashes[group]?;
-    Some(Part { engine: &snapshot.tables.engines[group], hash, limits: &variant.groups[group] })
+    Some(RowRef { engine: &snapshot.tables.engines[group], hash, limits: &variant.groups[group] })
 }
 
 /// A lone group has its limits in declared order.
-fn ask_one(part: &Part<'_>, cost: u64, how: Ask<'_>, time: &mut Time<'_>, joint: &mut Joint) {
+fn ask_one(part: &RowRef<'_>, cost: u64, how: Ask<'_>, time: &mut Time<'_>, joint: &mut Joint) {
     let together = match how {
         Ask::Spend => part.hit(cost, time, &mut joint.views),
         Ask::Look => peek_together(&[*part], &[cost], time, std::array::from_mut(&mut joint.views)),
@@ -123,7 +123,7 @@ fn ask_one(part: &Part<'_>, cost: u64, how: Ask<'_>, time: &mut Time<'_>, joint:
 
 fn ask<const N: usize>(
     snapshot: &Snapshot,
-    parts: &[Part<'_>; N],
+    parts: &[RowRef<'_>; N],
     costs: &[u64; N],
     how: Ask<'_>,
     time: &mut Time<'_>,

@@ -783,7 +783,7 @@ pub(crate) fn each_view(
     snapshot: &Snapshot,
     variant: &Variant,
     hashes: Option<&Hashes>,
-    mut act: impl FnMut(tidegate_core::Part<'_>, Counts) -> tidegate_core::Views,
+    mut act: impl FnMut(tidegate_core::RowRef<'_>, Counts) -> tidegate_core::Views,
 ) -> [View; MOST_LIMITS] {
     let mut views = [View::default(); MOST_LIMITS];
     for (group, stated) in snapshot.plan().groups.iter().enumerate() {

@@ -2,7 +2,7 @@
 //!
 //! Each answers as `multi` does, with less work. What a shortcut does not cover, it hands on.
 
-use super::{ATTEMPTS, Answer, Engine, Part, Together};
+use super::{ATTEMPTS, Answer, Engine, RowRef, Together};
 use crate::algorithm::Cell;
 use crate::algorithm::bucket::word::{Bucket, Margin};
 use crate::algorithm::bucket::{self, Quick, Take};
@@ -184,8 +184,8 @@ impl Engine {
     }
 }
 
-impl Part<'_> {
-    /// As [`Part::hit`] for limits in one cell, such as windows with one log, if they allow it: a cell
+impl RowRef<'_> {
+    /// As [`RowRef::hit`] for limits in one cell, such as windows with one log, if they allow it: a cell
     /// refuses before it writes, so it need not be looked at first. Windows with one log answer in any case.
     pub(super) fn hit_cell(
         &self,
@@ -229,7 +229,7 @@ impl Part<'_> {
         Some(Together { answer: Answer::Denied, permits: [None], shared })
     }
 
-    /// As [`Part::hit`] for limits that are one bucket, with less to hand back: the only view, and
+    /// As [`RowRef::hit`] for limits that are one bucket, with less to hand back: the only view, and
     /// whether the row is shared. `None` for other limits, and for costs that a bucket can't take.
     #[inline(always)]
     pub fn hit_lone(&self, cost: u64, time: &mut Time<'_>) -> Option<(Answer, View, bool)> {

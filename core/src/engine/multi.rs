@@ -1,6 +1,6 @@
 //! One hit over several tables: spent in all of them or in none.
 
-use super::{ATTEMPTS, Answer, OnFull, Part};
+use super::{ATTEMPTS, Answer, OnFull, RowRef};
 use crate::algorithm::Taken;
 use crate::algorithm::permit::Permit;
 use crate::clock::Time;
@@ -53,7 +53,7 @@ pub struct Together<const N: usize> {
 /// assert_eq!(each.peek(b"b", 0).views[0].remaining, 1); // a refusal took nothing
 /// ```
 pub fn hit_together<const N: usize>(
-    parts: &[Part<'_>; N],
+    parts: &[RowRef<'_>; N],
     costs: &[u64; N],
     time: &mut Time<'_>,
     views: &mut [Views; N],
@@ -61,7 +61,7 @@ pub fn hit_together<const N: usize>(
     hit_noting(parts, costs, time, views, |_, _, _, _| ())
 }
 
-/// As [`hit_together`], with a receipt for what was taken in each part: for [`Part::give_back`]. A part in
+/// As [`hit_together`], with a receipt for what was taken in each part: for [`RowRef::give_back`]. A part in
 /// which nothing was counted has none.
 ///
 /// ```
@@ -78,7 +78,7 @@ pub fn hit_together<const N: usize>(
 /// assert_eq!(engine.peek(b"alice", 0).views[0].remaining, 3);
 /// ```
 pub fn reserve_together<const N: usize>(
-    parts: &[Part<'_>; N],
+    parts: &[RowRef<'_>; N],
     costs: &[u64; N],
     time: &mut Time<'_>,
     views: &mut [Views; N],
@@ -93,7 +93,7 @@ pub fn reserve_together<const N: usize>(
 /// As [`hit_together`]. `note` is told of each row, what was taken from it, and the clock before and
 /// after that.
 fn hit_noting<const N: usize>(
-    parts: &[Part<'_>; N],
+    parts: &[RowRef<'_>; N],
     costs: &[u64; N],
     time: &mut Time<'_>,
     views: &mut [Views; N],
@@ -131,7 +131,7 @@ fn hit_noting<const N: usize>(
 
 /// What [`hit_together`] would say, changing nothing.
 pub fn peek_together<const N: usize>(
-    parts: &[Part<'_>; N],
+    parts: &[RowRef<'_>; N],
     costs: &[u64; N],
     time: &Time<'_>,
     views: &mut [Views; N],
@@ -139,7 +139,7 @@ pub fn peek_together<const N: usize>(
     let now = time.now();
     let mut together = look_only(parts, costs, now, views);
     if together.answer == Answer::Allowed && !costs.contains(&0) {
-        let full = |part: &Part<'_>| match part.engine.on_full {
+        let full = |part: &RowRef<'_>| match part.engine.on_full {
             OnFull::Overflow => Answer::Allowed,
             _ => part.engine.peek_full(part.hash, now),
         };
@@ -167,7 +167,7 @@ enum Attempt<const N: usize> {
 
 /// What a hit gets that can't or need not be charged.
 fn look_only<const N: usize>(
-    parts: &[Part<'_>; N],
+    parts: &[RowRef<'_>; N],
     costs: &[u64; N],
     now: u64,
     views: &mut [Views; N],
@@ -180,7 +180,7 @@ fn look_only<const N: usize>(
     Together { answer, permits: [None; N], shared: false }
 }
 
-fn mend_together<const N: usize>(parts: &[Part<'_>; N], time: &mut Time<'_>) -> bool {
+fn mend_together<const N: usize>(parts: &[RowRef<'_>; N], time: &mut Time<'_>) -> bool {
     let mut any = false;
     for part in parts {
         any |= part.mend(time);
@@ -189,7 +189,7 @@ fn mend_together<const N: usize>(parts: &[Part<'_>; N], time: &mut Time<'_>) -> 
 }
 
 fn look_together<const N: usize>(
-    parts: &[Part<'_>; N],
+    parts: &[RowRef<'_>; N],
     costs: &[u64; N],
     now: u64,
     views: &mut [Views; N],
@@ -200,7 +200,7 @@ fn look_together<const N: usize>(
 }
 
 fn attempt<const N: usize>(
-    parts: &[Part<'_>; N],
+    parts: &[RowRef<'_>; N],
     costs: &[u64; N],
     time: &mut Time<'_>,
     views: &mut [Views; N],
@@ -235,7 +235,7 @@ fn is_shared(rows: &[Option<Row<'_>>]) -> bool {
 }
 
 fn take_rows<const N: usize>(
-    parts: &[Part<'_>; N],
+    parts: &[RowRef<'_>; N],
     rows: &[Option<Row<'_>>; N],
     views: &mut [Views; N],
     costs: &[u64; N],

@@ -14,7 +14,7 @@ use crate::table::row::Row;
 
 /// A key's row in one of several engines, whose limits are taken together.
 #[derive(Clone, Copy, Debug)]
-pub struct Part<'a> {
+pub struct RowRef<'a> {
     /// Where the row is.
     pub engine: &'a Engine,
     /// Whose it is, by that engine's hash.
@@ -25,7 +25,7 @@ pub struct Part<'a> {
 }
 
 /// None of these counts for [`Engine::total`]: that is for whole hits, which may have several parts.
-impl Part<'_> {
+impl RowRef<'_> {
     /// Brings the row near, so that the clock can be read meanwhile.
     #[inline]
     pub fn prefetch(&self) {

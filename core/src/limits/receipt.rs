@@ -36,7 +36,7 @@ use crate::clock::Time;
 use crate::limits::{Limit, Limits};
 use crate::table::row::{KeyWord, Moved, Row};
 
-/// What one charge took from one row: for [`Part::give_back`](crate::Part::give_back), once.
+/// What one charge took from one row: for [`RowRef::give_back`](crate::RowRef::give_back), once.
 #[derive(Clone, Copy, Debug)]
 pub struct Receipt {
     /// Where the row is.

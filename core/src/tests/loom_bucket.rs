@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::setting::{SECOND, at_once, both, bucket, engine, limits, model};
 use crate::clock::Time;
-use crate::{Engine, Limit, Part, Views};
+use crate::{Engine, Limit, RowRef, Views};
 
 #[test]
 fn two_takers_one_token() {
@@ -127,7 +127,7 @@ fn two_takers_by_different_numbers() {
         let small = limits(&[bucket(1)]);
         assert!(engine.widen(&small) && engine.allow(b"k"));
         let by_small = move |e: &Engine| {
-            let part = Part { limits: &small, ..e.part(e.hash(b"k")) };
+            let part = RowRef { limits: &small, ..e.part(e.hash(b"k")) };
             let time = &mut Time::read(e.clock());
             part.hit(1, time, &mut Views::default()).answer.is_allowed()
         };

@@ -8,7 +8,7 @@ use crate::clock::{Clock, Time};
 use crate::limits::Limits;
 use crate::table::row::Moved;
 use crate::table::{Hash, Table};
-use crate::{Answer, Engine, Limit, Part, Views};
+use crate::{Answer, Engine, Limit, RowRef, Views};
 
 #[test]
 fn a_hit_whose_second_limit_refuses_against_a_hit() {
@@ -168,7 +168,7 @@ fn a_renewal_against_a_taker_with_a_shorter_lease() {
         let permit = engine.hit(b"k", 1).permit.expect("the first");
         hand.set(12 * SECOND);
         let by_short = move |e: &Engine| {
-            let part = Part { limits: &short, ..e.part(e.hash(b"k")) };
+            let part = RowRef { limits: &short, ..e.part(e.hash(b"k")) };
             part.hit(1, &mut Time::read(e.clock()), &mut Views::default()).answer.is_allowed()
         };
         let (renewed, taken) = at_once(&engine, move |e| e.renew(b"k", permit), by_short);
