@@ -4,7 +4,7 @@ mod fast;
 mod multi;
 mod row_ref;
 
-pub use multi::{Together, hit_together, peek_together, reserve_together};
+pub use multi::{MultiOutcome, hit_together, peek_together, reserve_together};
 pub use row_ref::RowRef;
 
 use crate::algorithm::bucket::word::Bucket;
@@ -91,7 +91,7 @@ pub struct Outcome {
     pub shared: bool,
 }
 
-impl Together<1> {
+impl MultiOutcome<1> {
     fn with(self, views: Views) -> Outcome {
         let [permit] = self.permits;
         Outcome { answer: self.answer, views, permit, shared: self.shared }

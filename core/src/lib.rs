@@ -51,7 +51,7 @@ pub use clock::shared::SharedClock;
 pub use clock::{Clock, ManualClock, Time};
 pub use counters::{Count, Counters};
 pub use engine::{
-    Answer, Engine, OnFull, Options, Outcome, RowRef, Together, hit_together, peek_together,
+    Answer, Engine, MultiOutcome, OnFull, Options, Outcome, RowRef, hit_together, peek_together,
     reserve_together,
 };
 pub use fork::{ForkGuard, ForkLock, fork_generation};

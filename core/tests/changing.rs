@@ -23,8 +23,8 @@ use exact::{DAY, MICRO, MILLI, Moving, SECOND, Spender, Verdict, YEAR, per};
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 use tidegate_core::{
-    Answer, Clock, Engine, Limit, Limits, ManualClock, NEVER, Options, Permit, RowRef, Time,
-    Together, View, Views,
+    Answer, Clock, Engine, Limit, Limits, ManualClock, MultiOutcome, NEVER, Options, Permit,
+    RowRef, Time, View, Views,
 };
 
 type Checked = Result<(), TestCaseError>;
@@ -284,7 +284,7 @@ impl Stage {
         RowRef { engine: &self.engine, hash: self.engine.hash(KEY), limits }
     }
 
-    fn hit(&self, set: usize, cost: u64) -> (Together<1>, Views) {
+    fn hit(&self, set: usize, cost: u64) -> (MultiOutcome<1>, Views) {
         let mut views = Views::default();
         let mut time = Time::read(self.engine.clock());
         let together = self.part(set).hit(cost, &mut time, &mut views);

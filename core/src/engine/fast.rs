@@ -2,7 +2,7 @@
 //!
 //! Each answers as `multi` does, with less work. What a shortcut does not cover, it hands on.
 
-use super::{ATTEMPTS, Answer, Engine, RowRef, Together};
+use super::{ATTEMPTS, Answer, Engine, MultiOutcome, RowRef};
 use crate::algorithm::Cell;
 use crate::algorithm::bucket::word::{Bucket, Margin};
 use crate::algorithm::bucket::{self, Quick, Take};
@@ -192,7 +192,7 @@ impl RowRef<'_> {
         cost: u64,
         time: &mut Time<'_>,
         views: &mut Views,
-    ) -> Option<Together<1>> {
+    ) -> Option<MultiOutcome<1>> {
         if self.limits.placed.len() != 1 || !(1..=self.limits.smallest()).contains(&cost) {
             return None;
         }
@@ -205,7 +205,7 @@ impl RowRef<'_> {
         let is_taken = match self.limits.hit_lone_ring(&row, cost, keep_us, time, views, taken) {
             None => self.limits.take(&row, cost, keep_us, time, taken),
             Some(Ok(false)) => {
-                return Some(Together { answer: Answer::Denied, permits: [None], shared });
+                return Some(MultiOutcome { answer: Answer::Denied, permits: [None], shared });
             }
             Some(taken) => taken,
         };
@@ -213,12 +213,17 @@ impl RowRef<'_> {
             return None;
         }
         self.look_after(&row, &taken.left, time.now(), views);
-        Some(Together { answer: Answer::Allowed, permits: [taken.permit], shared })
+        Some(MultiOutcome { answer: Answer::Allowed, permits: [taken.permit], shared })
     }
 
     /// What a hit is told that finds no permit. They are many to look at, so that is all that it does, unless a clock
     /// fault left one in the future.
-    fn refused_permit(&self, row: &Row<'_>, now: u64, views: &mut Views) -> Option<Together<1>> {
+    fn refused_permit(
+        &self,
+        row: &Row<'_>,
+        now: u64,
+        views: &mut Views,
+    ) -> Option<MultiOutcome<1>> {
         let Cell::Permits(permits) = &self.limits.placed[0].cell else { return None };
         let out = permits.out(row, self.limits.placed[0].at, now);
         if out.wait == 0 || out.ahead || row.check().is_err() {
@@ -226,7 +231,7 @@ impl RowRef<'_> {
         }
         views.set_one(permits_view(permits, &out));
         let shared = row.is_shared();
-        Some(Together { answer: Answer::Denied, permits: [None], shared })
+        Some(MultiOutcome { answer: Answer::Denied, permits: [None], shared })
     }
 
     /// As [`RowRef::hit`] for limits that are one bucket, with less to hand back: the only view, and

@@ -24,7 +24,7 @@ impl Limits {
 /// that is large to hand back; see [`Outcome::views`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
-pub struct Together<const N: usize> {
+pub struct MultiOutcome<const N: usize> {
     /// Yes or no, and why.
     pub answer: Answer,
     /// The slot that is held in each part that has a concurrent limit.
@@ -57,7 +57,7 @@ pub fn hit_together<const N: usize>(
     costs: &[u64; N],
     time: &mut Time<'_>,
     views: &mut [Views; N],
-) -> Together<N> {
+) -> MultiOutcome<N> {
     hit_noting(parts, costs, time, views, |_, _, _, _| ())
 }
 
@@ -83,7 +83,7 @@ pub fn reserve_together<const N: usize>(
     time: &mut Time<'_>,
     views: &mut [Views; N],
     receipts: &mut [Option<Receipt>; N],
-) -> Together<N> {
+) -> MultiOutcome<N> {
     *receipts = [None; N];
     hit_noting(parts, costs, time, views, |i, row, taken, (began, now)| {
         receipts[i] = Some(Receipt::new(row, taken, costs[i], began, now));
@@ -98,14 +98,14 @@ fn hit_noting<const N: usize>(
     time: &mut Time<'_>,
     views: &mut [Views; N],
     mut note: impl FnMut(usize, &Row<'_>, &Taken, (u64, u64)),
-) -> Together<N> {
+) -> MultiOutcome<N> {
     let mut each = parts.iter().zip(costs);
     if each.any(|(part, &cost)| cost == 0 || cost > part.limits.smallest()) {
         return look_only(parts, costs, time.now(), views);
     }
     // A lone cell can't be met half-taken: its refusal needs no second look unless it was mended.
     let lone = N == 1 && parts.iter().all(|part| part.limits.placed.len() == 1);
-    let denied = |shared| Together { answer: Answer::Denied, permits: [None; N], shared };
+    let denied = |shared| MultiOutcome { answer: Answer::Denied, permits: [None; N], shared };
     let mut doubted = false;
     for _ in 0..ATTEMPTS {
         match attempt(parts, costs, time, views, &mut note) {
@@ -135,7 +135,7 @@ pub fn peek_together<const N: usize>(
     costs: &[u64; N],
     time: &Time<'_>,
     views: &mut [Views; N],
-) -> Together<N> {
+) -> MultiOutcome<N> {
     let now = time.now();
     let mut together = look_only(parts, costs, now, views);
     if together.answer == Answer::Allowed && !costs.contains(&0) {
@@ -156,7 +156,7 @@ pub fn peek_together<const N: usize>(
 
 /// One attempt at all parts.
 enum Attempt<const N: usize> {
-    Done(Together<N>),
+    Done(MultiOutcome<N>),
     /// Refused by what its views say.
     Refused {
         shared: bool,
@@ -171,13 +171,13 @@ fn look_only<const N: usize>(
     costs: &[u64; N],
     now: u64,
     views: &mut [Views; N],
-) -> Together<N> {
+) -> MultiOutcome<N> {
     look_together(parts, costs, now, views);
     let answers = || (0..N).map(|i| parts[i].limits.judge(&views[i], costs[i]));
     let denied = answers().find(|answer| *answer == Answer::Denied);
     let worst = denied.or_else(|| answers().find(|answer| *answer == Answer::Cost));
     let answer = worst.unwrap_or(Answer::Allowed);
-    Together { answer, permits: [None; N], shared: false }
+    MultiOutcome { answer, permits: [None; N], shared: false }
 }
 
 fn mend_together<const N: usize>(parts: &[RowRef<'_>; N], time: &mut Time<'_>) -> bool {
@@ -214,7 +214,7 @@ fn attempt<const N: usize>(
             Err(answer) => {
                 look_together(parts, costs, time.now(), views);
                 let permits = [None; N];
-                return Attempt::Done(Together { answer, permits, shared: false });
+                return Attempt::Done(MultiOutcome { answer, permits, shared: false });
             }
         }
     }
@@ -264,5 +264,5 @@ fn take_rows<const N: usize>(
     let counted = rows.iter().any(Option::is_some);
     let answer = if counted { Answer::Allowed } else { Answer::Uncounted };
     let shared = is_shared(rows);
-    Attempt::Done(Together { answer, permits: taken.map(|t| t.permit), shared })
+    Attempt::Done(MultiOutcome { answer, permits: taken.map(|t| t.permit), shared })
 }

@@ -1,7 +1,7 @@
 //! One key's row in an engine, and what can be done to it.
 
 use super::Engine;
-use super::multi::{Together, hit_together};
+use super::multi::{MultiOutcome, hit_together};
 use crate::algorithm::Cell;
 use crate::algorithm::Left;
 use crate::algorithm::permit::{Permit, Permits};
@@ -33,10 +33,10 @@ impl RowRef<'_> {
     }
 
     /// Spends `cost` if every limit allows it, and puts into `views` what each of them has left.
-    pub fn hit(&self, cost: u64, time: &mut Time<'_>, views: &mut Views) -> Together<1> {
+    pub fn hit(&self, cost: u64, time: &mut Time<'_>, views: &mut Views) -> MultiOutcome<1> {
         if let Some((answer, view, shared)) = self.hit_lone(cost, time) {
             views.set_one(view);
-            return Together { answer, permits: [None], shared };
+            return MultiOutcome { answer, permits: [None], shared };
         }
         self.hit_several(cost, time, views)
     }
@@ -46,7 +46,7 @@ impl RowRef<'_> {
         cost: u64,
         time: &mut Time<'_>,
         views: &mut Views,
-    ) -> Together<1> {
+    ) -> MultiOutcome<1> {
         match self.hit_cell(cost, time, views) {
             Some(together) => together,
             // What is refused is looked at with more care.
