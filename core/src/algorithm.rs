@@ -11,7 +11,7 @@ pub(crate) mod stamp;
 pub(crate) mod window;
 
 use crate::clock::Time;
-use crate::status::{MOST_LIMITS, NEVER, View};
+use crate::status::{LimitStatus, MOST_LIMITS, NEVER};
 use crate::table::row::{Idle, Moved, Row};
 use bucket::word::{Bucket, MILLI, Word};
 use counter::Counter;
@@ -96,7 +96,7 @@ pub(crate) struct Taken {
 
 /// What a bucket's word says.
 #[inline(always)]
-pub(crate) fn bucket_view(bucket: &Bucket, word: Word, cost: u64, now: u64) -> View {
+pub(crate) fn bucket_status(bucket: &Bucket, word: Word, cost: u64, now: u64) -> LimitStatus {
     let reading = bucket.reading(word, now);
     let (limit, remaining) = (bucket.burst(), reading.tokens());
     let wait = match cost {
@@ -105,42 +105,49 @@ pub(crate) fn bucket_view(bucket: &Bucket, word: Word, cost: u64, now: u64) -> V
         _ => reading.wait(cost),
     };
     let more = if remaining < limit { reading.due(remaining + 1) } else { 0 };
-    View { limit, used: limit - remaining, remaining, wait, more, reset: reading.due(limit) }
+    LimitStatus { limit, used: limit - remaining, remaining, wait, more, reset: reading.due(limit) }
 }
 
 /// An entry's stamp is rounded up to the microsecond. Only the wait of a refusal has to count with that:
 /// a fresh hit of `1/min` says 60 s.
-pub(crate) fn window_view(window: &Window, status: Status) -> View {
+pub(crate) fn window_status(window: &Window, status: Status) -> LimitStatus {
     let Status { used, wait, more, reset } = status;
     let per = window.per_us * stamp::MICRO;
     let (more, reset) = (more.min(per), reset.min(per));
-    View { limit: window.max, used, remaining: window.max.saturating_sub(used), wait, more, reset }
+    LimitStatus {
+        limit: window.max,
+        used,
+        remaining: window.max.saturating_sub(used),
+        wait,
+        more,
+        reset,
+    }
 }
 
-pub(crate) fn permits_view(permits: &Permits, out: &Out) -> View {
+pub(crate) fn permits_status(permits: &Permits, out: &Out) -> LimitStatus {
     let Out { held: used, wait, more, reset, .. } = *out;
     let remaining = permits.max.saturating_sub(used);
-    View { limit: permits.max, used, remaining, wait, more, reset }
+    LimitStatus { limit: permits.max, used, remaining, wait, more, reset }
 }
 
 impl Placed {
-    pub(crate) fn look_at(
+    pub(crate) fn inspect(
         &self,
         row: &Row<'_>,
         left: Option<u64>,
         cost: u64,
         now: u64,
-        views: &mut [View],
+        views: &mut [LimitStatus],
     ) {
         let (at, index) = (self.at, self.index);
         let of = |max: u64, used: u64, wait: u64, more: u64, reset: u64| {
             let wait = if cost > max { NEVER } else { wait };
-            View { limit: max, used, remaining: max.saturating_sub(used), wait, more, reset }
+            LimitStatus { limit: max, used, remaining: max.saturating_sub(used), wait, more, reset }
         };
         match &self.cell {
             Cell::Bucket(bucket) => {
                 let word = left.unwrap_or_else(|| row.load(at));
-                views[index] = bucket_view(bucket, Word(word), cost, now);
+                views[index] = bucket_status(bucket, Word(word), cost, now);
             }
             Cell::Counter(counter) => {
                 let cells = counter.read_after(row, at, left, now);
@@ -158,15 +165,15 @@ impl Placed {
             }
             Cell::Permits(permits) => {
                 let out = permits.out(row, at, now);
-                let view = permits_view(permits, &out);
-                views[index] = View { wait: if cost == 0 { 0 } else { out.wait }, ..view };
+                let view = permits_status(permits, &out);
+                views[index] = LimitStatus { wait: if cost == 0 { 0 } else { out.wait }, ..view };
             }
             Cell::Ring { slots, windows } => {
                 let ring = Ring::new(row, at, *slots);
-                let tell = |w: &Window, status| views[w.index] = window_view(w, status);
+                let tell = |w: &Window, status| views[w.index] = window_status(w, status);
                 match left {
-                    Some(entry) => ring.look_by(entry, windows, cost, now, tell),
-                    None => ring.look(windows, cost, now, tell),
+                    Some(entry) => ring.inspect_by(entry, windows, cost, now, tell),
+                    None => ring.inspect(windows, cost, now, tell),
                 }
             }
         }

@@ -14,7 +14,7 @@ use crate::counters::{COUNTS, Count, Counters};
 use crate::eviction::{self, Eviction};
 use crate::limits::Limits;
 use crate::memory::Space;
-use crate::status::Views;
+use crate::status::LimitStatuses;
 use crate::table::hash::Hasher;
 use crate::table::row::Row;
 use crate::table::{Found, Full, Hash, OutOfMemory, Table, bytes_for};
@@ -84,7 +84,7 @@ pub struct Outcome {
     /// Yes or no, and why.
     pub answer: Answer,
     /// After an allowed hit: what is left. After a denied one: what there is, and the waits.
-    pub views: Views,
+    pub views: LimitStatuses,
     /// The slot that is held, if there is a concurrent limit.
     pub permit: Option<Permit>,
     /// Whether the table is full, so that the key shares a row with others.
@@ -92,7 +92,7 @@ pub struct Outcome {
 }
 
 impl MultiOutcome<1> {
-    fn with(self, views: Views) -> Outcome {
+    fn with(self, views: LimitStatuses) -> Outcome {
         let [permit] = self.permits;
         Outcome { answer: self.answer, views, permit, shared: self.shared }
     }
@@ -263,10 +263,10 @@ impl Engine {
         let (part, mut time) = (self.part(hash), Time::read(&self.clock));
         let outcome = match part.hit_lone(cost, &mut time) {
             Some((answer, view, shared)) => {
-                Outcome { answer, views: Views::one(view), permit: None, shared }
+                Outcome { answer, views: LimitStatuses::one(view), permit: None, shared }
             }
             None => {
-                let mut views = Views::default();
+                let mut views = LimitStatuses::default();
                 part.hit_several(cost, &mut time, &mut views).with(views)
             }
         };
@@ -285,7 +285,7 @@ impl Engine {
 
     /// What a hit would get, changing nothing.
     pub fn peek(&self, key: &[u8], cost: u64) -> Outcome {
-        let (part, mut views) = (self.part(self.hash(key)), [Views::default()]);
+        let (part, mut views) = (self.part(self.hash(key)), [LimitStatuses::default()]);
         let together = peek_together(&[part], &[cost], &Time::read(&self.clock), &mut views);
         together.with(views[0])
     }
@@ -311,7 +311,7 @@ impl Engine {
 
     /// Spends `cost` without asking, and says what is left. A window logs up to 8,191 units in one go,
     /// and no more entries than its largest `max`; others up to 1,000,000,000.
-    pub fn record(&self, key: &[u8], cost: u64) -> Views {
+    pub fn record(&self, key: &[u8], cost: u64) -> LimitStatuses {
         self.part(self.hash(key)).record(cost, &mut Time::read(&self.clock))
     }
 

@@ -59,7 +59,7 @@ pub use ledger::{IdleNotes, Ledger};
 pub use limits::receipt::Receipt;
 pub use limits::{Error, LONGEST, Limit, Limits, MOST_EXACT, SHORTEST};
 pub use once::Once;
-pub use status::{MOST_LIMITS, NEVER, View, Views};
+pub use status::{LimitStatus, LimitStatuses, MOST_LIMITS, NEVER};
 #[cfg(all(target_os = "linux", not(all(test, loom))))]
 pub use storage::{
     directory::{Access, Directory},

@@ -7,7 +7,7 @@ pub const NEVER: u64 = u64::MAX;
 
 /// What one limit says: how much is left, and when there is more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct View {
+pub struct LimitStatus {
     /// A bucket's size, else `max`.
     pub limit: u64,
     /// Whole units that are gone. More than `limit` if more was recorded than allowed.
@@ -24,19 +24,19 @@ pub struct View {
 
 /// What the limits of a row say, in the order in which they were stated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Views {
-    pub(crate) views: [View; MOST_LIMITS],
+pub struct LimitStatuses {
+    pub(crate) views: [LimitStatus; MOST_LIMITS],
     pub(crate) len: u8,
 }
 
-impl Views {
-    pub(crate) fn one(view: View) -> Views {
-        let mut views = Views::default();
+impl LimitStatuses {
+    pub(crate) fn one(view: LimitStatus) -> LimitStatuses {
+        let mut views = LimitStatuses::default();
         views.set_one(view);
         views
     }
 
-    pub(crate) fn set_one(&mut self, view: View) {
+    pub(crate) fn set_one(&mut self, view: LimitStatus) {
         self.views[0] = view;
         self.len = 1;
     }
@@ -57,9 +57,9 @@ impl Views {
 }
 
 /// The first [`MOST_LIMITS`] of them.
-impl FromIterator<View> for Views {
-    fn from_iter<I: IntoIterator<Item = View>>(each: I) -> Views {
-        let mut views = Views::default();
+impl FromIterator<LimitStatus> for LimitStatuses {
+    fn from_iter<I: IntoIterator<Item = LimitStatus>>(each: I) -> LimitStatuses {
+        let mut views = LimitStatuses::default();
         for (slot, view) in views.views.iter_mut().zip(each) {
             *slot = view;
             views.len += 1;
@@ -68,9 +68,9 @@ impl FromIterator<View> for Views {
     }
 }
 
-impl std::ops::Deref for Views {
-    type Target = [View];
-    fn deref(&self) -> &[View] {
+impl std::ops::Deref for LimitStatuses {
+    type Target = [LimitStatus];
+    fn deref(&self) -> &[LimitStatus] {
         &self.views[..usize::from(self.len)]
     }
 }

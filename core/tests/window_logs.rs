@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tidegate_core::{
-    Answer, Clock, Engine, Limit, Limits, ManualClock, Options, RowRef, Time, Views,
+    Answer, Clock, Engine, Limit, LimitStatuses, Limits, ManualClock, Options, RowRef, Time,
 };
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -128,7 +128,7 @@ fn i13_a_call_by_a_shorter_per_grants_nothing_by_the_longer_one() {
     assert!(engine.widen(&fast));
     let hit = |limits: &Limits| {
         let part = RowRef { engine: &engine, hash: engine.hash(b"k"), limits };
-        part.hit(1, &mut Time::read(engine.clock()), &mut Views::default()).answer
+        part.hit(1, &mut Time::read(engine.clock()), &mut LimitStatuses::default()).answer
     };
     for voids in [1, 0] {
         engine.reset(b"k");

@@ -215,7 +215,7 @@ impl Span {
     }
 }
 
-/// What a concurrent limit says, in nanoseconds as in a [`View`](crate::View).
+/// What a concurrent limit says, in nanoseconds as in a [`LimitStatus`](crate::LimitStatus).
 pub(crate) struct Out {
     pub(crate) held: u64,
     pub(crate) wait: u64,

@@ -749,7 +749,7 @@ impl<'r> Ring<'r> {
     }
 
     /// Tells what each window says to `cost`.
-    pub(crate) fn look(
+    pub(crate) fn inspect(
         &self,
         windows: &[Window],
         cost: u64,
@@ -766,7 +766,7 @@ impl<'r> Ring<'r> {
     }
 
     /// The same of the log when an entry was its newest.
-    pub(crate) fn look_by(
+    pub(crate) fn inspect_by(
         &self,
         entry: u64,
         windows: &[Window],

@@ -6,10 +6,10 @@ use super::{ATTEMPTS, Answer, Engine, MultiOutcome, RowRef};
 use crate::algorithm::Cell;
 use crate::algorithm::bucket::word::{Bucket, Margin};
 use crate::algorithm::bucket::{self, Quick, Take};
-use crate::algorithm::{Taken, bucket_view, permits_view};
+use crate::algorithm::{Taken, bucket_status, permits_status};
 use crate::clock::Time;
 use crate::counters::Count;
-use crate::status::{View, Views};
+use crate::status::{LimitStatus, LimitStatuses};
 use crate::table::row::{Moved, Row};
 use crate::table::{Hash, Spot, Table};
 
@@ -116,8 +116,8 @@ impl Engine {
             };
             // A lone cell refuses before it writes; several are looked at before the first is taken.
             let fits = || {
-                let mut views = Views::default();
-                limits.look(&row, 1, time.now(), &mut views).is_ok() && views.fits()
+                let mut views = LimitStatuses::default();
+                limits.inspect(&row, 1, time.now(), &mut views).is_ok() && views.fits()
             };
             let fits = lone || fits();
             match fits.then(|| limits.take(&row, 1, self.keep_us(), time, &mut taken)) {
@@ -191,7 +191,7 @@ impl RowRef<'_> {
         &self,
         cost: u64,
         time: &mut Time<'_>,
-        views: &mut Views,
+        views: &mut LimitStatuses,
     ) -> Option<MultiOutcome<1>> {
         if self.limits.placed.len() != 1 || !(1..=self.limits.smallest()).contains(&cost) {
             return None;
@@ -212,7 +212,7 @@ impl RowRef<'_> {
         if !is_taken.ok()? {
             return None;
         }
-        self.look_after(&row, &taken.left, time.now(), views);
+        self.inspect_after(&row, &taken.left, time.now(), views);
         Some(MultiOutcome { answer: Answer::Allowed, permits: [taken.permit], shared })
     }
 
@@ -222,14 +222,14 @@ impl RowRef<'_> {
         &self,
         row: &Row<'_>,
         now: u64,
-        views: &mut Views,
+        views: &mut LimitStatuses,
     ) -> Option<MultiOutcome<1>> {
         let Cell::Permits(permits) = &self.limits.placed[0].cell else { return None };
         let out = permits.out(row, self.limits.placed[0].at, now);
         if out.wait == 0 || out.ahead || row.check().is_err() {
             return None;
         }
-        views.set_one(permits_view(permits, &out));
+        views.set_one(permits_status(permits, &out));
         let shared = row.is_shared();
         Some(MultiOutcome { answer: Answer::Denied, permits: [None], shared })
     }
@@ -237,7 +237,7 @@ impl RowRef<'_> {
     /// As [`RowRef::hit`] for limits that are one bucket, with less to hand back: the only view, and
     /// whether the row is shared. `None` for other limits, and for costs that a bucket can't take.
     #[inline(always)]
-    pub fn hit_lone(&self, cost: u64, time: &mut Time<'_>) -> Option<(Answer, View, bool)> {
+    pub fn hit_lone(&self, cost: u64, time: &mut Time<'_>) -> Option<(Answer, LimitStatus, bool)> {
         let bucket = self.limits.lone_bucket()?;
         if cost == 1 {
             let spot = self.engine.table.spot(self.hash);
@@ -248,19 +248,24 @@ impl RowRef<'_> {
                     Quick::Denied(word) => (Answer::Denied, word, cost),
                     Quick::Lost | Quick::Other => return Some(self.hit_one(bucket, cost, time)),
                 };
-            return Some((answer, bucket_view(bucket, word, asked, time.now()), false));
+            return Some((answer, bucket_status(bucket, word, asked, time.now()), false));
         }
         let fits = (1..=self.limits.smallest()).contains(&cost);
         fits.then(|| self.hit_one(bucket, cost, time))
     }
 
     #[inline(never)]
-    fn hit_one(&self, bucket: &Bucket, cost: u64, time: &mut Time<'_>) -> (Answer, View, bool) {
+    fn hit_one(
+        &self,
+        bucket: &Bucket,
+        cost: u64,
+        time: &mut Time<'_>,
+    ) -> (Answer, LimitStatus, bool) {
         loop {
             let row = match self.engine.row(self.hash, time.now()) {
                 Ok(row) => row,
                 // No row was read: the view is that of a new key.
-                Err(answer) => return (answer, self.limits.views_of_new(cost)[0], false),
+                Err(answer) => return (answer, self.limits.statuses_of_new(cost)[0], false),
             };
             let Ok(take) = bucket::take(&row, 0, bucket, cost, time) else {
                 continue;
@@ -269,7 +274,7 @@ impl RowRef<'_> {
                 Take::Granted(word) => (Answer::Allowed, word, 0),
                 Take::Denied(word) => (Answer::Denied, word, cost),
             };
-            return (answer, bucket_view(bucket, word, asked, time.now()), row.is_shared());
+            return (answer, bucket_status(bucket, word, asked, time.now()), row.is_shared());
         }
     }
 }

@@ -6,12 +6,12 @@ use crate::algorithm::permit::Permit;
 use crate::clock::Time;
 use crate::limits::Limits;
 use crate::limits::receipt::Receipt;
-use crate::status::Views;
+use crate::status::LimitStatuses;
 use crate::table::row::Row;
 
 impl Limits {
     /// What `cost` gets from limits that say this. A limit of 0 refuses everything.
-    fn judge(&self, views: &Views, cost: u64) -> Answer {
+    fn judge(&self, views: &LimitStatuses, cost: u64) -> Answer {
         match cost > self.smallest() && self.smallest() > 0 {
             true => Answer::Cost,
             false if views.fits() => Answer::Allowed,
@@ -38,14 +38,14 @@ pub struct MultiOutcome<const N: usize> {
 ///
 /// ```
 /// use std::time::Duration;
-/// use tidegate_core::{Answer, Clock, Engine, Limit, Limits, Options, Time, Views, hit_together};
+/// use tidegate_core::{Answer, Clock, Engine, Limit, Limits, Options, Time, LimitStatuses, hit_together};
 ///
 /// let limits = |max| Limits::new(&[Limit::bucket(max, Duration::from_secs(60))]).unwrap();
 /// let each = Engine::new(limits(2), Options::default()).unwrap();
 /// let all = Engine::new(limits(3), Options::default()).unwrap();
 /// let hit = |who: &[u8]| {
 ///     let parts = [each.part(each.hash(who)), all.part(all.hash(b""))];
-///     let views = &mut [Views::default(); 2];
+///     let views = &mut [LimitStatuses::default(); 2];
 ///     hit_together(&parts, &[1, 1], &mut Time::read(&Clock::System), views).answer
 /// };
 /// assert_eq!([hit(b"a"), hit(b"a"), hit(b"b")], [Answer::Allowed; 3]);
@@ -56,7 +56,7 @@ pub fn hit_together<const N: usize>(
     parts: &[RowRef<'_>; N],
     costs: &[u64; N],
     time: &mut Time<'_>,
-    views: &mut [Views; N],
+    views: &mut [LimitStatuses; N],
 ) -> MultiOutcome<N> {
     hit_noting(parts, costs, time, views, |_, _, _, _| ())
 }
@@ -66,13 +66,13 @@ pub fn hit_together<const N: usize>(
 ///
 /// ```
 /// use std::time::Duration;
-/// use tidegate_core::{Clock, Engine, Limit, Limits, Options, Time, Views, reserve_together};
+/// use tidegate_core::{Clock, Engine, Limit, Limits, Options, Time, LimitStatuses, reserve_together};
 ///
 /// let limits = Limits::new(&[Limit::window(5, Duration::from_secs(10))]).unwrap();
 /// let engine = Engine::new(limits, Options::default()).unwrap();
 /// let (part, time) = (engine.part(engine.hash(b"alice")), &mut Time::read(&Clock::System));
 /// let mut receipts = [None];
-/// let views = &mut [Views::default()];
+/// let views = &mut [LimitStatuses::default()];
 /// assert!(reserve_together(&[part], &[5], time, views, &mut receipts).answer.is_allowed());
 /// part.give_back(&receipts[0].unwrap(), 3, time);
 /// assert_eq!(engine.peek(b"alice", 0).views[0].remaining, 3);
@@ -81,7 +81,7 @@ pub fn reserve_together<const N: usize>(
     parts: &[RowRef<'_>; N],
     costs: &[u64; N],
     time: &mut Time<'_>,
-    views: &mut [Views; N],
+    views: &mut [LimitStatuses; N],
     receipts: &mut [Option<Receipt>; N],
 ) -> MultiOutcome<N> {
     *receipts = [None; N];
@@ -96,12 +96,12 @@ fn hit_noting<const N: usize>(
     parts: &[RowRef<'_>; N],
     costs: &[u64; N],
     time: &mut Time<'_>,
-    views: &mut [Views; N],
+    views: &mut [LimitStatuses; N],
     mut note: impl FnMut(usize, &Row<'_>, &Taken, (u64, u64)),
 ) -> MultiOutcome<N> {
     let mut each = parts.iter().zip(costs);
     if each.any(|(part, &cost)| cost == 0 || cost > part.limits.smallest()) {
-        return look_only(parts, costs, time.now(), views);
+        return inspect_only(parts, costs, time.now(), views);
     }
     // A lone cell can't be met half-taken: its refusal needs no second look unless it was mended.
     let lone = N == 1 && parts.iter().all(|part| part.limits.placed.len() == 1);
@@ -121,8 +121,8 @@ fn hit_noting<const N: usize>(
         }
     }
     // Others took and gave back all the while. A denial needs a wait: the shortest there is.
-    look_together(parts, costs, time.now(), views);
-    if views.iter().all(Views::fits) && N > 0 {
+    inspect_multi(parts, costs, time.now(), views);
+    if views.iter().all(LimitStatuses::fits) && N > 0 {
         views[0].set_wait(1);
     }
     // Nobody is to be punished for that.
@@ -134,10 +134,10 @@ pub fn peek_together<const N: usize>(
     parts: &[RowRef<'_>; N],
     costs: &[u64; N],
     time: &Time<'_>,
-    views: &mut [Views; N],
+    views: &mut [LimitStatuses; N],
 ) -> MultiOutcome<N> {
     let now = time.now();
-    let mut together = look_only(parts, costs, now, views);
+    let mut together = inspect_only(parts, costs, now, views);
     if together.answer == Answer::Allowed && !costs.contains(&0) {
         let full = |part: &RowRef<'_>| match part.engine.on_full {
             OnFull::Overflow => Answer::Allowed,
@@ -166,13 +166,13 @@ enum Attempt<const N: usize> {
 }
 
 /// What a hit gets that can't or need not be charged.
-fn look_only<const N: usize>(
+fn inspect_only<const N: usize>(
     parts: &[RowRef<'_>; N],
     costs: &[u64; N],
     now: u64,
-    views: &mut [Views; N],
+    views: &mut [LimitStatuses; N],
 ) -> MultiOutcome<N> {
-    look_together(parts, costs, now, views);
+    inspect_multi(parts, costs, now, views);
     let answers = || (0..N).map(|i| parts[i].limits.judge(&views[i], costs[i]));
     let denied = answers().find(|answer| *answer == Answer::Denied);
     let worst = denied.or_else(|| answers().find(|answer| *answer == Answer::Cost));
@@ -188,14 +188,14 @@ fn mend_together<const N: usize>(parts: &[RowRef<'_>; N], time: &mut Time<'_>) -
     any
 }
 
-fn look_together<const N: usize>(
+fn inspect_multi<const N: usize>(
     parts: &[RowRef<'_>; N],
     costs: &[u64; N],
     now: u64,
-    views: &mut [Views; N],
+    views: &mut [LimitStatuses; N],
 ) {
     for (i, part) in parts.iter().enumerate() {
-        part.look_to(costs[i], now, &mut views[i]);
+        part.inspect_into(costs[i], now, &mut views[i]);
     }
 }
 
@@ -203,16 +203,16 @@ fn attempt<const N: usize>(
     parts: &[RowRef<'_>; N],
     costs: &[u64; N],
     time: &mut Time<'_>,
-    views: &mut [Views; N],
+    views: &mut [LimitStatuses; N],
     note: &mut impl FnMut(usize, &Row<'_>, &Taken, (u64, u64)),
 ) -> Attempt<N> {
     let mut rows = [const { None }; N];
     for (i, part) in parts.iter().enumerate() {
         match part.engine.row(part.hash, time.now()) {
             Ok(row) => rows[i] = Some(row),
-            Err(Answer::Uncounted) => views[i] = part.limits.views_of_new(costs[i]),
+            Err(Answer::Uncounted) => views[i] = part.limits.statuses_of_new(costs[i]),
             Err(answer) => {
-                look_together(parts, costs, time.now(), views);
+                inspect_multi(parts, costs, time.now(), views);
                 let permits = [None; N];
                 return Attempt::Done(MultiOutcome { answer, permits, shared: false });
             }
@@ -220,11 +220,11 @@ fn attempt<const N: usize>(
     }
     for (i, part) in parts.iter().enumerate() {
         let Some(row) = &rows[i] else { continue };
-        if part.limits.look(row, costs[i], time.now(), &mut views[i]).is_err() {
+        if part.limits.inspect(row, costs[i], time.now(), &mut views[i]).is_err() {
             return Attempt::Lost;
         }
     }
-    if !views.iter().all(Views::fits) {
+    if !views.iter().all(LimitStatuses::fits) {
         return Attempt::Refused { shared: is_shared(&rows) };
     }
     take_rows(parts, &rows, views, costs, time, note)
@@ -237,7 +237,7 @@ fn is_shared(rows: &[Option<Row<'_>>]) -> bool {
 fn take_rows<const N: usize>(
     parts: &[RowRef<'_>; N],
     rows: &[Option<Row<'_>>; N],
-    views: &mut [Views; N],
+    views: &mut [LimitStatuses; N],
     costs: &[u64; N],
     time: &mut Time<'_>,
     note: &mut impl FnMut(usize, &Row<'_>, &Taken, (u64, u64)),
@@ -259,7 +259,7 @@ fn take_rows<const N: usize>(
     for (i, row) in rows.iter().enumerate() {
         let Some(row) = row else { continue };
         note(i, row, &taken[i], (began, time.now()));
-        parts[i].look_after(row, &taken[i].left, time.now(), &mut views[i]);
+        parts[i].inspect_after(row, &taken[i].left, time.now(), &mut views[i]);
     }
     let counted = rows.iter().any(Option::is_some);
     let answer = if counted { Answer::Allowed } else { Answer::Uncounted };

@@ -8,7 +8,7 @@ use crate::algorithm::permit::{Permit, Permits};
 use crate::clock::Time;
 use crate::limits::Limits;
 use crate::limits::receipt::Receipt;
-use crate::status::Views;
+use crate::status::LimitStatuses;
 use crate::table::Hash;
 use crate::table::row::Row;
 
@@ -33,7 +33,12 @@ impl RowRef<'_> {
     }
 
     /// Spends `cost` if every limit allows it, and puts into `views` what each of them has left.
-    pub fn hit(&self, cost: u64, time: &mut Time<'_>, views: &mut Views) -> MultiOutcome<1> {
+    pub fn hit(
+        &self,
+        cost: u64,
+        time: &mut Time<'_>,
+        views: &mut LimitStatuses,
+    ) -> MultiOutcome<1> {
         if let Some((answer, view, shared)) = self.hit_lone(cost, time) {
             views.set_one(view);
             return MultiOutcome { answer, permits: [None], shared };
@@ -45,7 +50,7 @@ impl RowRef<'_> {
         &self,
         cost: u64,
         time: &mut Time<'_>,
-        views: &mut Views,
+        views: &mut LimitStatuses,
     ) -> MultiOutcome<1> {
         match self.hit_cell(cost, time, views) {
             Some(together) => together,
@@ -55,44 +60,50 @@ impl RowRef<'_> {
     }
 
     /// What each limit would say to `cost`.
-    pub fn look(&self, cost: u64, now: u64) -> Views {
-        let mut views = Views::default();
-        self.look_to(cost, now, &mut views);
+    pub fn inspect(&self, cost: u64, now: u64) -> LimitStatuses {
+        let mut views = LimitStatuses::default();
+        self.inspect_into(cost, now, &mut views);
         views
     }
 
-    pub(super) fn look_to(&self, cost: u64, now: u64, views: &mut Views) {
+    pub(super) fn inspect_into(&self, cost: u64, now: u64, views: &mut LimitStatuses) {
         loop {
             let Some(row) = self.engine.known_row(self.hash, now) else {
-                *views = self.limits.views_of_new(cost);
+                *views = self.limits.statuses_of_new(cost);
                 return;
             };
-            if self.limits.look(&row, cost, now, views).is_ok() {
+            if self.limits.inspect(&row, cost, now, views).is_ok() {
                 return;
             }
         }
     }
 
     /// What a charge left in a row. One that moved on since is idle again.
-    pub(super) fn look_after(&self, row: &Row<'_>, left: &Left, now: u64, views: &mut Views) {
-        if self.limits.look_by(row, left, 0, now, views).is_err() {
-            *views = self.limits.views_of_new(0);
+    pub(super) fn inspect_after(
+        &self,
+        row: &Row<'_>,
+        left: &Left,
+        now: u64,
+        views: &mut LimitStatuses,
+    ) {
+        if self.limits.inspect_by(row, left, 0, now, views).is_err() {
+            *views = self.limits.statuses_of_new(0);
         }
     }
 
     /// Spends without asking; see [`Engine::record`].
-    pub fn record(&self, cost: u64, time: &mut Time<'_>) -> Views {
+    pub fn record(&self, cost: u64, time: &mut Time<'_>) -> LimitStatuses {
         if cost == 0 {
-            return self.look(0, time.now());
+            return self.inspect(0, time.now());
         }
         while let Ok(row) = self.engine.row(self.hash, time.now()) {
             if let Ok(left) = self.limits.record(&row, cost, self.engine.keep_us(), time) {
-                let mut views = Views::default();
-                self.look_after(&row, &left, time.now(), &mut views);
+                let mut views = LimitStatuses::default();
+                self.inspect_after(&row, &left, time.now(), &mut views);
                 return views;
             }
         }
-        self.look(0, time.now())
+        self.inspect(0, time.now())
     }
 
     /// Gives `cost` back, never above full.

@@ -9,14 +9,14 @@
 use super::{Limit, Limits};
 use crate::algorithm::counter::Counter;
 use crate::algorithm::window::{Ring, Window};
-use crate::algorithm::{Algorithm, Cell, Left, Placed, Taken, stamp, window_view};
+use crate::algorithm::{Algorithm, Cell, Left, Placed, Taken, stamp, window_status};
 use crate::clock::Time;
-use crate::status::{NEVER, View, Views};
+use crate::status::{LimitStatus, LimitStatuses, NEVER};
 use crate::table::row::{Moved, Row};
 
 impl Limits {
     /// What a key that was never seen would be told.
-    pub(crate) fn views_of_new(&self, cost: u64) -> Views {
+    pub(crate) fn statuses_of_new(&self, cost: u64) -> LimitStatuses {
         let new = |stated: &Limit| {
             let limit = stated.size();
             let fits = match stated.algorithm {
@@ -25,39 +25,44 @@ impl Limits {
             };
             let wait = if fits { 0 } else { NEVER };
             let more = if stated.max > 0 { 0 } else { NEVER };
-            View { limit, used: 0, remaining: limit, wait, more, reset: 0 }
+            LimitStatus { limit, used: 0, remaining: limit, wait, more, reset: 0 }
         };
         self.stated.iter().map(new).collect()
     }
 
-    /// What each limit would say to `cost` now, writing nothing. (Views are large to hand back.)
-    pub(crate) fn look(
+    /// What each limit would say to `cost` now, writing nothing. The statuses are large, so they are written in place.
+    pub(crate) fn inspect(
         &self,
         row: &Row<'_>,
         cost: u64,
         now: u64,
-        views: &mut Views,
+        views: &mut LimitStatuses,
     ) -> Result<(), Moved> {
-        self.look_by(row, &Left::default(), cost, now, views)
+        self.inspect_by(row, &Left::default(), cost, now, views)
     }
 
     /// The same as of the charge that left this.
-    pub(crate) fn look_by(
+    pub(crate) fn inspect_by(
         &self,
         row: &Row<'_>,
         left: &Left,
         cost: u64,
         now: u64,
-        views: &mut Views,
+        views: &mut LimitStatuses,
     ) -> Result<(), Moved> {
         views.len = self.len() as u8;
         row.steadily(|row| {
             for (placed, left) in self.placed.iter().zip(left) {
-                placed.look_at(row, *left, cost, now, &mut views.views);
+                placed.inspect(row, *left, cost, now, &mut views.views);
             }
             for (view, stated) in views.views.iter_mut().zip(&self.stated) {
                 if stated.max == 0 {
-                    *view = View { wait: NEVER, more: NEVER, reset: view.reset, ..View::default() };
+                    *view = LimitStatus {
+                        wait: NEVER,
+                        more: NEVER,
+                        reset: view.reset,
+                        ..LimitStatus::default()
+                    };
                 }
             }
             row.check()
@@ -97,14 +102,14 @@ impl Limits {
         cost: u64,
         keep_us: u64,
         time: &mut Time<'_>,
-        views: &mut Views,
+        views: &mut LimitStatuses,
         taken: &mut Taken,
     ) -> Option<Result<bool, Moved>> {
         let [Placed { at, cell: Cell::Ring { slots, windows }, .. }] = &*self.placed else {
             return None;
         };
         views.len = self.len() as u8;
-        let tell = |w: &Window, status| views.views[w.index] = window_view(w, status);
+        let tell = |w: &Window, status| views.views[w.index] = window_status(w, status);
         let ring = Ring::new(row, *at, *slots);
         let entry = ring.hit(windows, cost, keep_us, time, tell);
         Some(entry.map(|entry| {
@@ -162,7 +167,7 @@ impl Limits {
     }
 }
 
-impl View {
+impl LimitStatus {
     /// What a limit would say after a hit of `cost` that it allows.
     ///
     /// ```
@@ -177,7 +182,7 @@ impl View {
     /// assert_eq!(foreseen, engine.hit(b"alice", 2).views[0]);
     /// ```
     #[must_use]
-    pub fn after(self, limit: &Limit, cost: u64, now: u64) -> View {
+    pub fn after(self, limit: &Limit, cost: u64, now: u64) -> LimitStatus {
         if cost == 0 || limit.max == 0 {
             return self;
         }
@@ -199,6 +204,6 @@ impl View {
             Algorithm::Concurrent => (or(leased).min(leased), leased),
         };
         let remaining = self.remaining.saturating_sub(held);
-        View { used, remaining, wait: 0, more, reset: self.reset.max(reset), ..self }
+        LimitStatus { used, remaining, wait: 0, more, reset: self.reset.max(reset), ..self }
     }
 }

@@ -31,7 +31,7 @@ use crate::algorithm::bucket::{self, Share};
 use crate::algorithm::stamp::MICRO;
 use crate::algorithm::window::{self, Entry, Ring};
 use crate::algorithm::{Cell, Placed};
-use crate::algorithm::{Left, Taken, bucket_view};
+use crate::algorithm::{Left, Taken, bucket_status};
 use crate::clock::Time;
 use crate::limits::{Limit, Limits};
 use crate::table::row::{KeyWord, Moved, Row};
@@ -160,7 +160,7 @@ fn share_of(
         (spent as u64).min(MILLI * amount)
     };
     let most = share(refilled / per);
-    let until_full = bucket_view(bucket, left, 0, receipt.charged_at).reset;
+    let until_full = bucket_status(bucket, left, 0, receipt.charged_at).reset;
     // That is after the charge; without it the bucket is full earlier, by the time that the cost takes.
     let earlier = (u128::from(receipt.cost) * per).div_ceil(max);
     let has_room = u128::from(age) + earlier < u128::from(until_full);

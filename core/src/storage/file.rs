@@ -129,7 +129,7 @@ impl TableFile {
     ///
     /// # Errors
     /// As [`TableFile::open`].
-    pub fn look_in(
+    pub fn inspect_in(
         directory: &Directory,
         name: &str,
         host: &Host,

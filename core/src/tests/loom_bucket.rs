@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::setting::{SECOND, at_once, both, bucket, engine, limits, model};
 use crate::clock::Time;
-use crate::{Engine, Limit, RowRef, Views};
+use crate::{Engine, Limit, LimitStatuses, RowRef};
 
 #[test]
 fn two_takers_one_token() {
@@ -129,7 +129,7 @@ fn two_takers_by_different_numbers() {
         let by_small = move |e: &Engine| {
             let part = RowRef { limits: &small, ..e.part(e.hash(b"k")) };
             let time = &mut Time::read(e.clock());
-            part.hit(1, time, &mut Views::default()).answer.is_allowed()
+            part.hit(1, time, &mut LimitStatuses::default()).answer.is_allowed()
         };
         let (a, b) = at_once(&engine, by_small, move |e| e.allow(b"k"));
         assert!(a ^ b, "I1, I2: one token is left, whoever asks");

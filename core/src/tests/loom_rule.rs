@@ -8,7 +8,7 @@ use crate::clock::{Clock, Time};
 use crate::limits::Limits;
 use crate::table::row::Moved;
 use crate::table::{Hash, Table};
-use crate::{Answer, Engine, Limit, RowRef, Views};
+use crate::{Answer, Engine, Limit, LimitStatuses, RowRef};
 
 #[test]
 fn a_hit_whose_second_limit_refuses_against_a_hit() {
@@ -169,7 +169,9 @@ fn a_renewal_against_a_taker_with_a_shorter_lease() {
         hand.set(12 * SECOND);
         let by_short = move |e: &Engine| {
             let part = RowRef { limits: &short, ..e.part(e.hash(b"k")) };
-            part.hit(1, &mut Time::read(e.clock()), &mut Views::default()).answer.is_allowed()
+            part.hit(1, &mut Time::read(e.clock()), &mut LimitStatuses::default())
+                .answer
+                .is_allowed()
         };
         let (renewed, taken) = at_once(&engine, move |e| e.renew(b"k", permit), by_short);
         assert!(!taken, "I13: a permit that is out keeps its own lease");

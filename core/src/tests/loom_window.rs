@@ -157,7 +157,7 @@ impl Judged {
 
     fn used(&self) -> u64 {
         let mut used = 0;
-        self.with(|ring, time| ring.look(&[SLOW], 1, time.now(), |_, told| used = told.used));
+        self.with(|ring, time| ring.inspect(&[SLOW], 1, time.now(), |_, told| used = told.used));
         used
     }
 }

@@ -52,7 +52,7 @@ impl Setting {
 
     fn status(&self, window: Window, cost: u64) -> Status {
         let mut told = Status::default();
-        self.with(|ring, time| ring.look(&[window], cost, time.now(), |_, s| told = s));
+        self.with(|ring, time| ring.inspect(&[window], cost, time.now(), |_, s| told = s));
         told
     }
 
@@ -133,7 +133,7 @@ fn a_log_as_of_an_entry_has_nothing_that_came_later() {
     let third = take(now);
     let view = || {
         let mut told = Status::default();
-        setting.with(|ring, _| ring.look_by(third, &windows, 0, now, |_, s| told = s));
+        setting.with(|ring, _| ring.inspect_by(third, &windows, 0, now, |_, s| told = s));
         told
     };
     let told = view();

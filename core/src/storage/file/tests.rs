@@ -128,7 +128,7 @@ fn a_look_at_a_table_changes_nothing() {
     let before = state();
     let next = Host { boot: here.boot ^ 1, wall: here.wall + (1 << 42), ..here };
     let (directory, name) = place_of(&path).unwrap();
-    let table = TableFile::look_in(&directory, name, &next).unwrap().unwrap();
+    let table = TableFile::inspect_in(&directory, name, &next).unwrap().unwrap();
     assert_eq!(table.shape(), "");
     assert!(before == state());
     assert!(before.1 * 512 < length, "there are holes");
