@@ -87,17 +87,17 @@ impl Clock {
         }
     }
 
-    /// A moment that has passed, no more than [`LAG`] ago; none if there is none at hand. This takes half
+    /// A moment that has passed, no more than [`COARSE_MAX_AGE`] ago; none if there is none at hand. This takes half
     /// the time of reading the clock, and keeps nothing else waiting.
     #[inline(always)]
-    pub(crate) fn glance(&self) -> Option<u64> {
+    pub(crate) fn coarse_now(&self) -> Option<u64> {
         if let Clock::Manual(hand) = self {
-            return hand.glance();
+            return hand.coarse_now();
         }
-        let passed = system_glance()?;
+        let passed = system_coarse_now()?;
         match self {
             #[cfg(all(target_os = "linux", not(all(test, loom))))]
-            Clock::Shared(clock) => clock.glance(passed),
+            Clock::Shared(clock) => clock.coarse_now(passed),
             _ => Some(passed),
         }
     }
@@ -125,18 +125,18 @@ pub struct ManualClock {
     nanos: PlainU64,
     /// What the wall clock is ahead of `nanos`, modulo 2^64.
     wall_lead: PlainU64,
-    /// How far behind a glance is, or [`NO_GLANCE`].
+    /// How far the coarse time is behind, or [`NO_COARSE_TIME`].
     lag: PlainU64,
 }
 
-/// The lag of a clock at which there is nothing to glance at.
-const NO_GLANCE: u64 = u64::MAX;
+/// The lag of a clock that has no coarse time.
+const NO_COARSE_TIME: u64 = u64::MAX;
 
 impl ManualClock {
     /// A clock at `nanos`, with a wall time of 0.
     fn at(nanos: u64) -> ManualClock {
         let wall_lead = PlainU64::new(0u64.wrapping_sub(nanos));
-        ManualClock { nanos: PlainU64::new(nanos), wall_lead, lag: PlainU64::new(NO_GLANCE) }
+        ManualClock { nanos: PlainU64::new(nanos), wall_lead, lag: PlainU64::new(NO_COARSE_TIME) }
     }
 
     /// Time since the start of 1970, as this clock has it; 0 if that lies before.
@@ -159,18 +159,18 @@ impl ManualClock {
         self.nanos.load(Ordering::Acquire)
     }
 
-    /// From now on, hits that a glance is enough for see this clock behind by `lag`, a second at most: for
+    /// From now on, hits that the coarse time is enough for see this clock behind by `lag`, a second at most: for
     /// tests of what that changes, which is nothing.
     #[doc(hidden)]
     pub fn set_lag(&self, lag: Duration) {
         // ORDERING: Release, see `now`.
-        self.lag.store((lag.as_nanos() as u64).min(LAG), Ordering::Release);
+        self.lag.store((lag.as_nanos() as u64).min(COARSE_MAX_AGE), Ordering::Release);
     }
 
-    fn glance(&self) -> Option<u64> {
+    fn coarse_now(&self) -> Option<u64> {
         // ORDERING: Acquire, as in `now`.
         let lag = self.lag.load(Ordering::Acquire);
-        (lag != NO_GLANCE).then(|| self.now().saturating_sub(lag))
+        (lag != NO_COARSE_TIME).then(|| self.now().saturating_sub(lag))
     }
 
     /// Moves on by `step`.
@@ -243,9 +243,9 @@ impl<'c> Time<'c> {
     }
 }
 
-/// How old a glance may be: a second, far more than the few milliseconds between two ticks of a kernel.
+/// How old the coarse time may be: a second, far more than the few milliseconds between two ticks of a kernel.
 /// (Were it older, a hit would be judged as if it had come that much earlier.)
-pub(crate) const LAG: u64 = 1_000_000_000;
+pub(crate) const COARSE_MAX_AGE: u64 = 1_000_000_000;
 
 /// The clock starts here and not at 0, so that a stamp of 0 is always in the past.
 const ORIGIN: u64 = 1_000_000_000;
@@ -300,10 +300,10 @@ pub(crate) fn system_now() -> u64 {
 }
 
 #[cfg(all(target_arch = "x86_64", target_os = "linux", not(loom)))]
-use tsc::glance as system_glance;
+use tsc::coarse_now as system_coarse_now;
 
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux", not(loom))))]
-fn system_glance() -> Option<u64> {
+fn system_coarse_now() -> Option<u64> {
     None
 }
 

@@ -9,7 +9,7 @@ pub use row_ref::RowRef;
 
 use crate::algorithm::bucket::word::Bucket;
 use crate::algorithm::permit::Permit;
-use crate::clock::{Clock, LAG, Time};
+use crate::clock::{COARSE_MAX_AGE, Clock, Time};
 use crate::counters::{COUNTS, Count, Counters};
 use crate::eviction::{self, Eviction};
 use crate::limits::Limits;
@@ -117,7 +117,7 @@ pub struct Engine {
     eviction: Eviction,
     /// The numbers of a row whose only limit is a bucket that allows something: the common case.
     lone: Option<Bucket>,
-    /// Whether that bucket fills so slowly that a glance at the clock is mostly enough.
+    /// Whether that bucket fills so slowly that the coarse time is mostly enough.
     slow: bool,
     clock: Clock,
     hasher: Hasher,
@@ -147,7 +147,7 @@ impl Engine {
         let table = Table::new(capacity, &limits, space).ok_or(error)?;
         let shared = space.shared(eviction::WORDS).ok_or(error)?;
         let lone = limits.lone_bucket().copied();
-        let slow = lone.as_ref().is_some_and(|bucket| bucket.is_slower_than(LAG));
+        let slow = lone.as_ref().is_some_and(|bucket| bucket.is_slower_than(COARSE_MAX_AGE));
         Ok(Engine {
             table,
             eviction: Eviction::new(limits, shared),

@@ -492,7 +492,7 @@ mod tests {
 
     /// By one subtraction, and by what the fields mean.
     #[test]
-    fn a_slot_at_a_glance_is_what_its_fields_say() {
+    fn a_slot_compared_at_once_is_what_its_fields_say() {
         let half = 1u64 << 47;
         for now_us in [0, 5, 1_000_000, half - 1, half, stamp::MASK, stamp::MASK + 7, 3 << 48] {
             for lease_us in [1_000, 60_000_000, 12_345_678, LONGEST_US] {

@@ -40,7 +40,7 @@ impl SharedClock {
     /// A moment of this process's own time that has passed, as this clock has it; none if the time is
     /// to be read, since it is to be noted again.
     #[inline]
-    pub(crate) fn glance(&self, passed: u64) -> Option<u64> {
+    pub(crate) fn coarse_now(&self, passed: u64) -> Option<u64> {
         let passed = passed + self.ahead();
         self.has_noted(passed).then_some(passed)
     }

@@ -7,7 +7,7 @@
 //! and what slewing and an early guess of the pace can do in a millisecond. The anchor is a sequence lock whose readers never wait: who meets a writer asks the kernel.
 //!
 //! Reading the counter takes 10 ns and more, and on some processors all that comes before is waited for,
-//! and all that comes after waits. Who can do with less glances at the kernel's tick instead, a number
+//! and all that comes after waits. A hit for which an older time will do reads the time of the kernel's last tick instead, a number
 //! in memory: as long as it is that of the anchor, the anchor is not older than a tick. It changes when
 //! the host goes to sleep, too. It may stand still for longer where a virtual machine was stopped, until its
 //! next tick, and where the processor that keeps the time gets no time itself.
@@ -21,7 +21,7 @@ use crate::once::Once;
 use crate::sync::{Ordering, PlainU64};
 
 /// How long an anchor serves, in nanoseconds: less than any kernel's tick, so that one is set soon after
-/// each, and glances find it.
+/// each, and serves as coarse time.
 const SPAN: u64 = 500_000;
 /// How long the first two anchors are apart: the kernel is asked until then.
 const BASELINE: u64 = 20_000_000;
@@ -60,7 +60,7 @@ struct Anchor {
     scale: PlainU64,
     /// How many counts the anchor serves; 0 as well then.
     span: PlainU64,
-    /// The kernel's tick then. 0 as long as there is nothing to glance at.
+    /// The kernel's tick then. 0 as long as there is no coarse time.
     tick: PlainU64,
 }
 
@@ -73,7 +73,7 @@ fn tick() -> u64 {
 
 /// The anchor's time, if it is of this tick.
 #[inline(always)]
-pub(super) fn glance() -> Option<u64> {
+pub(super) fn coarse_now() -> Option<u64> {
     // ORDERING: Relaxed; without an anchor the tick is not asked for, which is no number in memory everywhere.
     if ANCHOR.tick.load(Ordering::Relaxed) == 0 {
         return None;
@@ -125,7 +125,7 @@ fn renew(sequence: u64, start: u64, nanos: u64, scale: u64) -> u64 {
         return kernel_now();
     };
     let gone_wrong = sequence != 0 && sequence & 1 == 0 && scale == 0;
-    // Before the pair: if the next tick comes in between, the anchor serves no glance.
+    // Before the pair: if the next tick comes in between, the anchor is no coarse time.
     let tick = tick();
     let Some((counter, now)) = pair().filter(|_| !gone_wrong && sequence & 1 == 0) else {
         return kernel_now();
@@ -161,7 +161,7 @@ fn publish(sequence: u64, counter: u64, nanos: u64, scale: u64, tick: u64) {
     ANCHOR.counter.store(counter, Ordering::Relaxed);
     ANCHOR.nanos.store(nanos, Ordering::Relaxed);
     ANCHOR.scale.store(scale, Ordering::Relaxed);
-    // ORDERING: Release, see `glance`.
+    // ORDERING: Release, see `coarse_now`.
     ANCHOR.tick.store(if scale == 0 { 0 } else { tick }, Ordering::Release);
     ANCHOR.span.store((SPAN << 32).checked_div(scale).unwrap_or(0), Ordering::Relaxed);
     // ORDERING: Release, with the Acquire in `now`.
@@ -182,19 +182,22 @@ mod tests {
     use crate::clock::system_now;
 
     #[test]
-    fn a_glance_is_at_a_moment_that_has_passed_not_long_ago() {
-        let (mut glances, started) = (0, kernel_now());
+    fn coarse_time_has_passed_not_long_ago() {
+        let (mut readings, started) = (0, kernel_now());
         while kernel_now() - started < 60_000_000 {
             let low = kernel_now();
-            let passed = glance();
+            let passed = coarse_now();
             let (here, high) = (system_now(), kernel_now());
             if let Some(passed) = passed {
                 assert!(passed < here + 2_000 && passed < high, "{passed} is ahead of {here}");
-                assert!(passed + crate::clock::LAG > low, "{passed} is far behind {low}");
-                glances += 1;
+                assert!(
+                    passed + crate::clock::COARSE_MAX_AGE > low,
+                    "{passed} is far behind {low}"
+                );
+                readings += 1;
             }
         }
-        assert!(glances > 0 || FIRST.get_or_make(find_first).is_none());
+        assert!(readings > 0 || FIRST.get_or_make(find_first).is_none());
     }
 
     #[test]

@@ -38,7 +38,7 @@ impl Engine {
     #[inline(always)]
     pub(super) fn allow_at(&self, spot: Spot) -> (bool, u64) {
         let allowed = match self.slow {
-            true => self.try_at_a_glance(spot).answer().unwrap_or_else(|| self.allow_now(spot)),
+            true => self.try_coarse(spot).answer().unwrap_or_else(|| self.allow_now(spot)),
             false => self.allow_by(spot, self.clock.now()),
         };
         let count = if allowed { Count::Allowed } else { Count::Denied };
@@ -46,10 +46,10 @@ impl Engine {
     }
 
     #[inline(always)]
-    fn try_at_a_glance(&self, spot: Spot) -> Quick {
-        match (&self.lone, self.clock.glance()) {
+    fn try_coarse(&self, spot: Spot) -> Quick {
+        match (&self.lone, self.clock.coarse_now()) {
             (Some(bucket), Some(passed)) => {
-                fast_take(&self.table, spot, bucket, passed, bucket.glance())
+                fast_take(&self.table, spot, bucket, passed, bucket.coarse())
             }
             _ => Quick::Other,
         }

@@ -27,7 +27,7 @@ fn two_takers_two_tokens_of_three() {
     });
 }
 
-/// As [`engine`], with a limit of `max` in a minute, and a clock that hits may glance at.
+/// As [`engine`], with a limit of `max` in a minute, and a clock that has a coarse time.
 fn slow_engine(max: u64) -> Arc<Engine> {
     let (engine, hand) = engine(&[Limit::bucket(max, Duration::from_secs(60))]);
     hand.set_lag(Duration::ZERO);
@@ -35,7 +35,7 @@ fn slow_engine(max: u64) -> Arc<Engine> {
 }
 
 #[test]
-fn two_takers_at_a_glance() {
+fn two_takers_by_the_coarse_clock() {
     model(|| {
         let engine = slow_engine(3);
         assert!(engine.allow(b"k"));
@@ -46,7 +46,7 @@ fn two_takers_at_a_glance() {
 }
 
 #[test]
-fn reset_against_hit_at_a_glance() {
+fn reset_against_hit_by_the_coarse_clock() {
     model(|| {
         let engine = slow_engine(3);
         assert!(engine.allow(b"k") && engine.allow(b"k"));

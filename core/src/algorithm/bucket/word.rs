@@ -44,7 +44,7 @@
 //! as of now, which can only delay a refill.
 
 use crate::algorithm::bucket::rate::Rate;
-use crate::clock::LAG;
+use crate::clock::COARSE_MAX_AGE;
 
 mod fast;
 mod reading;
@@ -208,10 +208,10 @@ pub(crate) struct Bucket {
     is_coarse: bool,
     /// The header that the fast path reads; one that no word has where it would have to divide.
     fast_header: u64,
-    /// Ticks by which another thread's clock may be ahead of a glance at it.
+    /// Ticks by which another thread's clock may be ahead of the coarse time.
     near: u64,
     now: Margin,
-    glance: Margin,
+    coarse: Margin,
 }
 
 impl Bucket {
@@ -247,9 +247,9 @@ impl Bucket {
             hold,
             is_coarse,
             fast_header: if is_fast { scale.header } else { u64::MAX },
-            near: LAG / tick + 1,
+            near: COARSE_MAX_AGE / tick + 1,
             now: margin(0, true),
-            glance: margin(LAG, false),
+            coarse: margin(COARSE_MAX_AGE, false),
             scale,
         })
     }
@@ -272,9 +272,9 @@ impl Bucket {
         &self.now
     }
 
-    /// For a `now` that has passed, no more than [`LAG`] ago.
-    pub(crate) fn glance(&self) -> &Margin {
-        &self.glance
+    /// For a `now` that has passed, no more than [`COARSE_MAX_AGE`] ago.
+    pub(crate) fn coarse(&self) -> &Margin {
+        &self.coarse
     }
 
     fn quanta(&self, tokens: u64) -> i64 {

@@ -15,16 +15,16 @@ fn what_was_seen_last_is_never_before_a_reading() {
     assert!(Seen::of(2 << 30).0 > Seen::of((2 << 30) - 1).0, "later moments are larger words");
 }
 
-/// Else a busy rule that is always answered at a glance would not have noted how late it is.
+/// Else a busy rule that is always answered by the coarse time would not have noted how late it is.
 #[test]
-fn a_glance_is_not_enough_when_the_time_is_to_be_noted() {
+fn coarse_time_is_not_enough_when_the_time_is_to_be_noted() {
     let path = std::env::temp_dir().join(format!("tidegate-noted-{}", std::process::id()));
     let file = TableFile::create(&path, "", 64, false).unwrap().unwrap();
     std::fs::remove_file(&path).unwrap();
     let Clock::Shared(clock) = file.clock() else { panic!("a file has a clock of its own") };
     let own = clock.now() - clock.ahead();
-    assert_eq!(clock.glance(own), Some(own + clock.ahead()));
-    assert_eq!(clock.glance(own + (2 << Seen::SHIFT)), None);
+    assert_eq!(clock.coarse_now(own), Some(own + clock.ahead()));
+    assert_eq!(clock.coarse_now(own + (2 << Seen::SHIFT)), None);
 }
 
 use crate::storage::directory::steps::{self, Step};

@@ -116,7 +116,7 @@ impl Bucket {
     ) -> Option<Charge> {
         let scale = &self.scale;
         if lag > scale.most_lag() {
-            // Another thread read its clock after the glance: what it left is there now.
+            // Another thread read its clock after this one read the coarse time: what it left is there now.
             let stored = word.0 & scale.token_mask;
             let (one, full) = (scale.offset + scale.quanta, scale.offset + self.full);
             let is_near = scale.stamp_mask - lag < self.near;

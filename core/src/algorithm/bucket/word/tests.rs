@@ -91,21 +91,21 @@ fn assert_fast_is_general(bucket: &Bucket, word: Word, now: u64) -> Result<(), T
     {
         prop_assert_eq!(fast, general, "{:?} at {} by {:?}", word, now, bucket);
     }
-    // A glance is at a moment that has passed; the answer must be that of every moment until a second later.
-    if let Some(fast) = bucket.fast_charge(word, now, bucket.glance()) {
-        for late in [0, 1, bucket.scale.tick.nanos, LAG / 2, LAG] {
+    // Coarse time has passed; the answer must be that of every moment until a second later.
+    if let Some(fast) = bucket.fast_charge(word, now, bucket.coarse()) {
+        for late in [0, 1, bucket.scale.tick.nanos, COARSE_MAX_AGE / 2, COARSE_MAX_AGE] {
             let then = now.saturating_add(late);
             let Charge::Granted(later) = bucket.charge(word, 1, then) else {
                 let denied = bucket.charge(word, 1, then) != Charge::Ahead;
                 prop_assert!(!denied || fast == Charge::Denied, "{:?} at {}", word, then);
                 continue;
             };
-            let Charge::Granted(glanced) = fast else {
+            let Charge::Granted(by_coarse) = fast else {
                 return Err(TestCaseError::fail(format!(
                     "{word:?} denied at {now}, not at {then}"
                 )));
             };
-            let (now, then) = (content(bucket, glanced, then), content(bucket, later, then));
+            let (now, then) = (content(bucket, by_coarse, then), content(bucket, later, then));
             prop_assert!(now.abs_diff(then) <= 1, "{:?}: {} and {}", word, now, then);
         }
     }
