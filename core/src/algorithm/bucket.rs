@@ -18,7 +18,7 @@ pub(crate) enum Take {
 
 /// What became of an attempt at the usual case, and the word that it left or met.
 #[must_use]
-pub(crate) enum Quick {
+pub(crate) enum FastOutcome {
     Granted(Word),
     Denied(Word),
     /// Another thread changed the word meanwhile.
@@ -27,14 +27,14 @@ pub(crate) enum Quick {
     Other,
 }
 
-impl Quick {
+impl FastOutcome {
     /// Yes or no, if that is known.
     #[inline(always)]
     pub(crate) fn answer(&self) -> Option<bool> {
         match self {
-            Quick::Granted(_) => Some(true),
-            Quick::Denied(_) => Some(false),
-            Quick::Lost | Quick::Other => None,
+            FastOutcome::Granted(_) => Some(true),
+            FastOutcome::Denied(_) => Some(false),
+            FastOutcome::Lost | FastOutcome::Other => None,
         }
     }
 }
@@ -48,20 +48,20 @@ pub(crate) fn fast_take_seen(
     bucket: &Bucket,
     now: u64,
     margin: &Margin,
-) -> Quick {
+) -> FastOutcome {
     match bucket.fast_charge(Word(seen), now, margin) {
         Some(Charge::Granted(next)) => swap(word, seen, next),
-        Some(Charge::Denied) => Quick::Denied(Word(seen)),
-        Some(Charge::Doubtful | Charge::Ahead) | None => Quick::Other,
+        Some(Charge::Denied) => FastOutcome::Denied(Word(seen)),
+        Some(Charge::Doubtful | Charge::Ahead) | None => FastOutcome::Other,
     }
 }
 
 #[inline(always)]
-fn swap(word: &AtomicU64, seen: u64, next: Word) -> Quick {
+fn swap(word: &AtomicU64, seen: u64, next: Word) -> FastOutcome {
     // ORDERING: as in `Row::replace`; the newer word is not acted upon.
     match word.compare_exchange(seen, next.0, Ordering::Release, Ordering::Relaxed) {
-        Ok(_) => Quick::Granted(next),
-        Err(_) => Quick::Lost,
+        Ok(_) => FastOutcome::Granted(next),
+        Err(_) => FastOutcome::Lost,
     }
 }
 

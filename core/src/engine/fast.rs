@@ -5,7 +5,7 @@
 use super::{ATTEMPTS, Answer, Engine, MultiOutcome, RowRef};
 use crate::algorithm::Cell;
 use crate::algorithm::bucket::word::{Bucket, Margin};
-use crate::algorithm::bucket::{self, Quick, Take};
+use crate::algorithm::bucket::{self, FastOutcome, Take};
 use crate::algorithm::{Taken, bucket_status, permits_status};
 use crate::clock::Time;
 use crate::counters::Count;
@@ -18,7 +18,7 @@ const CHUNK: usize = 32;
 
 /// One attempt at the usual case: a token, for a key that is known and near home, without a loop.
 #[inline(always)]
-fn fast_take(table: &Table, spot: Spot, limit: &Bucket, now: u64, margin: &Margin) -> Quick {
+fn fast_take(table: &Table, spot: Spot, limit: &Bucket, now: u64, margin: &Margin) -> FastOutcome {
     match table.at_home(spot) {
         Some((word, seen)) => bucket::fast_take_seen(word, seen, limit, now, margin),
         None => fast_take_near(table, spot, limit, now, margin),
@@ -27,10 +27,16 @@ fn fast_take(table: &Table, spot: Spot, limit: &Bucket, now: u64, margin: &Margi
 
 /// The same for a key that is not at home.
 #[inline(never)]
-fn fast_take_near(table: &Table, spot: Spot, limit: &Bucket, now: u64, margin: &Margin) -> Quick {
+fn fast_take_near(
+    table: &Table,
+    spot: Spot,
+    limit: &Bucket,
+    now: u64,
+    margin: &Margin,
+) -> FastOutcome {
     match table.near_home(spot) {
         Some((word, seen)) => bucket::fast_take_seen(word, seen, limit, now, margin),
-        None => Quick::Other,
+        None => FastOutcome::Other,
     }
 }
 
@@ -38,7 +44,7 @@ impl Engine {
     #[inline(always)]
     pub(super) fn allow_at(&self, spot: Spot) -> (bool, u64) {
         let allowed = match self.slow {
-            true => self.try_coarse(spot).answer().unwrap_or_else(|| self.allow_now(spot)),
+            true => self.fast_try_coarse(spot).answer().unwrap_or_else(|| self.allow_now(spot)),
             false => self.allow_by(spot, self.clock.now()),
         };
         let count = if allowed { Count::Allowed } else { Count::Denied };
@@ -46,12 +52,12 @@ impl Engine {
     }
 
     #[inline(always)]
-    fn try_coarse(&self, spot: Spot) -> Quick {
+    fn fast_try_coarse(&self, spot: Spot) -> FastOutcome {
         match (&self.lone, self.clock.coarse_now()) {
             (Some(bucket), Some(passed)) => {
                 fast_take(&self.table, spot, bucket, passed, bucket.coarse())
             }
-            _ => Quick::Other,
+            _ => FastOutcome::Other,
         }
     }
 
@@ -62,31 +68,31 @@ impl Engine {
 
     #[inline(always)]
     fn allow_by(&self, spot: Spot, now: u64) -> bool {
-        self.try_quickly(spot, now).answer().unwrap_or_else(|| self.allow_slowly(spot, now))
+        self.fast_try(spot, now).answer().unwrap_or_else(|| self.general_allow(spot, now))
     }
 
     #[inline(always)]
-    fn try_quickly(&self, spot: Spot, now: u64) -> Quick {
+    fn fast_try(&self, spot: Spot, now: u64) -> FastOutcome {
         match &self.lone {
             Some(bucket) => fast_take(&self.table, spot, bucket, now, bucket.now()),
-            None => Quick::Other,
+            None => FastOutcome::Other,
         }
     }
 
     /// New keys, keys away from home, races, and limits other than one bucket.
     #[inline(never)]
-    fn allow_slowly(&self, spot: Spot, now: u64) -> bool {
+    fn general_allow(&self, spot: Spot, now: u64) -> bool {
         let hash = spot.hash;
         let time = &mut Time::at(&self.clock, now);
         let Some(bucket) = &self.lone else {
             return self.allow_any(hash, time);
         };
         for _ in 0..ATTEMPTS {
-            match self.try_quickly(spot, time.now()) {
-                Quick::Granted(_) => return true,
-                Quick::Denied(_) => return false,
-                Quick::Lost => continue,
-                Quick::Other => break,
+            match self.fast_try(spot, time.now()) {
+                FastOutcome::Granted(_) => return true,
+                FastOutcome::Denied(_) => return false,
+                FastOutcome::Lost => continue,
+                FastOutcome::Other => break,
             }
         }
         loop {
@@ -166,7 +172,7 @@ impl Engine {
         while away != 0 {
             let i = away.trailing_zeros() as usize;
             let answer = self.try_in_line(spots[i], 1, now);
-            out[i] = u8::from(answer.unwrap_or_else(|| self.allow_slowly(spots[i], now)));
+            out[i] = u8::from(answer.unwrap_or_else(|| self.general_allow(spots[i], now)));
             away &= away - 1;
         }
         let allowed = out.iter().map(|&yes| u64::from(yes)).sum();
@@ -180,7 +186,7 @@ impl Engine {
         let bucket = self.lone.as_ref()?;
         let (word, seen) = self.table.in_line(spot, lines)?;
         let taken = bucket::fast_take_seen(word, seen, bucket, now, bucket.now());
-        Some(taken.answer().unwrap_or_else(|| self.allow_slowly(spot, now)))
+        Some(taken.answer().unwrap_or_else(|| self.general_allow(spot, now)))
     }
 }
 
@@ -244,9 +250,11 @@ impl RowRef<'_> {
             let table = &self.engine.table;
             let (answer, word, asked) =
                 match fast_take(table, spot, bucket, time.now(), bucket.now()) {
-                    Quick::Granted(word) => (Answer::Allowed, word, 0),
-                    Quick::Denied(word) => (Answer::Denied, word, cost),
-                    Quick::Lost | Quick::Other => return Some(self.hit_one(bucket, cost, time)),
+                    FastOutcome::Granted(word) => (Answer::Allowed, word, 0),
+                    FastOutcome::Denied(word) => (Answer::Denied, word, cost),
+                    FastOutcome::Lost | FastOutcome::Other => {
+                        return Some(self.hit_one(bucket, cost, time));
+                    }
                 };
             return Some((answer, bucket_status(bucket, word, asked, time.now()), false));
         }
