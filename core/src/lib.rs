@@ -69,7 +69,7 @@ pub use storage::{
     header::FILE_FORMAT,
     host::Host,
     moving::{FileLayout, FileTables, Moving, NoPlace},
-    offenders::{Board, NAME_WORDS, Name},
+    offenders::{NAME_WORDS, Name, TopOffenders},
     tables::Tables,
 };
 pub use table::hash::{FILE_HASH, random_seed};

@@ -63,7 +63,7 @@ struct Rows<'f> {
 pub struct Format1Tables<'f> {
     engines: Vec<(Limits, Rows<'f>)>,
     ledgers: Vec<Rows<'f>>,
-    board: &'f [u64],
+    offenders: &'f [u64],
 }
 
 impl Format1 {
@@ -123,8 +123,8 @@ impl Format1 {
         for (notes, capacity) in &layout.ledgers {
             ledgers.push(self.rows(&mut at, 1 + notes, *capacity)?);
         }
-        let board = self.words.get(at..at.checked_add(Tables::BOARD_WORDS)?)?;
-        Some(Format1Tables { engines, ledgers, board })
+        let offenders = self.words.get(at..at.checked_add(Tables::OFFENDER_WORDS)?)?;
+        Some(Format1Tables { engines, ledgers, offenders })
     }
 
     /// The next words of the file, from a cache line on.
@@ -227,9 +227,9 @@ impl FileTables {
         put_rows(&old.ledgers[from], self.ledger(to), W, is_idle, copy)
     }
 
-    /// As [`FileTables::move_board`], from a file of format 1.
-    pub fn move_board_of_format1(&self, old: &Format1Tables<'_>) {
-        self.put_board(old.board.iter().copied());
+    /// As [`FileTables::move_offenders`], from a file of format 1.
+    pub fn move_offenders_of_format1(&self, old: &Format1Tables<'_>) {
+        self.put_offenders(old.offenders.iter().copied());
     }
 }
 

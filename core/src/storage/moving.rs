@@ -50,7 +50,7 @@ pub struct FileLayout {
 pub struct FileTables {
     engines: Vec<(Limits, Table, Words)>,
     ledgers: Vec<Table>,
-    board: Words,
+    offenders: Words,
     /// Whether rows are only given places, and not written.
     planned: bool,
 }
@@ -160,8 +160,8 @@ impl FileTables {
         let ledger =
             |&(notes, capacity): &(usize, usize)| Table::new(capacity, &Blank(1 + notes), space);
         let ledgers = layout.ledgers.iter().map(ledger).collect::<Option<_>>()?;
-        let board = space.words(Tables::BOARD_WORDS, false)?;
-        Some(FileTables { engines, ledgers, board, planned })
+        let offenders = space.words(Tables::OFFENDER_WORDS, false)?;
+        Some(FileTables { engines, ledgers, offenders, planned })
     }
 
     /// Tables that are in no file. What is moved to them is written nowhere, so that a move can be tried:
@@ -258,14 +258,14 @@ impl FileTables {
         Ok(())
     }
 
-    /// Copies the names of another file's board.
-    pub fn move_board(&self, old: &FileTables) {
+    /// Copies the names of another file's top offenders.
+    pub fn move_offenders(&self, old: &FileTables) {
         // ORDERING: Relaxed; a slot that is torn is told by its check.
-        self.put_board(old.board.iter().map(|word| word.load(Ordering::Relaxed)));
+        self.put_offenders(old.offenders.iter().map(|word| word.load(Ordering::Relaxed)));
     }
 
-    pub(crate) fn put_board(&self, words: impl Iterator<Item = u64>) {
-        for (new, word) in self.board.iter().zip(words) {
+    pub(crate) fn put_offenders(&self, words: impl Iterator<Item = u64>) {
+        for (new, word) in self.offenders.iter().zip(words) {
             // ORDERING: Relaxed, as above.
             new.store(word, Ordering::Relaxed);
         }

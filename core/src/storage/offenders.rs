@@ -1,4 +1,4 @@
-//! Names on a board in a file: who was met most, for those who look at the file from outside.
+//! The names that were denied most, kept in a file: for a process that inspects the file from outside.
 //!
 //! A few slots, each a name's hash, its count, the name, and a check of all that. Nobody locks, so a
 //! slot may be torn by two who write at once, or by one who dies: the check then does not fit, readers
@@ -12,7 +12,7 @@ use crate::sync::Ordering;
 pub const NAME_WORDS: usize = 18;
 const SLOTS: usize = 32;
 const SLOT_WORDS: usize = 3 + NAME_WORDS;
-/// Words of a board.
+/// Words of the top offenders.
 pub(crate) const WORDS: usize = SLOTS * SLOT_WORDS;
 
 const HASH: usize = 0;
@@ -27,7 +27,7 @@ pub type Name = [u64; NAME_WORDS];
 ///
 /// The words are written by whoever notes a name, and read by whoever asks.
 #[derive(Debug)]
-pub struct Board {
+pub struct TopOffenders {
     words: Words,
 }
 
@@ -39,9 +39,9 @@ fn hash_of(name: &Name) -> u64 {
     rapidhash::v3::rapidhash_v3(&bytes)
 }
 
-impl Board {
-    pub(crate) fn new(words: Words) -> Board {
-        Board { words }
+impl TopOffenders {
+    pub(crate) fn new(words: Words) -> TopOffenders {
+        TopOffenders { words }
     }
 
     fn load(&self, slot: usize, at: usize) -> u64 {
@@ -95,24 +95,24 @@ mod tests {
 
     #[test]
     fn the_heaviest_names_stay() {
-        let board = Board::new(Words::zeroed(WORDS, false).unwrap());
+        let offenders = TopOffenders::new(Words::zeroed(WORDS, false).unwrap());
         for round in 0..100 {
-            board.note(&name(1), 10);
-            board.note(&name(2), 5);
-            board.note(&name(1_000 + round), 1);
+            offenders.note(&name(1), 10);
+            offenders.note(&name(2), 5);
+            offenders.note(&name(1_000 + round), 1);
         }
-        let names = board.names();
+        let names = offenders.names();
         assert_eq!((names[0], names[1]), ((name(1), 1_000), (name(2), 500)));
         assert_eq!(names.len(), SLOTS);
     }
 
     #[test]
     fn a_torn_slot_is_passed_over_and_mended() {
-        let board = Board::new(Words::zeroed(WORDS, false).unwrap());
-        board.note(&name(7), 3);
-        board.store(0, NAME + 4, 99);
-        assert_eq!(board.names(), []);
-        board.note(&name(7), 1);
-        assert_eq!(board.names(), [(name(7), 4)]);
+        let offenders = TopOffenders::new(Words::zeroed(WORDS, false).unwrap());
+        offenders.note(&name(7), 3);
+        offenders.store(0, NAME + 4, 99);
+        assert_eq!(offenders.names(), []);
+        offenders.note(&name(7), 1);
+        assert_eq!(offenders.names(), [(name(7), 4)]);
     }
 }

@@ -1,6 +1,6 @@
 //! The tables of a file, handed out in the order in which they lie there.
 
-use super::offenders::{self, Board};
+use super::offenders::{self, TopOffenders};
 use crate::engine::{Engine, Options};
 use crate::ledger::Ledger;
 use crate::limits::Limits;
@@ -42,11 +42,11 @@ impl Tables {
         Ledger::new_in(capacity, self.hasher.clone(), &self.space)
     }
 
-    /// Words that a board takes.
-    pub const BOARD_WORDS: usize = offenders::WORDS;
+    /// Words that the top offenders take.
+    pub const OFFENDER_WORDS: usize = offenders::WORDS;
 
-    /// The board of names, which comes last. `None` if the file has no room for it.
-    pub fn board(&self) -> Option<Board> {
-        Some(Board::new(self.space.words(Tables::BOARD_WORDS, false)?))
+    /// The top offenders, which come last. `None` if the file has no room for it.
+    pub fn top_offenders(&self) -> Option<TopOffenders> {
+        Some(TopOffenders::new(self.space.words(Tables::OFFENDER_WORDS, false)?))
     }
 }
