@@ -1,5 +1,10 @@
 //! Where time comes from. Nothing below the engine reads a clock on its own.
 
+#[cfg(all(target_os = "linux", not(all(test, loom))))]
+pub(crate) mod shared;
+#[cfg(all(target_arch = "x86_64", target_os = "linux", not(loom)))]
+mod tsc;
+
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -15,7 +20,7 @@ pub enum Clock {
     Manual(Arc<ManualClock>),
     /// Time that all processes which map a file agree on.
     #[cfg(all(target_os = "linux", not(all(test, loom))))]
-    Shared(crate::file::SharedClock),
+    Shared(shared::SharedClock),
 }
 
 impl Clock {
@@ -82,17 +87,17 @@ impl Clock {
         }
     }
 
-    /// A moment that has passed, no more than [`LAG`] ago; none if there is none at hand. This takes half
+    /// A moment that has passed, no more than [`COARSE_MAX_AGE`] ago; none if there is none at hand. This takes half
     /// the time of reading the clock, and keeps nothing else waiting.
     #[inline(always)]
-    pub(crate) fn glance(&self) -> Option<u64> {
+    pub(crate) fn coarse_now(&self) -> Option<u64> {
         if let Clock::Manual(hand) = self {
-            return hand.glance();
+            return hand.coarse_now();
         }
-        let passed = system_glance()?;
+        let passed = system_coarse_now()?;
         match self {
             #[cfg(all(target_os = "linux", not(all(test, loom))))]
-            Clock::Shared(clock) => clock.glance(passed),
+            Clock::Shared(clock) => clock.coarse_now(passed),
             _ => Some(passed),
         }
     }
@@ -120,18 +125,18 @@ pub struct ManualClock {
     nanos: PlainU64,
     /// What the wall clock is ahead of `nanos`, modulo 2^64.
     wall_lead: PlainU64,
-    /// How far behind a glance is, or [`NO_GLANCE`].
+    /// How far the coarse time is behind, or [`NO_COARSE_TIME`].
     lag: PlainU64,
 }
 
-/// The lag of a clock at which there is nothing to glance at.
-const NO_GLANCE: u64 = u64::MAX;
+/// The lag of a clock that has no coarse time.
+const NO_COARSE_TIME: u64 = u64::MAX;
 
 impl ManualClock {
     /// A clock at `nanos`, with a wall time of 0.
     fn at(nanos: u64) -> ManualClock {
         let wall_lead = PlainU64::new(0u64.wrapping_sub(nanos));
-        ManualClock { nanos: PlainU64::new(nanos), wall_lead, lag: PlainU64::new(NO_GLANCE) }
+        ManualClock { nanos: PlainU64::new(nanos), wall_lead, lag: PlainU64::new(NO_COARSE_TIME) }
     }
 
     /// Time since the start of 1970, as this clock has it; 0 if that lies before.
@@ -154,18 +159,18 @@ impl ManualClock {
         self.nanos.load(Ordering::Acquire)
     }
 
-    /// From now on, hits that a glance is enough for see this clock behind by `lag`, a second at most: for
+    /// From now on, hits that the coarse time is enough for see this clock behind by `lag`, a second at most: for
     /// tests of what that changes, which is nothing.
     #[doc(hidden)]
     pub fn set_lag(&self, lag: Duration) {
         // ORDERING: Release, see `now`.
-        self.lag.store((lag.as_nanos() as u64).min(LAG), Ordering::Release);
+        self.lag.store((lag.as_nanos() as u64).min(COARSE_MAX_AGE), Ordering::Release);
     }
 
-    fn glance(&self) -> Option<u64> {
+    fn coarse_now(&self) -> Option<u64> {
         // ORDERING: Acquire, as in `now`.
         let lag = self.lag.load(Ordering::Acquire);
-        (lag != NO_GLANCE).then(|| self.now().saturating_sub(lag))
+        (lag != NO_COARSE_TIME).then(|| self.now().saturating_sub(lag))
     }
 
     /// Moves on by `step`.
@@ -238,9 +243,9 @@ impl<'c> Time<'c> {
     }
 }
 
-/// How old a glance may be: a second, far more than the few milliseconds between two ticks of a kernel.
+/// How old the coarse time may be: a second, far more than the few milliseconds between two ticks of a kernel.
 /// (Were it older, a hit would be judged as if it had come that much earlier.)
-pub(crate) const LAG: u64 = 1_000_000_000;
+pub(crate) const COARSE_MAX_AGE: u64 = 1_000_000_000;
 
 /// The clock starts here and not at 0, so that a stamp of 0 is always in the past.
 const ORIGIN: u64 = 1_000_000_000;
@@ -254,7 +259,7 @@ pub(crate) fn kernel_now() -> u64 {
 
 #[cfg(not(target_os = "linux"))]
 fn kernel_now() -> u64 {
-    static START: crate::Once<std::time::Instant> = crate::Once::new();
+    static START: crate::once::Once<std::time::Instant> = crate::once::Once::new();
     ORIGIN + START.get_or_make(std::time::Instant::now).elapsed().as_nanos() as u64
 }
 
@@ -295,229 +300,14 @@ pub(crate) fn system_now() -> u64 {
 }
 
 #[cfg(all(target_arch = "x86_64", target_os = "linux", not(loom)))]
-use tsc::glance as system_glance;
+use tsc::coarse_now as system_coarse_now;
 
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux", not(loom))))]
-fn system_glance() -> Option<u64> {
+fn system_coarse_now() -> Option<u64> {
     None
 }
 
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux", not(loom))))]
 pub(crate) fn system_now() -> u64 {
     kernel_now()
-}
-
-/// The processor's time stamp counter, tied to the kernel's clock.
-///
-/// `clock_gettime` costs two to three times what the counter itself does. Where the kernel runs on
-/// the counter too (so it is invariant and the same on all cores), time is extrapolated from an
-/// *anchor*, a pair of counter and kernel time that is at most [`SPAN`] old and was read within
-/// [`TIGHT`], so it strays from the kernel's by a microsecond or so: half of one for reading the pair,
-/// and what slewing and an early guess of the pace can do in a millisecond. The anchor is a sequence lock whose readers never wait: who meets a writer asks the kernel.
-///
-/// Reading the counter takes 10 ns and more, and on some processors all that comes before is waited for,
-/// and all that comes after waits. Who can do with less glances at the kernel's tick instead, a number
-/// in memory: as long as it is that of the anchor, the anchor is not older than a tick. It changes when
-/// the host goes to sleep, too. It may stand still for longer where a virtual machine was stopped, until its
-/// next tick, and where the processor that keeps the time gets no time itself.
-#[cfg(all(target_arch = "x86_64", target_os = "linux", not(loom)))]
-mod tsc {
-    use super::{Ordering, PlainU64, kernel_now};
-    use crate::Once;
-    use crossbeam_utils::CachePadded;
-    use std::sync::atomic::fence;
-
-    /// How long an anchor serves, in nanoseconds: less than any kernel's tick, so that one is set soon after
-    /// each, and glances find it.
-    const SPAN: u64 = 500_000;
-    /// How long the first two anchors are apart: the kernel is asked until then.
-    const BASELINE: u64 = 20_000_000;
-    /// A pair read across more counts than this was interrupted.
-    const TIGHT: u64 = 3_000;
-    /// An anchor that is off by more than this from what the last one foretold shows that the
-    /// counter can't be trusted.
-    const ASTRAY: u64 = 50_000;
-
-    /// Odd while written; 0 before the first anchor.
-    static ANCHOR: CachePadded<Anchor> = CachePadded::new(Anchor {
-        sequence: PlainU64::new(0),
-        counter: PlainU64::new(0),
-        nanos: PlainU64::new(0),
-        scale: PlainU64::new(0),
-        span: PlainU64::new(0),
-        tick: PlainU64::new(0),
-    });
-
-    /// The counter and the kernel's time at the first call, for measuring the counter's pace;
-    /// `None` where the kernel does not run on it.
-    static FIRST: Once<Option<(u64, u64)>> = Once::new();
-
-    fn find_first() -> Option<(u64, u64)> {
-        let source = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
-        let name = std::fs::read_to_string(source).ok()?;
-        // The first attempt is slow: its code is not in the cache yet.
-        (0..16).filter(|_| name.trim() == "tsc").find_map(|_| pair())
-    }
-
-    struct Anchor {
-        sequence: PlainU64,
-        counter: PlainU64,
-        nanos: PlainU64,
-        /// Nanoseconds for each count, times 2^32. 0: don't use the counter (any more).
-        scale: PlainU64,
-        /// How many counts the anchor serves; 0 as well then.
-        span: PlainU64,
-        /// The kernel's tick then. 0 as long as there is nothing to glance at.
-        tick: PlainU64,
-    }
-
-    /// The time of the kernel's last tick, by a clock of its own. Never 0: that is when it was booted.
-    #[inline(always)]
-    fn tick() -> u64 {
-        let time = rustix::time::clock_gettime(rustix::time::ClockId::MonotonicCoarse);
-        (time.tv_sec as u64) << 30 | time.tv_nsec as u64
-    }
-
-    /// The anchor's time, if it is of this tick.
-    #[inline(always)]
-    pub(super) fn glance() -> Option<u64> {
-        // ORDERING: Relaxed; without an anchor the tick is not asked for, which is no number in memory everywhere.
-        if ANCHOR.tick.load(Ordering::Relaxed) == 0 {
-            return None;
-        }
-        let tick = tick();
-        // ORDERING: Acquire, with the Release in `publish`: the time is of this tick's anchor, or of a later
-        // one, which has passed as well.
-        let of = ANCHOR.tick.load(Ordering::Acquire);
-        (of == tick).then(|| ANCHOR.nanos.load(Ordering::Relaxed))
-    }
-
-    #[inline]
-    fn counter() -> u64 {
-        // SAFETY: every x86_64 processor has the instruction.
-        unsafe { core::arch::x86_64::_rdtsc() }
-    }
-
-    #[inline(always)]
-    pub(super) fn now() -> u64 {
-        // ORDERING: Acquire, with the Release in `publish`; the fields are read after it.
-        let before = ANCHOR.sequence.load(Ordering::Acquire);
-        // ORDERING: Relaxed; torn reads are found out by the second look at the sequence.
-        let (start, nanos, scale, span) = (
-            ANCHOR.counter.load(Ordering::Relaxed),
-            ANCHOR.nanos.load(Ordering::Relaxed),
-            ANCHOR.scale.load(Ordering::Relaxed),
-            ANCHOR.span.load(Ordering::Relaxed),
-        );
-        fence(Ordering::Acquire);
-        // ORDERING: Relaxed; the fence above keeps it behind the fields.
-        let after = ANCHOR.sequence.load(Ordering::Relaxed);
-        // An odd sequence never equals the even one below it.
-        if before & !1 != after {
-            return renew(before, start, nanos, scale);
-        }
-        // Within the span the product is less than 2^52, and the way from the counter to the time is what
-        // a hit waits for.
-        let counts = counter().wrapping_sub(start);
-        if counts < span {
-            return nanos + (counts.wrapping_mul(scale) >> 32);
-        }
-        renew(before, start, nanos, scale)
-    }
-
-    /// Asks the kernel, and sets a new anchor if nobody else is at it.
-    #[cold]
-    fn renew(sequence: u64, start: u64, nanos: u64, scale: u64) -> u64 {
-        let Some((first_counter, first_nanos)) = *FIRST.get_or_make(find_first) else {
-            return kernel_now();
-        };
-        let gone_wrong = sequence != 0 && sequence & 1 == 0 && scale == 0;
-        // Before the pair: if the next tick comes in between, the anchor serves no glance.
-        let tick = tick();
-        let Some((counter, now)) = pair().filter(|_| !gone_wrong && sequence & 1 == 0) else {
-            return kernel_now();
-        };
-        if now.saturating_sub(first_nanos) < BASELINE {
-            return now;
-        }
-        let passed = (u128::from(counter.wrapping_sub(start)) * u128::from(scale)) >> 32;
-        let recent = sequence != 0 && passed < 100 * u128::from(SPAN);
-        let pace = ((u128::from(now - first_nanos) << 32)
-            / u128::from(counter.wrapping_sub(first_counter).max(1))) as u64;
-        // A counter that jumped or changed its pace is not one that the kernel can run on.
-        let straight = !recent || (nanos + passed as u64).abs_diff(now) < ASTRAY;
-        let steady = sequence == 0 || pace.abs_diff(scale) <= scale / 100;
-        let scale = if straight && steady { pace } else { 0 };
-        publish(sequence, counter, now, scale, tick);
-        now
-    }
-
-    fn publish(sequence: u64, counter: u64, nanos: u64, scale: u64, tick: u64) {
-        // ORDERING: Acquire on success keeps the stores below behind it; who loses leaves.
-        let won = ANCHOR.sequence.compare_exchange(
-            sequence,
-            sequence + 1,
-            Ordering::Acquire,
-            Ordering::Relaxed,
-        );
-        if won.is_err() {
-            return;
-        }
-        // ORDERING: Release, so that no reader sees a field before the odd sequence.
-        fence(Ordering::Release);
-        ANCHOR.counter.store(counter, Ordering::Relaxed);
-        ANCHOR.nanos.store(nanos, Ordering::Relaxed);
-        ANCHOR.scale.store(scale, Ordering::Relaxed);
-        // ORDERING: Release, see `glance`.
-        ANCHOR.tick.store(if scale == 0 { 0 } else { tick }, Ordering::Release);
-        ANCHOR.span.store((SPAN << 32).checked_div(scale).unwrap_or(0), Ordering::Relaxed);
-        // ORDERING: Release, with the Acquire in `now`.
-        ANCHOR.sequence.store(sequence + 2, Ordering::Release);
-    }
-
-    /// The counter and the kernel's time at (nearly) one moment.
-    fn pair() -> Option<(u64, u64)> {
-        let before = counter();
-        let now = kernel_now();
-        let width = counter().wrapping_sub(before);
-        (width < TIGHT).then_some((before + width / 2, now))
-    }
-
-    #[cfg(test)]
-    mod tests {
-        use super::*;
-        use crate::clock::system_now;
-
-        #[test]
-        fn a_glance_is_at_a_moment_that_has_passed_not_long_ago() {
-            let (mut glances, started) = (0, kernel_now());
-            while kernel_now() - started < 60_000_000 {
-                let low = kernel_now();
-                let passed = glance();
-                let (here, high) = (system_now(), kernel_now());
-                if let Some(passed) = passed {
-                    assert!(passed < here + 2_000 && passed < high, "{passed} is ahead of {here}");
-                    assert!(passed + crate::clock::LAG > low, "{passed} is far behind {low}");
-                    glances += 1;
-                }
-            }
-            assert!(glances > 0 || FIRST.get_or_make(find_first).is_none());
-        }
-
-        #[test]
-        fn keeps_to_the_kernels_clock_on_all_threads() {
-            let check = || {
-                let started = kernel_now();
-                let mut last = 0;
-                while kernel_now() - started < 60_000_000 {
-                    let (low, here, high) = (kernel_now(), system_now(), kernel_now());
-                    assert!(here + 2_000 > low, "{here} is behind {low}");
-                    assert!(here < high + 2_000, "{here} is ahead of {high}");
-                    assert!(here + 2_000 > last, "{here} after {last}");
-                    last = here;
-                }
-            };
-            std::thread::scope(|s| (0..2).for_each(|_| drop(s.spawn(check))));
-        }
-    }
 }

@@ -6,7 +6,7 @@
 use crossbeam_utils::CachePadded;
 
 use crate::sync::{Ordering, PlainU64};
-use crate::threads::PerThread;
+use crate::thread_slots::PerThread;
 
 /// What is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,12 +62,12 @@ impl<const N: usize> Counters<N> {
     pub fn add_many(&self, count: usize, more: u64) -> u64 {
         match self.lines.own() {
             Some(line) => line.add_alone(count, more),
-            None => self.add_slowly(count, more),
+            None => self.general_add(count, more),
         }
     }
 
     #[cold]
-    fn add_slowly(&self, count: usize, more: u64) -> u64 {
+    fn general_add(&self, count: usize, more: u64) -> u64 {
         self.lines.claimed(|line| match line {
             Some(line) => line.add_alone(count, more),
             None => self.shared.add_together(count, more),

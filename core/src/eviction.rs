@@ -26,10 +26,11 @@
 //! the file to itself begins a new era: the words start anew. `BEFORE` keeps the old horizon until
 //! `BEFORE_UNTIL`, when every row of the old era has been touched since or is as new.
 
-use crate::limit::{Algorithm, Limit, Limits, Placed};
+use crate::algorithm::{Algorithm, Placed};
+use crate::limits::{Limit, Limits};
 use crate::memory::Words;
-use crate::row::{Row, Shape};
 use crate::sync::{AtomicU64, Ordering, fence};
+use crate::table::row::{Row, Shape};
 
 /// Words that the users of a table share.
 pub(crate) const WORDS: usize = 8;

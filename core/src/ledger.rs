@@ -7,11 +7,10 @@
 //! A note has 60 bits; the lowest four of its word are the row's incarnation, so that a thread which
 //! slept since a row's earlier life can't take a note for the one that it saw then.
 
-use crate::engine::OutOfMemory;
-use crate::hash::Hasher;
 use crate::memory::Space;
-use crate::row::{Row, Shape, Step, is_busy};
-use crate::table::{Hash, Table, bytes_for};
+use crate::table::hash::Hasher;
+use crate::table::row::{Row, Shape, Step, is_busy};
+use crate::table::{Hash, OutOfMemory, Table, bytes_for};
 
 const INCARNATION_BITS: u32 = 4;
 const INCARNATION: u64 = (1 << INCARNATION_BITS) - 1;
@@ -51,7 +50,7 @@ pub(crate) fn notes<const W: usize>(row: &Row<'_>) -> [u64; W] {
 #[cfg(all(target_os = "linux", not(all(test, loom))))]
 pub(crate) fn store_notes<const W: usize>(row: &Row<'_>, notes: &[u64; W]) {
     let words = notes.iter().map(|note| note << INCARNATION_BITS);
-    words.enumerate().for_each(|(at, word)| crate::moving::store(row, at, word));
+    words.enumerate().for_each(|(at, word)| row.store_unshared(at, word));
 }
 
 impl<const W: usize> Shape for Notes<'_, W> {

@@ -24,76 +24,54 @@
 //! assert!(engine.allow(b"alice"));
 //! ```
 
-#[cfg(all(target_os = "linux", not(all(test, loom))))]
-mod board;
-mod bucket;
+mod algorithm;
 mod clock;
-mod counter;
 mod counters;
-#[cfg(all(target_os = "linux", not(all(test, loom))))]
-mod directory;
 mod engine;
 mod eviction;
-#[cfg(all(target_os = "linux", not(all(test, loom))))]
-mod file;
-mod fixed;
 mod fork;
-#[cfg(all(target_os = "linux", not(all(test, loom))))]
-mod format1;
-mod hash;
-mod hit;
 mod ledger;
-mod limit;
+mod limits;
 mod memory;
-#[cfg(all(target_os = "linux", not(all(test, loom))))]
-mod moving;
 mod once;
-mod penalty;
-mod permit;
-mod rate;
-mod receipt;
+mod status;
 #[cfg(any(target_os = "linux", all(test, loom)))]
-mod retired;
-mod row;
-mod stamp;
+mod storage;
 mod sync;
 mod table;
-mod threads;
-mod window;
-mod word;
+mod thread_slots;
 
 #[cfg(test)]
 mod tests;
 
+pub use algorithm::permit::Permit;
+pub use algorithm::{Algorithm, MOST};
 #[cfg(all(target_os = "linux", not(all(test, loom))))]
-pub use board::{Board, NAME_WORDS, Name};
+pub use clock::shared::SharedClock;
 pub use clock::{Clock, ManualClock, Time};
 pub use counters::{Count, Counters};
-#[cfg(all(target_os = "linux", not(all(test, loom))))]
-pub use directory::{Access, Directory};
 pub use engine::{
-    Answer, Engine, OnFull, Options, OutOfMemory, Outcome, Part, Together, hit_together,
-    peek_together, reserve_together,
+    Answer, Engine, MultiOutcome, OnFull, Options, Outcome, RowRef, hit_together, peek_together,
+    reserve_together,
 };
-#[cfg(all(target_os = "linux", not(all(test, loom))))]
-pub use file::{FILE_FORMAT, FileError, Host, SharedClock, SharedWord, TableFile, Tables};
 pub use fork::{ForkGuard, ForkLock, fork_generation};
-#[cfg(all(target_os = "linux", not(all(test, loom))))]
-pub use format1::{Format1, Format1Tables};
-pub use hash::{FILE_HASH, random_seed};
-pub use hit::{View, Views};
 pub use ledger::{IdleNotes, Ledger};
-pub use limit::{
-    Algorithm, Error, LONGEST, Limit, Limits, MOST, MOST_EXACT, MOST_LIMITS, SHORTEST,
-};
-#[cfg(all(target_os = "linux", not(all(test, loom))))]
-pub use moving::{FileLayout, FileTables, Moving, NoPlace};
+pub use limits::receipt::Receipt;
+pub use limits::{Error, LONGEST, Limit, Limits, MOST_EXACT, SHORTEST};
 pub use once::Once;
-pub use penalty::{Alert, Penalty, Spent, Until};
-pub use permit::Permit;
-pub use receipt::Receipt;
-pub use table::Hash;
-pub use threads::PerThread;
-
-/// A wait that never ends: the cost can't pass however long one waits.
-pub const NEVER: u64 = u64::MAX;
+pub use status::{LimitStatus, LimitStatuses, MOST_LIMITS, NEVER};
+#[cfg(all(target_os = "linux", not(all(test, loom))))]
+pub use storage::{
+    directory::{Access, Directory},
+    error::FileError,
+    file::{SharedWord, TableFile},
+    format1::{Format1, Format1Tables},
+    header::FILE_FORMAT,
+    host::Host,
+    moving::{FileLayout, FileTables, Moving, NoPlace},
+    offenders::{NAME_WORDS, Name, TopOffenders},
+    tables::Tables,
+};
+pub use table::hash::{FILE_HASH, random_seed};
+pub use table::{Hash, OutOfMemory};
+pub use thread_slots::PerThread;

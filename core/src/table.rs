@@ -18,15 +18,20 @@
 //! by word (each only if still idle), handed to the new key as *pending*, and settled like any claim.
 //! A live key's row is never taken.
 
+pub(crate) mod hash;
+mod layout;
+pub(crate) mod row;
+
+pub(crate) use layout::bytes_for;
+use layout::{Layout, OVERFLOW_ROWS, rows_for};
+
 use crate::memory::{LINE_WORDS, Space, Words};
-use crate::row::{KeyWord, Row, Shape, State, step};
 use crate::sync::{AtomicU64, Ordering, fence};
+use crate::table::row::{KeyWord, Row, Shape, State, step};
 
 /// How many rows a key may lie in. At two thirds full the longest way seen in 50 tables of a million
 /// keys was 128 rows; two keys in three are at home, nine in ten in the home row's line.
 pub(crate) const SPAN: usize = 256;
-/// Rows that keys share when the table is full.
-const OVERFLOW_ROWS: usize = 8;
 /// Lost races after which a new key is answered as if the table were full.
 const ROUNDS: usize = 64;
 
@@ -53,57 +58,24 @@ pub(crate) struct Spot {
     home: usize,
 }
 
-/// Where words of row i are: the key's at `keys.0 + i·keys.1`, the state's at `states.0 + i·states.1`.
-///
-/// Rows of up to eight words lie whole in a cache line. Wider ones keep their key words apart, eight
-/// to a line, so that probing does not touch a line for each row.
+/// Memory for the table could not be had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Layout {
-    rows: usize,
-    keys: usize,
-    states: (usize, usize),
-    width: usize,
-    /// The bits of a row's number that tell the rows apart whose key words share a cache line.
-    in_line: usize,
+pub struct OutOfMemory {
+    /// Keys that were asked for.
+    pub capacity: usize,
+    /// Words of each row.
+    pub row_words: usize,
 }
 
-impl Layout {
-    fn new(rows: usize, row_words: usize) -> Layout {
-        let width = row_words - 1;
-        if row_words <= LINE_WORDS {
-            let keys = row_words.next_power_of_two();
-            let line = LINE_WORDS / keys;
-            let rows = rows.next_multiple_of(line);
-            return Layout { rows, keys, states: (1, keys), width, in_line: line - 1 };
-        }
-        let rows = rows.next_multiple_of(LINE_WORDS);
-        Layout { rows, keys: 1, states: (rows, width), width, in_line: LINE_WORDS - 1 }
-    }
-
-    fn words(&self) -> usize {
-        match self.keys {
-            1 => self.rows * (1 + self.width),
-            keys => self.rows * keys,
-        }
+impl std::fmt::Display for OutOfMemory {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let bytes = self.capacity as u128 * self.row_words as u128 * 12;
+        let OutOfMemory { capacity, .. } = self;
+        write!(f, "no memory for {capacity} keys ({bytes} bytes): state a smaller capacity")
     }
 }
 
-/// Half as many again as keys, so that probing stays short: a multiple of any number of rows in a line, so
-/// that a full table can be moved to one of another width. (Models are of as few rows as there can be.)
-fn rows_for(capacity: usize) -> Option<usize> {
-    let rows = capacity.max(1).checked_mul(3)?.div_ceil(2);
-    if cfg!(all(test, loom)) { Some(rows) } else { rows.checked_next_multiple_of(LINE_WORDS) }
-}
-
-/// Bytes of a table for `capacity` keys; `None` if they are beyond counting.
-pub(crate) fn bytes_for(capacity: usize, row_words: usize) -> Option<u64> {
-    let rows = rows_for(capacity)?;
-    let padded = row_words.checked_next_power_of_two()?;
-    rows.checked_mul(16 * padded)?;
-    let words = Layout::new(rows, row_words).words().next_multiple_of(LINE_WORDS)
-        + (OVERFLOW_ROWS * row_words).next_multiple_of(LINE_WORDS);
-    Some(words as u64 * 8)
-}
+impl std::error::Error for OutOfMemory {}
 
 /// What a look through a span found.
 enum Look {
@@ -668,9 +640,9 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::algorithm::Taken;
     use crate::clock::{Clock, Time};
-    use crate::hit::Taken;
-    use crate::limit::{Limit, Limits};
+    use crate::limits::{Limit, Limits};
 
     #[test]
     fn every_row_of_a_span_comes_once_and_the_homes_line_first() {

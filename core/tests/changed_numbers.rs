@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tidegate_core::{
-    Answer, Clock, Engine, Limit, Limits, ManualClock, Options, Outcome, Part, Permit, Time, View,
-    Views,
+    Answer, Clock, Engine, Limit, LimitStatus, LimitStatuses, Limits, ManualClock, Options,
+    Outcome, Permit, RowRef, Time,
 };
 
 const KEY: &[u8] = b"it";
@@ -33,19 +33,19 @@ fn numbers(engine: &Engine, limit: Limit) -> Limits {
     limits
 }
 
-fn part<'a>(engine: &'a Engine, limits: &'a Limits) -> Part<'a> {
-    Part { engine, hash: engine.hash(KEY), limits }
+fn part<'a>(engine: &'a Engine, limits: &'a Limits) -> RowRef<'a> {
+    RowRef { engine, hash: engine.hash(KEY), limits }
 }
 
 /// A hit by these numbers: whether it passes, its permit, and what the limit says.
-fn hit_by(engine: &Engine, limits: &Limits, cost: u64) -> (bool, Option<Permit>, View) {
-    let (mut time, mut views) = (Time::read(engine.clock()), Views::default());
+fn hit_by(engine: &Engine, limits: &Limits, cost: u64) -> (bool, Option<Permit>, LimitStatus) {
+    let (mut time, mut views) = (Time::read(engine.clock()), LimitStatuses::default());
     let together = part(engine, limits).hit(cost, &mut time, &mut views);
     (together.answer == Answer::Allowed, together.permits[0], views[0])
 }
 
 fn left_by(engine: &Engine, limits: &Limits) -> u64 {
-    part(engine, limits).look(0, engine.clock().now())[0].remaining
+    part(engine, limits).inspect(0, engine.clock().now())[0].remaining
 }
 
 fn grants_by(engine: &Engine, limits: &Limits, hits: usize) -> u64 {
@@ -105,7 +105,7 @@ fn a_lease_is_known_to_those_who_have_another() {
         let (engine, hand) = engine_at(permits(1, lease), 5 * START);
         let other = numbers(&engine, permits(1, seconds(77)));
         assert!(engine.allow(KEY));
-        let told = |limits: &Limits| part(&engine, limits).look(1, engine.clock().now())[0].wait;
+        let told = |limits: &Limits| part(&engine, limits).inspect(1, engine.clock().now())[0].wait;
         let (own, theirs) = (told(engine.limits()), told(&other));
         assert!(own <= micros * 1_000 && own + 1_000 > micros * 1_000, "I5: {own} of {lease:?}");
         assert!(theirs >= own && theirs - own <= own / 100, "I13: {theirs} for {lease:?}");
@@ -158,7 +158,7 @@ fn a_smaller_max_waits_for_all_that_are_too_many() {
     for limits in &leases {
         assert!(hit_by(&engine, limits, 1).0);
     }
-    let look = |limits: &Limits| part(&engine, limits).look(1, engine.clock().now())[0];
+    let look = |limits: &Limits| part(&engine, limits).inspect(1, engine.clock().now())[0];
     let view = look(&two);
     assert_eq!((view.used, view.remaining), (6, 0));
     assert_eq!([view.wait, view.more, view.reset].map(|ns| ns / SECOND), [40, 40, 50]);
@@ -248,7 +248,7 @@ fn a_counter_is_never_fuller_by_slower_numbers() {
                 let (found, before) = (left_by(&engine, &slow), left_by(&engine, engine.limits()));
                 assert!(found <= before, "I13: {found} in {per} s, {before} an instant before");
             }
-            let fits = |now: u64| part(&engine, &slow).look(1, now).fits();
+            let fits = |now: u64| part(&engine, &slow).inspect(1, now).fits();
             assert!(fits(start + denied.wait) && !fits(start + denied.wait - 1), "I5: {denied:?}");
         }
     }

@@ -23,8 +23,8 @@ use exact::{DAY, MICRO, MILLI, Moving, SECOND, Spender, Verdict, YEAR, per};
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 use tidegate_core::{
-    Answer, Clock, Engine, Limit, Limits, ManualClock, NEVER, Options, Part, Permit, Time,
-    Together, View, Views,
+    Answer, Clock, Engine, Limit, LimitStatus, LimitStatuses, Limits, ManualClock, MultiOutcome,
+    NEVER, Options, Permit, RowRef, Time,
 };
 
 type Checked = Result<(), TestCaseError>;
@@ -279,19 +279,19 @@ impl Stage {
         self.hand.now()
     }
 
-    fn part(&self, set: usize) -> Part<'_> {
+    fn part(&self, set: usize) -> RowRef<'_> {
         let limits = &self.sets[set];
-        Part { engine: &self.engine, hash: self.engine.hash(KEY), limits }
+        RowRef { engine: &self.engine, hash: self.engine.hash(KEY), limits }
     }
 
-    fn hit(&self, set: usize, cost: u64) -> (Together<1>, Views) {
-        let mut views = Views::default();
+    fn hit(&self, set: usize, cost: u64) -> (MultiOutcome<1>, LimitStatuses) {
+        let mut views = LimitStatuses::default();
         let mut time = Time::read(self.engine.clock());
         let together = self.part(set).hit(cost, &mut time, &mut views);
         (together, views)
     }
 
-    fn record(&self, set: usize, cost: u64) -> Views {
+    fn record(&self, set: usize, cost: u64) -> LimitStatuses {
         self.part(set).record(cost, &mut Time::read(self.engine.clock()))
     }
 
@@ -299,8 +299,8 @@ impl Stage {
         self.part(set).refund(cost, &mut Time::read(self.engine.clock()));
     }
 
-    fn view(&self, set: usize) -> View {
-        self.part(set).look(0, self.now())[0]
+    fn view(&self, set: usize) -> LimitStatus {
+        self.part(set).inspect(0, self.now())[0]
     }
 
     /// Idle rows give way, also to a key that comes and goes.
@@ -319,7 +319,7 @@ impl Stage {
             return Ok(());
         }
         prop_assert_ne!(wait, 0, "I5: a denial has a wait");
-        let fits = |at: u64| self.part(set).look(cost, at).fits();
+        let fits = |at: u64| self.part(set).inspect(cost, at).fits();
         prop_assert!(fits(then), "I5: {} does not pass {} ns later", cost, wait);
         if wait > early {
             prop_assert!(!fits(then - early), "I5: {} passes {} ns before its wait", cost, early);
@@ -634,7 +634,7 @@ impl<M> Others<M> {
         self.end = self.end.min(self.time.now.saturating_add(self.told));
     }
 
-    fn check_wait(&mut self, set: usize, cost: u64, views: &Views) -> Checked {
+    fn check_wait(&mut self, set: usize, cost: u64, views: &LimitStatuses) -> Checked {
         self.stage.check_wait(set, cost, views.wait(), MILLI, self.end)
     }
 }
@@ -723,7 +723,7 @@ impl Windows {
 
     fn look(&self) -> Checked {
         for (set, limits) in self.stated.iter().enumerate() {
-            let views = self.stage.part(set).look(0, self.time.now);
+            let views = self.stage.part(set).inspect(0, self.time.now);
             for (limit, view) in limits.iter().zip(views.iter()) {
                 let (least, most) = self.exact.used(limit, &self.time);
                 // A log that is full of live entries moves its oldest units to the next entry: they may count
@@ -798,7 +798,7 @@ impl Fixed {
         Ok(())
     }
 
-    fn spend(&mut self, set: usize, cost: u64, views: &Views) -> Checked {
+    fn spend(&mut self, set: usize, cost: u64, views: &LimitStatuses) -> Checked {
         let (limit, used) = (self.lone(set), views[0].used);
         let told = self.exact.spend(&limit, cost, used, &self.time);
         prop_assert!(told, "I13: {used} used after {cost} by {limit:?}: {:?}", self.exact);

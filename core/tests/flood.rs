@@ -7,7 +7,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tidegate_core::{
-    Answer, Clock, Count, Engine, Limit, Limits, ManualClock, OnFull, Options, Part, Time, Views,
+    Answer, Clock, Count, Engine, Limit, LimitStatuses, Limits, ManualClock, OnFull, Options,
+    RowRef, Time,
 };
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -288,10 +289,10 @@ fn keys_with_numbers_of_their_own_keep_their_counts_in_a_flood() {
         let slow = Limits::new(&[slow]).unwrap();
         assert!(engine.widen(&slow));
         let hits = |number: usize| {
-            let part = Part { engine: &engine, hash: engine.hash(&key(number)), limits: &slow };
+            let part = RowRef { engine: &engine, hash: engine.hash(&key(number)), limits: &slow };
             let hit = |_: &usize| {
                 let mut time = Time::read(engine.clock());
-                let together = part.hit(1, &mut time, &mut Views::default());
+                let together = part.hit(1, &mut time, &mut LimitStatuses::default());
                 assert!(!together.shared, "I10: key {number} has its own row");
                 together.answer == Answer::Allowed
             };

@@ -9,7 +9,7 @@ use std::cell::Cell;
 use std::time::Duration;
 
 use tidegate_core::{
-    Answer, Clock, Count, Engine, Limit, Limits, OnFull, Options, Time, Views, hit_together,
+    Answer, Clock, Count, Engine, Limit, LimitStatuses, Limits, OnFull, Options, Time, hit_together,
 };
 
 /// The system's allocator, with a count for each thread, so that tests may run side by side.
@@ -172,7 +172,7 @@ fn hits_on_parts_and_on_keys_of_parts_allocate_nothing() {
         for number in 0..500 {
             let hash = each.hash_parts(&[b"telegram", b"bot", &key(number)]);
             let parts = [each.part(hash), all.part(all.hash(b""))];
-            let mut views = [Views::default(); 2];
+            let mut views = [LimitStatuses::default(); 2];
             let answer = hit_together(&parts, &[1; 2], &mut Time::read(&clock), &mut views).answer;
             assert!(matches!(answer, Answer::Allowed | Answer::Denied));
             _ = each.allow_hashed(hash);

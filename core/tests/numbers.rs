@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use tidegate_core::{
-    Algorithm, Answer, Clock, Engine, Limit, Limits, ManualClock, Options, Part, Time, Views,
+    Algorithm, Answer, Clock, Engine, Limit, LimitStatuses, Limits, ManualClock, Options, RowRef,
+    Time,
 };
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -19,10 +20,10 @@ fn engine(stated: &[Limit]) -> (Engine, std::sync::Arc<ManualClock>) {
 }
 
 fn hits(engine: &Engine, limits: &Limits, key: &[u8], count: usize) -> usize {
-    let part = Part { engine, hash: engine.hash(key), limits };
+    let part = RowRef { engine, hash: engine.hash(key), limits };
     let hit = || {
         let mut time = Time::read(engine.clock());
-        part.hit(1, &mut time, &mut Views::default()).answer == Answer::Allowed
+        part.hit(1, &mut time, &mut LimitStatuses::default()).answer == Answer::Allowed
     };
     (0..count).filter(|_| hit()).count()
 }

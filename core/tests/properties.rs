@@ -20,7 +20,7 @@ use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 use reference::{Reference, Verdict};
 use tidegate_core::{
-    Algorithm, Answer, Clock, Engine, Limit, Limits, ManualClock, NEVER, Options, Views,
+    Algorithm, Answer, Clock, Engine, Limit, LimitStatuses, Limits, ManualClock, NEVER, Options,
 };
 
 type Checked = Result<(), TestCaseError>;
@@ -345,7 +345,7 @@ impl Run {
         }
     }
 
-    fn compare(&self, views: &Views, cost: u64) -> Checked {
+    fn compare(&self, views: &LimitStatuses, cost: u64) -> Checked {
         let expected = self.reference.views(cost, self.now());
         prop_assert_eq!(expected.len(), views.len());
         for (expected, view) in expected.iter().zip(views.iter()) {
@@ -613,7 +613,7 @@ impl Run {
         self.hand.set(self.back_by(millis));
     }
 
-    fn all_views(&self, key: &[u8]) -> [Views; 3] {
+    fn all_views(&self, key: &[u8]) -> [LimitStatuses; 3] {
         [0, 1, self.most].map(|cost| self.engine.peek(key, cost).views)
     }
 }

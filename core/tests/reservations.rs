@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use tidegate_core::{
-    Algorithm, Clock, Engine, Limit, Limits, ManualClock, OnFull, Options, Receipt, Time, Views,
-    reserve_together,
+    Algorithm, Clock, Engine, Limit, LimitStatuses, Limits, ManualClock, OnFull, Options, Receipt,
+    Time, reserve_together,
 };
 
 const KEY: &[u8] = b"somebody";
@@ -33,7 +33,7 @@ fn engine(limit: Limit) -> (Engine, Arc<ManualClock>) {
 
 fn reserve(engine: &Engine, key: &[u8], cost: u64) -> Option<Receipt> {
     let (part, time) = (engine.part(engine.hash(key)), &mut Time::read(engine.clock()));
-    let (views, mut receipts) = (&mut [Views::default()], [None]);
+    let (views, mut receipts) = (&mut [LimitStatuses::default()], [None]);
     let together = reserve_together(&[part], &[cost], time, views, &mut receipts);
     assert_eq!(together.answer.is_allowed(), receipts[0].is_some());
     receipts[0]

@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use tidegate_core::{
-    Answer, Clock, Engine, Limit, Limits, ManualClock, OnFull, Options, Time, View, Views,
-    hit_together,
+    Answer, Clock, Engine, Limit, LimitStatus, LimitStatuses, Limits, ManualClock, OnFull, Options,
+    Time, hit_together,
 };
 
 const SECOND: u64 = 1_000_000_000;
@@ -244,7 +244,7 @@ fn a_permit_of_another_engine_is_not_ours_to_release() {
 
 /// A hit on all and on a new key, for which the clock is read anew: told of the limit on all, and what
 /// that is then. The clock moves on from one time to the other while the hit is under way.
-fn told_and_true(stated: Limit, from: u64, to: u64) -> (View, View) {
+fn told_and_true(stated: Limit, from: u64, to: u64) -> (LimitStatus, LimitStatus) {
     let (clock, hand) = Clock::manual(100 * SECOND);
     let engine = |limit: Limit| {
         let options = Options { clock: clock.clone(), ..Options::default() };
@@ -253,7 +253,7 @@ fn told_and_true(stated: Limit, from: u64, to: u64) -> (View, View) {
     let (all, each) = (engine(stated), engine(Limit::bucket(5, Duration::from_secs(1))));
     assert!(all.hit(b"", 59).answer.is_allowed());
     hand.set(from);
-    let (mut time, mut views) = (Time::read(&clock), [Views::default(); 2]);
+    let (mut time, mut views) = (Time::read(&clock), [LimitStatuses::default(); 2]);
     hand.set(to);
     let parts = [all.part(all.hash(b"")), each.part(each.hash(b"new"))];
     assert!(hit_together(&parts, &[1; 2], &mut time, &mut views).answer.is_allowed());

@@ -16,8 +16,8 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 
 use tidegate_core::{
-    Algorithm, Clock, Count, Engine, Limit, Limits, ManualClock, OnFull, Options, Time, Views,
-    hit_together,
+    Algorithm, Clock, Count, Engine, Limit, LimitStatuses, Limits, ManualClock, OnFull, Options,
+    Time, hit_together,
 };
 
 const MILLISECOND: u64 = 1_000_000;
@@ -650,7 +650,7 @@ fn parts_in_different_tables_are_charged_alike_after_any_race() {
         for _ in 0..20_000 {
             let number = dice.below(100);
             let parts = [each.part(each.hash(&key(number))), all.part(all.hash(b""))];
-            let (time, views) = (&mut Time::read(&clock), &mut [Views::default(); 2]);
+            let (time, views) = (&mut Time::read(&clock), &mut [LimitStatuses::default(); 2]);
             let allowed = hit_together(&parts, &[1; 2], time, views).answer.is_allowed();
             granted[number].fetch_add(usize::from(allowed), SeqCst);
         }

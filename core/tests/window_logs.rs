@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tidegate_core::{
-    Answer, Clock, Engine, Limit, Limits, ManualClock, Options, Part, Time, Views,
+    Answer, Clock, Engine, Limit, LimitStatuses, Limits, ManualClock, Options, RowRef, Time,
 };
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -127,8 +127,8 @@ fn i13_a_call_by_a_shorter_per_grants_nothing_by_the_longer_one() {
     let fast = Limits::new(&[Limit::window(5, Duration::from_secs(1))]).unwrap();
     assert!(engine.widen(&fast));
     let hit = |limits: &Limits| {
-        let part = Part { engine: &engine, hash: engine.hash(b"k"), limits };
-        part.hit(1, &mut Time::read(engine.clock()), &mut Views::default()).answer
+        let part = RowRef { engine: &engine, hash: engine.hash(b"k"), limits };
+        part.hit(1, &mut Time::read(engine.clock()), &mut LimitStatuses::default()).answer
     };
     for voids in [1, 0] {
         engine.reset(b"k");

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use tidegate_core::{Algorithm, Clock, Spent};
+use crate::notes::Spent;
+use tidegate_core::{Algorithm, Clock};
 
 use crate::call::not_an_attribute;
 use crate::config::{DEFAULT_CAPACITY, LEAST_CAPACITY, Match, Policy, RuleConfig};

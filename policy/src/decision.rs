@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use serde_json::Value;
-use tidegate_core::{Clock, NEVER, View};
+use tidegate_core::{Clock, LimitStatus, NEVER};
 
 use crate::config::HeaderNames;
 use crate::ground::Ground;
@@ -136,7 +136,7 @@ impl Left {
     const NEVER: u64 = (1 << 48) - 1;
 
     #[inline]
-    pub(crate) fn new(view: &View) -> Left {
+    pub(crate) fn new(view: &LimitStatus) -> Left {
         // Never more than 10^9.
         let remaining = view.remaining & 0xffff_ffff;
         Left {

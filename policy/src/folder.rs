@@ -129,14 +129,14 @@ impl Folder {
 
     /// A table by the name of its file, to be looked at; `None` if it is gone.
     pub(crate) fn known_table(&self, name: &str) -> Result<Option<TableFile>, Error> {
-        let found = TableFile::look_in(&self.directory, name, &Host::here());
+        let found = TableFile::inspect_in(&self.directory, name, &Host::here());
         found.map_err(|error| store_error(&self.path.join(name), error))
     }
 
     /// The capacity of a rule's table, if there is one whose counts a rule of this plan can go on with.
     pub(crate) fn capacity(&self, rule: &str, plan: &Plan) -> Option<Known> {
         let (name, host) = (file_name(rule, "table"), Host::here());
-        let (described, readable) = match TableFile::look_in(&self.directory, &name, &host) {
+        let (described, readable) = match TableFile::inspect_in(&self.directory, &name, &host) {
             Ok(file) => (file?.shape().to_string(), true),
             Err(_) => {
                 let old = Format1::open_in(&self.directory, &name, &host).ok()??;

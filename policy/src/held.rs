@@ -28,11 +28,11 @@ impl Held {
     }
 
     /// The groups whose limits count costs: only a cancellation gives back what was counted as a hit.
-    fn parts_by_cost(&self) -> impl Iterator<Item = (usize, tidegate_core::Part<'_>)> {
+    fn parts_by_cost(&self) -> impl Iterator<Item = (usize, tidegate_core::RowRef<'_>)> {
         self.parts().filter(|&(group, _)| self.counts(group) == Counts::Cost)
     }
 
-    fn parts(&self) -> impl Iterator<Item = (usize, tidegate_core::Part<'_>)> {
+    fn parts(&self) -> impl Iterator<Item = (usize, tidegate_core::RowRef<'_>)> {
         (0..self.snapshot.tables.engines.len()).filter_map(|group| {
             Some((group, part_of(&self.snapshot, &self.variant, &self.hashes, group)?))
         })
@@ -207,7 +207,7 @@ impl Permit {
     fn release_slots(&self, held: &Held) -> Vec<bool> {
         let mut slots = self.slots.lock();
         let now = held.snapshot.tables.clock().now();
-        let release = |(group, part): (usize, tidegate_core::Part<'_>)| {
+        let release = |(group, part): (usize, tidegate_core::RowRef<'_>)| {
             slots[group].take().map(|slot| part.release(slot, now))
         };
         held.parts().filter_map(release).collect()
@@ -223,7 +223,7 @@ impl Permit {
         let mut slots = self.slots.lock();
         let Some((held, _)) = &self.held else { return false };
         let now = held.snapshot.tables.clock().now();
-        let renew = |(group, part): (usize, tidegate_core::Part<'_>)| {
+        let renew = |(group, part): (usize, tidegate_core::RowRef<'_>)| {
             let slot = slots[group]?;
             slots[group] = part.renew(slot, now);
             Some(slots[group].is_some())

@@ -3,9 +3,10 @@
 use std::array::from_fn;
 use std::time::Duration;
 
+use crate::notes::Spent;
 use tidegate_core::{
-    Answer, NEVER, Part, Permit, Receipt, Spent, Time, View, Views, hit_together, peek_together,
-    reserve_together,
+    Answer, LimitStatus, LimitStatuses, NEVER, Permit, Receipt, RowRef, Time, hit_together,
+    peek_together, reserve_together,
 };
 
 use crate::budget::Day;
@@ -79,7 +80,7 @@ pub(crate) struct Found<'r> {
 struct Joint {
     answer: Answer,
     /// In declared order.
-    views: Views,
+    views: LimitStatuses,
     permits: [Option<Permit>; MOST_GROUPS],
     shared: bool,
 }
@@ -88,7 +89,7 @@ impl Joint {
     fn new() -> Joint {
         Joint {
             answer: Answer::Allowed,
-            views: Views::default(),
+            views: LimitStatuses::default(),
             permits: [None; MOST_GROUPS],
             shared: false,
         }
@@ -101,13 +102,13 @@ pub(crate) fn part_of<'a>(
     variant: &'a Variant,
     hashes: &Hashes,
     group: usize,
-) -> Option<Part<'a>> {
+) -> Option<RowRef<'a>> {
     let hash = hashes[group]?;
-    Some(Part { engine: &snapshot.tables.engines[group], hash, limits: &variant.groups[group] })
+    Some(RowRef { engine: &snapshot.tables.engines[group], hash, limits: &variant.groups[group] })
 }
 
 /// A lone group has its limits in declared order.
-fn ask_one(part: &Part<'_>, cost: u64, how: Ask<'_>, time: &mut Time<'_>, joint: &mut Joint) {
+fn ask_one(part: &RowRef<'_>, cost: u64, how: Ask<'_>, time: &mut Time<'_>, joint: &mut Joint) {
     let together = match how {
         Ask::Spend => part.hit(cost, time, &mut joint.views),
         Ask::Look => peek_together(&[*part], &[cost], time, std::array::from_mut(&mut joint.views)),
@@ -122,13 +123,13 @@ fn ask_one(part: &Part<'_>, cost: u64, how: Ask<'_>, time: &mut Time<'_>, joint:
 
 fn ask<const N: usize>(
     snapshot: &Snapshot,
-    parts: &[Part<'_>; N],
+    parts: &[RowRef<'_>; N],
     costs: &[u64; N],
     how: Ask<'_>,
     time: &mut Time<'_>,
     joint: &mut Joint,
 ) {
-    let mut views = [Views::default(); N];
+    let mut views = [LimitStatuses::default(); N];
     let together = match how {
         Ask::Spend => hit_together(parts, costs, time, &mut views),
         Ask::Look => peek_together(parts, costs, time, &mut views),
@@ -209,7 +210,7 @@ pub(crate) struct Plain<'s> {
     /// Why it is denied.
     pub(crate) denied: Option<Reason>,
     pub(crate) warning: bool,
-    view: View,
+    view: LimitStatus,
     now: u64,
     base: &'s Ground,
 }
@@ -426,7 +427,7 @@ impl Case<'_> {
         (spent.on(day.number) >= budget.daily).then(|| day.left_nanos())
     }
 
-    fn views<'j>(&self, joint: &'j Joint) -> &'j [View] {
+    fn views<'j>(&self, joint: &'j Joint) -> &'j [LimitStatus] {
         &joint.views[..self.variant().numbers.len()]
     }
 
@@ -457,8 +458,9 @@ impl Case<'_> {
         let size = |index: usize| self.variant().numbers[index].size;
         decision.limit = Some(size(least));
         decision.remaining = Some(joint.views[least].remaining);
-        let little =
-            |(index, view): (usize, &View)| self.variant().warns(view.remaining, size(index));
+        let little = |(index, view): (usize, &LimitStatus)| {
+            self.variant().warns(view.remaining, size(index))
+        };
         decision.warning = self.views(joint).iter().enumerate().any(little);
         if !self.op.only_looks() {
             standing.forgive(self.snapshot.tables.penalties());
@@ -468,7 +470,7 @@ impl Case<'_> {
     /// What the limits would say after the hit.
     fn foresee(&self, joint: &mut Joint) {
         let plan = self.snapshot.plan();
-        let after = |(view, &(group, at)): (&View, &(usize, usize))| {
+        let after = |(view, &(group, at)): (&LimitStatus, &(usize, usize))| {
             let cost = plan.groups[group].counts.of(self.cost);
             view.after(&self.variant().groups[group].stated()[at], cost, self.now)
         };

@@ -42,6 +42,7 @@ mod metrics;
 #[cfg(target_os = "linux")]
 mod moving;
 mod nearest;
+mod notes;
 mod parse;
 mod penalty;
 mod plan;

@@ -218,7 +218,7 @@ pub(crate) struct Name {
 }
 
 impl Name {
-    /// As a board in a file keeps it: the number of parts, where they end, and the bytes.
+    /// As the top offenders in a file are kept: the number of parts, where they end, and the bytes.
     #[cfg(target_os = "linux")]
     fn to_words(self) -> tidegate_core::Name {
         let mut words = [0; tidegate_core::NAME_WORDS];
@@ -230,7 +230,7 @@ impl Name {
         words
     }
 
-    /// From a board, which anybody may have damaged.
+    /// From the words of a file, which anybody may have damaged.
     #[cfg(target_os = "linux")]
     pub(crate) fn from_words(words: &tidegate_core::Name) -> Option<Name> {
         let mut name = Name { bytes: [0; NAME_BYTES], ends: words[1].to_le_bytes(), parts: 0 };
@@ -489,8 +489,8 @@ impl Meter {
         let Some(mut names) = self.names.try_lock() else { return };
         let name = Name::of(call);
         #[cfg(target_os = "linux")]
-        if let Some(board) = snapshot.tables.board().filter(|_| reason.is_some()) {
-            board.note(&name.to_words(), weight);
+        if let Some(offenders) = snapshot.tables.top_offenders().filter(|_| reason.is_some()) {
+            offenders.note(&name.to_words(), weight);
         }
         match reason {
             None => names.users.add(&name, weight.saturating_mul(cost)),

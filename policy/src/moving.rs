@@ -11,9 +11,10 @@
 //! is not in the new table.
 
 use tidegate_core::{
-    Clock, FileLayout, FileTables, Format1, Format1Tables, Limits, NoPlace, Penalty, TableFile,
-    Until,
+    Clock, FileLayout, FileTables, Format1, Format1Tables, Limits, NoPlace, TableFile,
 };
+
+use crate::notes::{Penalty, Until};
 
 use crate::budget::Day;
 use crate::folder::Shape;
@@ -92,7 +93,7 @@ impl Plan {
         // By the latest of all hours at which a day may begin: what is over then is over for all.
         let day = Day::today(clock, 23).number;
         old.move_ledger(new, BUDGETS, |notes| is_unspent(notes, day), |_| ())?;
-        old.move_board(new);
+        old.move_offenders(new);
         Ok(())
     }
 }
@@ -130,10 +131,10 @@ impl Source<'_> {
         }
     }
 
-    fn move_board(&self, new: &FileTables) {
+    fn move_offenders(&self, new: &FileTables) {
         match self {
-            Source::Here(old) => new.move_board(old),
-            Source::Format1(old) => new.move_board_of_format1(old),
+            Source::Here(old) => new.move_offenders(old),
+            Source::Format1(old) => new.move_offenders_of_format1(old),
         }
     }
 }

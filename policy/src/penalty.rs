@@ -1,6 +1,7 @@
 //! What denials lead to: cooldown, backoff, alert and notices, kept as notes on a key.
 
-use tidegate_core::{Alert, Hash, NEVER, Penalty, Time, Until, View};
+use crate::notes::{Alert, Penalty, Until};
+use tidegate_core::{Hash, LimitStatus, NEVER, Time};
 
 use crate::config::Notify;
 use crate::decision::Reason;
@@ -23,16 +24,16 @@ pub(crate) struct Denial {
 }
 
 impl Denial {
-    pub(crate) fn of(views: &[View], variant: &Variant) -> Denial {
+    pub(crate) fn of(views: &[LimitStatus], variant: &Variant) -> Denial {
         Denial::with(views, |index| variant.numbers[index].cooldown)
     }
 
     /// As it is where a denial starts nothing.
-    pub(crate) fn without_cooldowns(views: &[View]) -> Denial {
+    pub(crate) fn without_cooldowns(views: &[LimitStatus]) -> Denial {
         Denial::with(views, |_| 0)
     }
 
-    fn with(views: &[View], cooldown_of: impl Fn(usize) -> u64) -> Denial {
+    fn with(views: &[LimitStatus], cooldown_of: impl Fn(usize) -> u64) -> Denial {
         let mut denial = Denial { limit: 0, own: 0, cooldown: None };
         let mut longest = (0, false);
         for (index, view) in views.iter().enumerate().filter(|(_, view)| view.wait > 0) {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use arc_swap::{ArcSwap, Guard};
-use tidegate_core::{Engine, PerThread, Time, View};
+use tidegate_core::{Engine, LimitStatus, PerThread, Time};
 
 use crate::budget::Day;
 use crate::call::Call;
@@ -783,9 +783,9 @@ pub(crate) fn each_view(
     snapshot: &Snapshot,
     variant: &Variant,
     hashes: Option<&Hashes>,
-    mut act: impl FnMut(tidegate_core::Part<'_>, Counts) -> tidegate_core::Views,
-) -> [View; MOST_LIMITS] {
-    let mut views = [View::default(); MOST_LIMITS];
+    mut act: impl FnMut(tidegate_core::RowRef<'_>, Counts) -> tidegate_core::LimitStatuses,
+) -> [LimitStatus; MOST_LIMITS] {
+    let mut views = [LimitStatus::default(); MOST_LIMITS];
     for (group, stated) in snapshot.plan().groups.iter().enumerate() {
         let part = hashes.and_then(|hashes| part_of(snapshot, variant, hashes, group));
         match part.map(|part| act(part, stated.counts)) {
@@ -794,7 +794,7 @@ pub(crate) fn each_view(
             }
             None => stated.limits.iter().for_each(|&i| {
                 let size = variant.numbers[i].size;
-                views[i] = View { limit: size, remaining: size, ..View::default() };
+                views[i] = LimitStatus { limit: size, remaining: size, ..LimitStatus::default() };
             }),
         }
     }

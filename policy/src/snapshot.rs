@@ -6,7 +6,8 @@ use std::cell::LazyCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use tidegate_core::{Algorithm, Hash, OnFull, Once, Spent};
+use crate::notes::Spent;
+use tidegate_core::{Algorithm, Hash, OnFull, Once};
 
 use crate::budget::Day;
 use crate::call::{Call, MOST_PARTS};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tidegate_core::View;
+use tidegate_core::LimitStatus;
 
 use crate::budget::{Budget, Day};
 use crate::call::Call;
@@ -158,7 +158,7 @@ impl Rule {
         let variant = &resolved.variant;
         let hashes = snapshot.hashes(&resolved.subject);
         let now = snapshot.tables.clock().now();
-        let views = each_view(&snapshot, variant, Some(&hashes), |part, _| part.look(0, now));
+        let views = each_view(&snapshot, variant, Some(&hashes), |part, _| part.inspect(0, now));
         let views = &views[..variant.numbers.len()];
         let record = record_of(&snapshot, &resolved);
         let budget = snapshot.config.budget.as_ref().map(|b| budget_of(&snapshot, &resolved, b));
@@ -169,7 +169,7 @@ impl Rule {
         if is_new {
             return Ok(None);
         }
-        let limit = |(index, view): (usize, &View)| LimitUse {
+        let limit = |(index, view): (usize, &LimitStatus)| LimitUse {
             name: snapshot.face.limits[index].clone(),
             used: view.used,
             max: variant.numbers[index].size,
@@ -203,7 +203,7 @@ fn record_of(snapshot: &Snapshot, resolved: &Resolved<'_>) -> Option<Record> {
 }
 
 /// Since the newest entry of a window: what is left until it is empty tells.
-fn last_allowed(snapshot: &Snapshot, variant: &Variant, views: &[View]) -> Option<Duration> {
+fn last_allowed(snapshot: &Snapshot, variant: &Variant, views: &[LimitStatus]) -> Option<Duration> {
     let windows = snapshot.plan().algorithms.iter().zip(&variant.effective.limits).zip(views);
     let ages = windows
         .filter(|((algorithm, _), view)| {

@@ -5,10 +5,11 @@ use std::path::Path;
 use std::sync::atomic::{Ordering, fence};
 use std::sync::{Arc, Weak};
 
+use crate::notes::Spent;
 #[cfg(target_os = "linux")]
 use tidegate_core::TableFile;
 use tidegate_core::{
-    Clock, Engine, ForkLock, Ledger, Limits, OnFull, Once, Options, OutOfMemory, Spent, random_seed,
+    Clock, Engine, ForkLock, Ledger, Limits, OnFull, Once, Options, OutOfMemory, random_seed,
 };
 
 use crate::build::Known;
@@ -96,7 +97,7 @@ struct Disk {
     rule: String,
     file: TableFile,
     /// Names of offenders, for those who look from outside.
-    board: Option<tidegate_core::Board>,
+    offenders: Option<tidegate_core::TopOffenders>,
 }
 
 /// The state of one rule.
@@ -167,8 +168,8 @@ impl Tables {
         let shape = Shape { plan: wanted.plan.clone(), capacity: wanted.capacity };
         let manual = matches!(clock, Clock::Manual(_));
         let bytes = |shape: &Shape| Tables::bytes_for(&wanted.within(shape), base);
-        let board = tidegate_core::Tables::BOARD_WORDS as u64 * 8;
-        let words = |shape: &Shape| usize::try_from(bytes(shape).checked_add(board)? / 8).ok();
+        let offenders = tidegate_core::Tables::OFFENDER_WORDS as u64 * 8;
+        let words = |shape: &Shape| usize::try_from(bytes(shape).checked_add(offenders)? / 8).ok();
         let wants = (&shape, wanted.capacity_stated, &base.groups[..]);
         let (file, shape) = folder.table(rule, wants, clock, words)?;
         let wanted = wanted.within(&shape);
@@ -182,11 +183,12 @@ impl Tables {
         tables.keep = Number::Shared(file.keep());
         tables.keep.raise(base.keep);
         tables.changes = Changes::shared(file.generation(), || folder.read_changes(rule))?;
-        let board = match &maker {
-            Maker::File(tables) => tables.board(),
+        let offenders = match &maker {
+            Maker::File(tables) => tables.top_offenders(),
             Maker::Heap(_) => None,
         };
-        tables.disk = Some(Disk { folder: folder.clone(), rule: rule.to_string(), file, board });
+        tables.disk =
+            Some(Disk { folder: folder.clone(), rule: rule.to_string(), file, offenders });
         Ok(tables)
     }
 
@@ -256,8 +258,8 @@ impl Tables {
 
     /// Where names of offenders are kept for those who look from outside.
     #[cfg(target_os = "linux")]
-    pub(crate) fn board(&self) -> Option<&tidegate_core::Board> {
-        self.disk.as_ref()?.board.as_ref()
+    pub(crate) fn top_offenders(&self) -> Option<&tidegate_core::TopOffenders> {
+        self.disk.as_ref()?.offenders.as_ref()
     }
 
     /// Whether another table has taken this one's place, so that others don't see what is counted here.
@@ -357,7 +359,7 @@ impl Tables {
     /// Whether notes on a key matter no more.
     pub(crate) fn is_forgotten(&self, notes: &[u64; 3], now: u64) -> bool {
         let keep = self.keep.get();
-        let penalty = tidegate_core::Penalty::from_note(notes[0]);
+        let penalty = crate::notes::Penalty::from_note(notes[0]);
         penalty.since_last(now).is_none_or(|age| age >= keep)
     }
 
@@ -524,7 +526,7 @@ impl Held {
         let scope = &shape.plan.penalty_scope;
         let penalties: Penalties = tables.ledger(group_capacity(scope, shape.capacity)).ok()?;
         let budgets: Budgets = tables.ledger(shape.capacity).ok()?;
-        let names = tables.board().map_or(Vec::new(), |board| board.names());
+        let names = tables.top_offenders().map_or(Vec::new(), |offenders| offenders.names());
         Some(Held { keys: keys?, penalised: penalties.len(), spending: budgets.len(), names })
     }
 }

@@ -367,9 +367,9 @@ fn check_options(effective: &Effective) -> Vec<Problem> {
         wrong("backoff.steps", format!("there are 1 to 127 steps, not {}", backoff.steps.len()));
     }
     if let Some(alert) = effective.alert
-        && !(1..=core::Alert::MOST).contains(&alert.violations)
+        && !(1..=crate::notes::Alert::MOST).contains(&alert.violations)
     {
-        let most = core::Alert::MOST;
+        let most = crate::notes::Alert::MOST;
         wrong("alert.violations", format!("{} is not within 1 and {most}", alert.violations));
     }
     problems

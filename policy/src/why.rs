@@ -311,7 +311,7 @@ impl Told<'_> {
         let (snapshot, variant) = (self.snapshot, &self.resolved.variant);
         let hashes = snapshot.hashes(&self.resolved.subject);
         let views = each_view(snapshot, variant, Some(&hashes), |part, counts| {
-            part.look(counts.of(self.cost), self.now)
+            part.inspect(counts.of(self.cost), self.now)
         });
         (0..variant.numbers.len()).map(move |index| {
             let wait = views[index].wait;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::setting::{SECOND, at_once, both, bucket, engine, limits, model};
 use crate::clock::Time;
-use crate::{Engine, Limit, Part, Views};
+use crate::{Engine, Limit, LimitStatuses, RowRef};
 
 #[test]
 fn two_takers_one_token() {
@@ -27,7 +27,7 @@ fn two_takers_two_tokens_of_three() {
     });
 }
 
-/// As [`engine`], with a limit of `max` in a minute, and a clock that hits may glance at.
+/// As [`engine`], with a limit of `max` in a minute, and a clock that has a coarse time.
 fn slow_engine(max: u64) -> Arc<Engine> {
     let (engine, hand) = engine(&[Limit::bucket(max, Duration::from_secs(60))]);
     hand.set_lag(Duration::ZERO);
@@ -35,7 +35,7 @@ fn slow_engine(max: u64) -> Arc<Engine> {
 }
 
 #[test]
-fn two_takers_at_a_glance() {
+fn two_takers_by_the_coarse_clock() {
     model(|| {
         let engine = slow_engine(3);
         assert!(engine.allow(b"k"));
@@ -46,7 +46,7 @@ fn two_takers_at_a_glance() {
 }
 
 #[test]
-fn reset_against_hit_at_a_glance() {
+fn reset_against_hit_by_the_coarse_clock() {
     model(|| {
         let engine = slow_engine(3);
         assert!(engine.allow(b"k") && engine.allow(b"k"));
@@ -127,9 +127,9 @@ fn two_takers_by_different_numbers() {
         let small = limits(&[bucket(1)]);
         assert!(engine.widen(&small) && engine.allow(b"k"));
         let by_small = move |e: &Engine| {
-            let part = Part { limits: &small, ..e.part(e.hash(b"k")) };
+            let part = RowRef { limits: &small, ..e.part(e.hash(b"k")) };
             let time = &mut Time::read(e.clock());
-            part.hit(1, time, &mut Views::default()).answer.is_allowed()
+            part.hit(1, time, &mut LimitStatuses::default()).answer.is_allowed()
         };
         let (a, b) = at_once(&engine, by_small, move |e| e.allow(b"k"));
         assert!(a ^ b, "I1, I2: one token is left, whoever asks");

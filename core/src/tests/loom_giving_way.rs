@@ -1,14 +1,15 @@
 //! Idle rows that change hands, and who may be surprised by it.
 
 use super::setting::{SECOND, both, bucket, key, limits, model, table};
+use crate::algorithm::Taken;
+use crate::algorithm::bucket;
+use crate::algorithm::bucket::word::{Bucket, Word};
 use crate::clock::{Clock, Time};
 use crate::eviction::{self, Eviction};
-use crate::hit::Taken;
 use crate::memory::Words;
-use crate::row::{Moved, Row, Shape, State, step};
+use crate::table::row::{Moved, Row, Shape, State, step};
 use crate::table::{Hash, Table};
-use crate::word::{Bucket, Word};
-use crate::{Limit, Limits, bucket};
+use crate::{Limit, Limits};
 
 /// A moment at which what was spent at [`EARLY`] has come back.
 const LATE: u64 = 20 * SECOND;

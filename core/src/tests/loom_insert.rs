@@ -1,8 +1,8 @@
 //! New keys: one row for each, whoever comes at once and whoever dies on the way.
 
 use super::setting::{at_once, both, bucket, engine, key, model, table};
-use crate::row::{KeyWord, State};
 use crate::table::Hash;
+use crate::table::row::{KeyWord, State};
 
 const NOW: u64 = 10_000_000_000;
 

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::setting::{SECOND, at_once, both, bucket, engine, key, model, table, window};
+use crate::algorithm::Taken;
 use crate::clock::{Clock, Time};
-use crate::hit::Taken;
-use crate::receipt::Receipt;
-use crate::{Engine, Limit, Views, reserve_together};
+use crate::limits::receipt::Receipt;
+use crate::{Engine, Limit, LimitStatuses, reserve_together};
 
 /// Two in a second, by every algorithm that spends.
 fn limits_of_two() -> [Limit; 4] {
@@ -17,7 +17,7 @@ fn limits_of_two() -> [Limit; 4] {
 
 fn reserve(engine: &Engine, cost: u64) -> Receipt {
     let (part, mut receipts) = (engine.part(engine.hash(b"k")), [None]);
-    let (time, views) = (&mut Time::read(engine.clock()), &mut [Views::default()]);
+    let (time, views) = (&mut Time::read(engine.clock()), &mut [LimitStatuses::default()]);
     let told = reserve_together(&[part], &[cost], time, views, &mut receipts);
     assert!(told.answer.is_allowed());
     receipts[0].expect("it was counted")
@@ -86,9 +86,9 @@ fn a_half_hit_undone_against_a_reset_and_a_hit() {
                 hit(&whole, later)
             },
         );
-        let mut views = Views::default();
+        let mut views = LimitStatuses::default();
         let row = shared.0.find(key(1)).expect("it was hit");
-        shared.1.look(&row, 0, later, &mut views).unwrap();
+        shared.1.inspect(&row, 0, later, &mut views).unwrap();
         let left = [views[0].remaining, views[1].remaining];
         // The reset came before both hits, or between them.
         assert!(left == [1, 0] || !taken && left == [2, 1], "I7, I13: {left:?}");

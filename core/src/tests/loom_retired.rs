@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use super::setting::{both, model};
 use crate::ForkLock;
-use crate::retired::{is_told, retire};
+use crate::storage::retired::{is_told, retire};
 use crate::sync::{AtomicU64, Ordering};
 
 /// Which table has the name in the folder.

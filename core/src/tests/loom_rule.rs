@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use super::setting::{SECOND, at_once, both, bucket, engine, key, limits, model, table, window};
+use crate::algorithm::Taken;
 use crate::clock::{Clock, Time};
-use crate::hit::Taken;
-use crate::limit::Limits;
-use crate::row::Moved;
+use crate::limits::Limits;
+use crate::table::row::Moved;
 use crate::table::{Hash, Table};
-use crate::{Answer, Engine, Limit, Part, Views};
+use crate::{Answer, Engine, Limit, LimitStatuses, RowRef};
 
 #[test]
 fn a_hit_whose_second_limit_refuses_against_a_hit() {
@@ -168,8 +168,10 @@ fn a_renewal_against_a_taker_with_a_shorter_lease() {
         let permit = engine.hit(b"k", 1).permit.expect("the first");
         hand.set(12 * SECOND);
         let by_short = move |e: &Engine| {
-            let part = Part { limits: &short, ..e.part(e.hash(b"k")) };
-            part.hit(1, &mut Time::read(e.clock()), &mut Views::default()).answer.is_allowed()
+            let part = RowRef { limits: &short, ..e.part(e.hash(b"k")) };
+            part.hit(1, &mut Time::read(e.clock()), &mut LimitStatuses::default())
+                .answer
+                .is_allowed()
         };
         let (renewed, taken) = at_once(&engine, move |e| e.renew(b"k", permit), by_short);
         assert!(!taken, "I13: a permit that is out keeps its own lease");

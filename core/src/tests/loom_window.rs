@@ -1,8 +1,8 @@
 //! The ring: admissions, helpers, weights, refunds.
 
 use super::setting::{SECOND, at_once, both, engine, model, table, window};
+use crate::algorithm::window::{Ring, Window};
 use crate::clock::{Clock, ManualClock, Time};
-use crate::window::{Ring, Window};
 use std::sync::Arc;
 
 #[test]
@@ -157,7 +157,7 @@ impl Judged {
 
     fn used(&self) -> u64 {
         let mut used = 0;
-        self.with(|ring, time| ring.look(&[SLOW], 1, time.now(), |_, told| used = told.used));
+        self.with(|ring, time| ring.inspect(&[SLOW], 1, time.now(), |_, told| used = told.used));
         used
     }
 }

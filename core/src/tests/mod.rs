@@ -31,7 +31,7 @@ mod setting {
     use std::time::Duration;
 
     use crate::clock::{Clock, ManualClock};
-    use crate::limit::{Limit, Limits};
+    use crate::limits::{Limit, Limits};
     use crate::memory::Space;
     use crate::table::{Hash, Table};
     use crate::{Engine, Options};

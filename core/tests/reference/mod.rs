@@ -18,7 +18,7 @@
 
 #![allow(dead_code)] // Each test file uses its own part of this.
 
-use tidegate_core::{Algorithm, Limit, Limits, NEVER, View};
+use tidegate_core::{Algorithm, Limit, LimitStatus, Limits, NEVER};
 
 /// Nanoseconds in a microsecond.
 const MICRO: u64 = 1000;
@@ -69,7 +69,7 @@ impl Expected {
     }
 
     /// Whether the engine said so.
-    pub fn admits(&self, view: &View) -> bool {
+    pub fn admits(&self, view: &LimitStatus) -> bool {
         self.limit == view.limit
             && self.used.has(view.used)
             && self.remaining.has(view.remaining)
@@ -192,7 +192,7 @@ impl Bucket {
 
     /// Takes the engine's word for what is there, which it told by how long the rest will take: from
     /// the next tick on, so that now there may be the thousandth more that it loses until then.
-    fn follow(&mut self, view: &View, now: u64) {
+    fn follow(&mut self, view: &LimitStatus, now: u64) {
         self.refill(now);
         let missing = |nanos: u64| self.max * i128::from(nanos);
         let told = self.size - missing(view.reset.saturating_sub(1)) + self.loss();
@@ -245,7 +245,7 @@ fn used(log: &[Entry], per: u64, now: u64) -> u64 {
 }
 
 /// Lets the oldest entries leave, one after the other, until `cost` fits.
-fn window_view(log: &[Entry], max: u64, per: u64, cost: u64, now: u64) -> Expected {
+fn window_status(log: &[Entry], max: u64, per: u64, cost: u64, now: u64) -> Expected {
     let spent = used(log, per, now);
     let live = || log.iter().filter(|e| e.units > 0 && e.counts(per, now));
     let (mut left, mut wait) = (spent, 0);
@@ -428,9 +428,9 @@ impl Reference {
             State::Bucket(bucket) => bucket.view(cost, now),
             State::Window { max, per } if cost > *max => {
                 let wait = Span::just(NEVER);
-                Expected { wait, ..window_view(&self.log, *max, *per, 0, now) }
+                Expected { wait, ..window_status(&self.log, *max, *per, 0, now) }
             }
-            State::Window { max, per } => window_view(&self.log, *max, *per, cost, now),
+            State::Window { max, per } => window_status(&self.log, *max, *per, cost, now),
             State::Counter(counter) => counter.view(cost, now),
             State::Fixed(fixed) => fixed.view(cost, now),
         };
@@ -498,7 +498,7 @@ impl Reference {
     }
 
     /// Takes the engine's word for what buckets hold after a clock fault.
-    pub fn follow(&mut self, views: &[View], now: u64) {
+    pub fn follow(&mut self, views: &[LimitStatus], now: u64) {
         for (state, view) in self.states.iter_mut().zip(views) {
             if let State::Bucket(bucket) = state {
                 bucket.follow(view, now);

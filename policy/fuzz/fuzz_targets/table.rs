@@ -43,7 +43,7 @@ const SUBJECTS: [Subject; 8] = [
 const KEYS: usize = 16;
 const CAPACITY: usize = 4;
 const MINUTE: Duration = Duration::from_secs(60);
-/// Words of the header: see `core/src/file.rs`.
+/// Words of the header: see `core/src/storage/header.rs`.
 const SEED: usize = 5;
 const PROBE: usize = 6;
 const MADE_AT: usize = 9;

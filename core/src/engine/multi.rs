@@ -1,0 +1,268 @@
+//! One hit over several tables: spent in all of them or in none.
+
+use super::{ATTEMPTS, Answer, OnFull, RowRef};
+use crate::algorithm::Taken;
+use crate::algorithm::permit::Permit;
+use crate::clock::Time;
+use crate::limits::Limits;
+use crate::limits::receipt::Receipt;
+use crate::status::LimitStatuses;
+use crate::table::row::Row;
+
+impl Limits {
+    /// What `cost` gets from limits that say this. A limit of 0 refuses everything.
+    fn judge(&self, views: &LimitStatuses, cost: u64) -> Answer {
+        match cost > self.smallest() && self.smallest() > 0 {
+            true => Answer::Cost,
+            false if views.fits() => Answer::Allowed,
+            false => Answer::Denied,
+        }
+    }
+}
+
+/// The answer to a hit on several parts. What their limits say is put where the caller wants it, since
+/// that is large to hand back; see [`Outcome::views`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub struct MultiOutcome<const N: usize> {
+    /// Yes or no, and why.
+    pub answer: Answer,
+    /// The slot that is held in each part that has a concurrent limit.
+    pub permits: [Option<Permit>; N],
+    /// Whether a part's table is full, so that its key shares a row with others.
+    pub shared: bool,
+}
+
+/// Spends each part's cost in it, or nothing in any: for limits that are keyed differently, or that
+/// count different things. Where a cost is 0, nothing is spent.
+///
+/// ```
+/// use std::time::Duration;
+/// use tidegate_core::{Answer, Clock, Engine, Limit, Limits, Options, Time, LimitStatuses, hit_together};
+///
+/// let limits = |max| Limits::new(&[Limit::bucket(max, Duration::from_secs(60))]).unwrap();
+/// let each = Engine::new(limits(2), Options::default()).unwrap();
+/// let all = Engine::new(limits(3), Options::default()).unwrap();
+/// let hit = |who: &[u8]| {
+///     let parts = [each.part(each.hash(who)), all.part(all.hash(b""))];
+///     let views = &mut [LimitStatuses::default(); 2];
+///     hit_together(&parts, &[1, 1], &mut Time::read(&Clock::System), views).answer
+/// };
+/// assert_eq!([hit(b"a"), hit(b"a"), hit(b"b")], [Answer::Allowed; 3]);
+/// assert_eq!(hit(b"b"), Answer::Denied);
+/// assert_eq!(each.peek(b"b", 0).views[0].remaining, 1); // a refusal took nothing
+/// ```
+pub fn hit_together<const N: usize>(
+    parts: &[RowRef<'_>; N],
+    costs: &[u64; N],
+    time: &mut Time<'_>,
+    views: &mut [LimitStatuses; N],
+) -> MultiOutcome<N> {
+    hit_noting(parts, costs, time, views, |_, _, _, _| ())
+}
+
+/// As [`hit_together`], with a receipt for what was taken in each part: for [`RowRef::give_back`]. A part in
+/// which nothing was counted has none.
+///
+/// ```
+/// use std::time::Duration;
+/// use tidegate_core::{Clock, Engine, Limit, Limits, Options, Time, LimitStatuses, reserve_together};
+///
+/// let limits = Limits::new(&[Limit::window(5, Duration::from_secs(10))]).unwrap();
+/// let engine = Engine::new(limits, Options::default()).unwrap();
+/// let (part, time) = (engine.part(engine.hash(b"alice")), &mut Time::read(&Clock::System));
+/// let mut receipts = [None];
+/// let views = &mut [LimitStatuses::default()];
+/// assert!(reserve_together(&[part], &[5], time, views, &mut receipts).answer.is_allowed());
+/// part.give_back(&receipts[0].unwrap(), 3, time);
+/// assert_eq!(engine.peek(b"alice", 0).views[0].remaining, 3);
+/// ```
+pub fn reserve_together<const N: usize>(
+    parts: &[RowRef<'_>; N],
+    costs: &[u64; N],
+    time: &mut Time<'_>,
+    views: &mut [LimitStatuses; N],
+    receipts: &mut [Option<Receipt>; N],
+) -> MultiOutcome<N> {
+    *receipts = [None; N];
+    hit_noting(parts, costs, time, views, |i, row, taken, (began, now)| {
+        receipts[i] = Some(Receipt::new(row, taken, costs[i], began, now));
+    })
+}
+
+/// As [`hit_together`]. `note` is told of each row, what was taken from it, and the clock before and
+/// after that.
+fn hit_noting<const N: usize>(
+    parts: &[RowRef<'_>; N],
+    costs: &[u64; N],
+    time: &mut Time<'_>,
+    views: &mut [LimitStatuses; N],
+    mut note: impl FnMut(usize, &Row<'_>, &Taken, (u64, u64)),
+) -> MultiOutcome<N> {
+    let mut each = parts.iter().zip(costs);
+    if each.any(|(part, &cost)| cost == 0 || cost > part.limits.smallest()) {
+        return inspect_only(parts, costs, time.now(), views);
+    }
+    // A lone cell can't be met half-taken: its refusal needs no second look unless it was mended.
+    let lone = N == 1 && parts.iter().all(|part| part.limits.placed.len() == 1);
+    let denied = |shared| MultiOutcome { answer: Answer::Denied, permits: [None; N], shared };
+    let mut doubted = false;
+    for _ in 0..ATTEMPTS {
+        match attempt(parts, costs, time, views, &mut note) {
+            Attempt::Done(together) => return together,
+            Attempt::Refused { shared } if doubted => return denied(shared),
+            Attempt::Refused { shared } => {
+                doubted = true;
+                if !mend_together(parts, time) && lone {
+                    return denied(shared);
+                }
+            }
+            Attempt::Lost => {}
+        }
+    }
+    // Others took and gave back all the while. A denial needs a wait: the shortest there is.
+    inspect_multi(parts, costs, time.now(), views);
+    if views.iter().all(LimitStatuses::fits) && N > 0 {
+        views[0].set_wait(1);
+    }
+    // Nobody is to be punished for that.
+    denied(true)
+}
+
+/// What [`hit_together`] would say, changing nothing.
+pub fn peek_together<const N: usize>(
+    parts: &[RowRef<'_>; N],
+    costs: &[u64; N],
+    time: &Time<'_>,
+    views: &mut [LimitStatuses; N],
+) -> MultiOutcome<N> {
+    let now = time.now();
+    let mut together = inspect_only(parts, costs, now, views);
+    if together.answer == Answer::Allowed && !costs.contains(&0) {
+        let full = |part: &RowRef<'_>| match part.engine.on_full {
+            OnFull::Overflow => Answer::Allowed,
+            _ => part.engine.peek_full(part.hash, now),
+        };
+        let answers = parts.each_ref().map(full);
+        let counted = answers.contains(&Answer::Allowed);
+        together.answer = match answers.contains(&Answer::Full) {
+            true => Answer::Full,
+            false if counted => Answer::Allowed,
+            false => Answer::Uncounted,
+        };
+    }
+    together
+}
+
+/// One attempt at all parts.
+enum Attempt<const N: usize> {
+    Done(MultiOutcome<N>),
+    /// Refused by what its views say.
+    Refused {
+        shared: bool,
+    },
+    /// Somebody else was quicker.
+    Lost,
+}
+
+/// What a hit gets that can't or need not be charged.
+fn inspect_only<const N: usize>(
+    parts: &[RowRef<'_>; N],
+    costs: &[u64; N],
+    now: u64,
+    views: &mut [LimitStatuses; N],
+) -> MultiOutcome<N> {
+    inspect_multi(parts, costs, now, views);
+    let answers = || (0..N).map(|i| parts[i].limits.judge(&views[i], costs[i]));
+    let denied = answers().find(|answer| *answer == Answer::Denied);
+    let worst = denied.or_else(|| answers().find(|answer| *answer == Answer::Cost));
+    let answer = worst.unwrap_or(Answer::Allowed);
+    MultiOutcome { answer, permits: [None; N], shared: false }
+}
+
+fn mend_together<const N: usize>(parts: &[RowRef<'_>; N], time: &mut Time<'_>) -> bool {
+    let mut any = false;
+    for part in parts {
+        any |= part.mend(time);
+    }
+    any
+}
+
+fn inspect_multi<const N: usize>(
+    parts: &[RowRef<'_>; N],
+    costs: &[u64; N],
+    now: u64,
+    views: &mut [LimitStatuses; N],
+) {
+    for (i, part) in parts.iter().enumerate() {
+        part.inspect_into(costs[i], now, &mut views[i]);
+    }
+}
+
+fn attempt<const N: usize>(
+    parts: &[RowRef<'_>; N],
+    costs: &[u64; N],
+    time: &mut Time<'_>,
+    views: &mut [LimitStatuses; N],
+    note: &mut impl FnMut(usize, &Row<'_>, &Taken, (u64, u64)),
+) -> Attempt<N> {
+    let mut rows = [const { None }; N];
+    for (i, part) in parts.iter().enumerate() {
+        match part.engine.row(part.hash, time.now()) {
+            Ok(row) => rows[i] = Some(row),
+            Err(Answer::Uncounted) => views[i] = part.limits.statuses_of_new(costs[i]),
+            Err(answer) => {
+                inspect_multi(parts, costs, time.now(), views);
+                let permits = [None; N];
+                return Attempt::Done(MultiOutcome { answer, permits, shared: false });
+            }
+        }
+    }
+    for (i, part) in parts.iter().enumerate() {
+        let Some(row) = &rows[i] else { continue };
+        if part.limits.inspect(row, costs[i], time.now(), &mut views[i]).is_err() {
+            return Attempt::Lost;
+        }
+    }
+    if !views.iter().all(LimitStatuses::fits) {
+        return Attempt::Refused { shared: is_shared(&rows) };
+    }
+    take_rows(parts, &rows, views, costs, time, note)
+}
+
+fn is_shared(rows: &[Option<Row<'_>>]) -> bool {
+    rows.iter().flatten().any(Row::is_shared)
+}
+
+fn take_rows<const N: usize>(
+    parts: &[RowRef<'_>; N],
+    rows: &[Option<Row<'_>>; N],
+    views: &mut [LimitStatuses; N],
+    costs: &[u64; N],
+    time: &mut Time<'_>,
+    note: &mut impl FnMut(usize, &Row<'_>, &Taken, (u64, u64)),
+) -> Attempt<N> {
+    let began = time.now();
+    let mut taken: [Taken; N] = std::array::from_fn(|_| Taken::default());
+    for i in 0..N {
+        let Some(row) = &rows[i] else { continue };
+        let keep_us = parts[i].engine.keep_us();
+        if parts[i].limits.take(row, costs[i], keep_us, time, &mut taken[i]) == Ok(true) {
+            continue;
+        }
+        for (back, row) in rows.iter().enumerate().take(i) {
+            let Some(row) = row else { continue };
+            parts[back].limits.give_back(row, &taken[back], costs[back], time);
+        }
+        return Attempt::Lost;
+    }
+    for (i, row) in rows.iter().enumerate() {
+        let Some(row) = row else { continue };
+        note(i, row, &taken[i], (began, time.now()));
+        parts[i].inspect_after(row, &taken[i].left, time.now(), &mut views[i]);
+    }
+    let counted = rows.iter().any(Option::is_some);
+    let answer = if counted { Answer::Allowed } else { Answer::Uncounted };
+    let shared = is_shared(rows);
+    Attempt::Done(MultiOutcome { answer, permits: taken.map(|t| t.permit), shared })
+}

@@ -1,0 +1,76 @@
+//! What limits say of a key.
+
+/// The most limits that share a row.
+pub const MOST_LIMITS: usize = 8;
+/// A wait that never ends: the cost can't pass however long one waits.
+pub const NEVER: u64 = u64::MAX;
+
+/// What one limit says: how much is left, and when there is more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LimitStatus {
+    /// A bucket's size, else `max`.
+    pub limit: u64,
+    /// Whole units that are gone. More than `limit` if more was recorded than allowed.
+    pub used: u64,
+    /// Whole units that are left.
+    pub remaining: u64,
+    /// Nanoseconds until the cost asked about fits: 0 if it does, [`NEVER`] if it can't.
+    pub wait: u64,
+    /// Nanoseconds until more than `remaining` is left: 0 if nothing is used.
+    pub more: u64,
+    /// Nanoseconds until the whole quota is there again.
+    pub reset: u64,
+}
+
+/// What the limits of a row say, in the order in which they were stated.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LimitStatuses {
+    pub(crate) views: [LimitStatus; MOST_LIMITS],
+    pub(crate) len: u8,
+}
+
+impl LimitStatuses {
+    pub(crate) fn one(view: LimitStatus) -> LimitStatuses {
+        let mut views = LimitStatuses::default();
+        views.set_one(view);
+        views
+    }
+
+    pub(crate) fn set_one(&mut self, view: LimitStatus) {
+        self.views[0] = view;
+        self.len = 1;
+    }
+
+    pub(crate) fn set_wait(&mut self, wait: u64) {
+        self.views[0].wait = wait;
+    }
+
+    /// Whether the cost fits every limit now.
+    pub fn fits(&self) -> bool {
+        self.iter().all(|view| view.wait == 0)
+    }
+
+    /// The longest wait of the limits: 0 if the cost fits.
+    pub fn wait(&self) -> u64 {
+        self.iter().map(|view| view.wait).max().unwrap_or(0)
+    }
+}
+
+/// The first [`MOST_LIMITS`] of them.
+impl FromIterator<LimitStatus> for LimitStatuses {
+    fn from_iter<I: IntoIterator<Item = LimitStatus>>(each: I) -> LimitStatuses {
+        let mut views = LimitStatuses::default();
+        for (slot, view) in views.views.iter_mut().zip(each) {
+            *slot = view;
+            views.len += 1;
+        }
+        views
+    }
+}
+
+impl std::ops::Deref for LimitStatuses {
+    type Target = [LimitStatus];
+    fn deref(&self) -> &[LimitStatus] {
+        &self.views[..usize::from(self.len)]
+    }
+}
