@@ -1,14 +1,17 @@
 //! The answer to a hit.
 
+pub(crate) mod headers;
+pub(crate) mod view;
+
 use std::fmt;
 use std::time::Duration;
 
 use serde_json::Value;
 use tidegate_core::{Clock, NEVER, View};
 
-use crate::config::HeaderNames;
-use crate::ground::Ground;
-use crate::plan::MOST_LIMITS;
+use crate::compiled::interned::Ground;
+use crate::compiled::plan::MOST_LIMITS;
+use crate::config::policy::HeaderNames;
 
 /// What decisions of a rule have in common.
 #[derive(Debug, PartialEq)]

@@ -1,5 +1,8 @@
 //! The order of judgement: off, exempt, blocked, cost, budget, cooldown, enforced backoff, limits.
 
+pub(crate) mod budget;
+pub(crate) mod penalty;
+
 use std::array::from_fn;
 use std::time::Duration;
 
@@ -8,19 +11,19 @@ use tidegate_core::{
     reserve_together,
 };
 
-use crate::budget::Day;
-use crate::call::Call;
-use crate::config::Mode;
+use crate::compiled::interned::Ground;
+use crate::compiled::plan::{MOST_GROUPS, MOST_LIMITS};
+use crate::compiled::variant::Variant;
+use crate::config::policy::Mode;
+use crate::decision::view::Told;
 use crate::decision::{Decision, Left, Reason, millis, whole_millis};
 use crate::error::Error;
-use crate::ground::Ground;
-use crate::penalty::{Denial, Standing};
-use crate::plan::{MOST_GROUPS, MOST_LIMITS};
+use crate::judge::budget::Day;
+use crate::judge::penalty::{Denial, Standing};
+use crate::key::Call;
 use crate::rule::Live;
-use crate::runtime::Note;
 use crate::snapshot::{Hashes, Resolved, Snapshot};
-use crate::told::Told;
-use crate::variant::Variant;
+use crate::store::runtime::Note;
 
 /// What is wanted of a judgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

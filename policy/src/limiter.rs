@@ -1,5 +1,7 @@
 //! A policy at work.
 
+pub(crate) mod audit;
+
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
@@ -9,18 +11,18 @@ use arc_swap::ArcSwap;
 use serde_json::Value;
 use tidegate_core::{Clock, ForkLock, OnFull};
 
-use crate::build::{self, Built, Known};
-use crate::changes::{BlockedKey, ChangeOptions, Changing};
-use crate::config::{Match, Mode, Policy, RuleConfig};
+use crate::compiled::validate::{self, Built, Known};
+use crate::config::limit::{IntoLimits, LimitPatches};
+use crate::config::policy::{Match, Mode, Policy, RuleConfig};
 use crate::error::{Code, Error};
-use crate::limit::{IntoLimits, LimitPatches};
 use crate::metrics::{Events, Metrics, Sequence};
+use crate::rule::changes::{BlockedKey, ChangeOptions, Changing};
+use crate::rule::stats::Stats;
 use crate::rule::{Recorded, Rule, RuleState, closed};
-use crate::runtime::Target;
 use crate::snapshot::Snapshot;
-use crate::stats::Stats;
-use crate::tables::{Opening, Store, Tables};
-use crate::trail::Changes;
+use crate::store::runtime::Target;
+use crate::store::tables::{Opening, Store, Tables};
+use crate::store::trail::Changes;
 use crate::{Budget, Call, Decision, Permit, Reservation, Why};
 
 /// The rule of a limiter that is made from limits alone.
@@ -46,7 +48,7 @@ pub struct ManualClock {
 impl ManualClock {
     /// A clock at `start`, whose wall time is `wall` since the start of 1970.
     pub fn new(start: Duration, wall: Duration) -> ManualClock {
-        let (_, hand) = Clock::manual(crate::variant::nanos(start));
+        let (_, hand) = Clock::manual(crate::compiled::variant::nanos(start));
         hand.set_wall(wall);
         ManualClock { hand }
     }
@@ -60,7 +62,7 @@ impl ManualClock {
     }
     /// Jumps, back too.
     pub fn set(&self, now: Duration) {
-        self.hand.set(crate::variant::nanos(now));
+        self.hand.set(crate::compiled::variant::nanos(now));
     }
     /// The time.
     pub fn now(&self) -> Duration {
@@ -175,7 +177,7 @@ impl Limiter {
     pub fn with_rule(rule: RuleConfig, options: Options) -> Result<Limiter, Error> {
         let policy = Policy::new([(DEFAULT_RULE, rule)]);
         Limiter::make(policy, options, None)
-            .map_err(|error| build::within_rule(error, DEFAULT_RULE))
+            .map_err(|error| validate::within_rule(error, DEFAULT_RULE))
     }
 
     /// A limiter of a policy that is built in code.
@@ -247,7 +249,7 @@ impl Limiter {
         // First: a policy that can't be had must not leave a folder behind.
         let checked = match Store::is_there(&policy.store, base) {
             true => None,
-            false => Some(build::check(&policy, &options.clock)?),
+            false => Some(validate::check(&policy, &options.clock)?),
         };
         let (recreate, as_owner) = (options.recreate, options.as_owner);
         let opening = Opening { recreate, group: policy.group, as_owner };
@@ -270,7 +272,7 @@ impl Limiter {
         let known = |rule: &Built| store.capacity(&rule.name, &rule.wanted.plan);
         let built = match checked {
             Some(built) => built,
-            None => build::check_beside(&policy, &options.clock, known)?,
+            None => validate::check_beside(&policy, &options.clock, known)?,
         };
         let (mut rules, sequence) = (HashMap::new(), Arc::<Sequence>::default());
         if built.len() > 1 {
@@ -315,7 +317,10 @@ impl Limiter {
         let Some(state) = rules.get(name).or_else(fallback) else {
             self.shared.open()?;
             let known: Vec<&String> = policy.rules.iter().map(|(name, _)| name).collect();
-            return Err(Error::new(Code::Rule, crate::nearest::unknown("rule", name, &known)));
+            return Err(Error::new(
+                Code::Rule,
+                crate::config::suggest::unknown("rule", name, &known),
+            ));
         };
         if state.last().closed {
             return Err(closed());
@@ -389,7 +394,7 @@ impl Limiter {
             let kept = kept.map(|kept| Known::kept(kept.capacity));
             kept.or_else(|| shared.store.capacity(name, plan))
         };
-        let built = build::check_beside(&policy, &shared.options.clock, known)?;
+        let built = validate::check_beside(&policy, &shared.options.clock, known)?;
         shared.open()?;
         // Before the first is moved: all or nothing.
         let clock = &shared.options.clock;
@@ -511,7 +516,7 @@ impl Limiter {
 
     /// The folder of a file store.
     #[cfg(target_os = "linux")]
-    pub(crate) fn folder(&self) -> Option<&crate::folder::Folder> {
+    pub(crate) fn folder(&self) -> Option<&crate::store::file_store::Folder> {
         match &self.shared.store {
             Store::Folder(folder) => Some(folder),
             _ => None,

@@ -10,11 +10,11 @@ use arc_swap::ArcSwapOption;
 use serde_json::{Value, json};
 use tidegate_core::{Counters, ForkGuard, ForkLock, OnFull};
 
-use crate::call::{Call, MOST_PARTS};
+use crate::compiled::plan::MOST_LIMITS;
 use crate::decision::{Decision, Face, Reason};
 use crate::error::{Code, Error};
 use crate::judge::{Found, Op, judge};
-use crate::plan::MOST_LIMITS;
+use crate::key::{Call, MOST_PARTS};
 use crate::rule::Rule;
 use crate::snapshot::Snapshot;
 

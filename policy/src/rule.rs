@@ -1,5 +1,11 @@
 //! A rule at work, and everything that can be done with it.
 
+pub(crate) mod changes;
+pub(crate) mod held;
+pub(crate) mod stats;
+pub(crate) mod waiters;
+pub(crate) mod why;
+
 use std::cell::{Ref, RefCell};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,21 +14,21 @@ use std::time::Duration;
 use arc_swap::{ArcSwap, Guard};
 use tidegate_core::{Engine, PerThread, Time, View};
 
-use crate::budget::Day;
-use crate::call::Call;
+use crate::compiled::interned::Ground;
+use crate::compiled::plan::MOST_LIMITS;
+use crate::compiled::variant::Variant;
+use crate::config::limit::Counts;
+use crate::decision::view::Tell;
 use crate::decision::{Decision, whole_millis};
 use crate::error::{Code, Error};
-use crate::ground::Ground;
-use crate::held::{Held, Permit, Reservation};
+use crate::judge::budget::Day;
 use crate::judge::{Found, Op, Plain, Receipts, hit_plainly, judge, part_of};
-use crate::limit::Counts;
+use crate::key::Call;
 use crate::limiter::Shared;
 use crate::metrics::{Meter, Sequence};
-use crate::plan::MOST_LIMITS;
+use crate::rule::held::{Held, Permit, Reservation};
+use crate::rule::waiters::Waiters;
 use crate::snapshot::{Hashes, Resolved, Snapshot};
-use crate::told::Tell;
-use crate::variant::Variant;
-use crate::waiters::Waiters;
 
 /// What belongs to a rule for as long as its limiter lives, whatever its policy becomes.
 #[derive(Debug)]

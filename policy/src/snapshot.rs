@@ -8,19 +8,19 @@ use std::sync::Arc;
 
 use tidegate_core::{Algorithm, Hash, OnFull, Once, Spent};
 
-use crate::budget::Day;
-use crate::call::{Call, MOST_PARTS};
-use crate::config::{Match, Mode, RuleConfig, When};
+use crate::compiled::interned::Ground;
+use crate::compiled::matching::{Matcher, Subject, closest};
+use crate::compiled::plan::{MOST_GROUPS, Plan};
+use crate::compiled::variant::{Effective, Variant};
+use crate::config::limit::{Counts, LimitPatch, LimitPatches};
+use crate::config::policy::{Match, Mode, RuleConfig, When};
 use crate::decision::{Face, Reason};
 use crate::error::{Code, Error, Problem};
-use crate::ground::Ground;
-use crate::limit::{Counts, LimitPatch, LimitPatches};
-use crate::matching::{Matcher, Subject, closest};
-use crate::plan::{MOST_GROUPS, Plan};
-use crate::runtime::{Note, Runtime, Target, Timed};
-use crate::tables::{Tables, is_unspent};
-use crate::variant::{Effective, Variant};
-use crate::why::Source;
+use crate::judge::budget::Day;
+use crate::key::{Call, MOST_PARTS};
+use crate::rule::why::Source;
+use crate::store::runtime::{Note, Runtime, Target, Timed};
+use crate::store::tables::{Tables, is_unspent};
 
 /// A key's row in each group; groups that the rule does not have are left at 0.
 pub(crate) type Hashes = [Option<Hash>; MOST_GROUPS];
@@ -401,14 +401,15 @@ impl Snapshot {
     /// Which of the changes this policy can't apply, and why: the rest of them are in force.
     pub(crate) fn ignored(&self, runtime: &Runtime) -> Vec<Problem> {
         let (plan, key) = (self.plan(), &self.config.key);
-        let mut ignored = crate::build::check_patches("default", &runtime.default.what, plan, key);
+        let mut ignored =
+            crate::compiled::validate::check_patches("default", &runtime.default.what, plan, key);
         ignored.extend(self.refused_default.iter().map(|why| why.within("default")));
         for (index, one) in runtime.overrides.iter().enumerate() {
             let (target, limits) = &one.what;
             let path = format!("overrides[{index}]");
             let wrong = self.check_target(target).map(drop).err().unwrap_or_default();
             ignored.extend(wrong.iter().map(|why| why.within(&path)));
-            let unknown = crate::build::check_patches(&path, limits, plan, key);
+            let unknown = crate::compiled::validate::check_patches(&path, limits, plan, key);
             let compile = |when| {
                 let effective = self.effective(when).patched(limits);
                 Variant::new(effective, plan, &self.face).err()

@@ -5,16 +5,16 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tidegate_core::NEVER;
 
-use crate::budget::Day;
-use crate::call::Call;
-use crate::config::{Match, Mode};
+use crate::config::policy::{Match, Mode};
 use crate::decision::Decision;
 use crate::error::Error;
 use crate::judge::Op;
-use crate::penalty::Running;
+use crate::judge::budget::Day;
+use crate::judge::penalty::Running;
+use crate::key::Call;
 use crate::rule::{Rule, each_view};
-use crate::runtime::mode_name;
 use crate::snapshot::{Layers, Resolved, Snapshot};
+use crate::store::runtime::mode_name;
 
 /// What a step of the judgement came to.
 ///

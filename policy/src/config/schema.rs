@@ -11,8 +11,8 @@ use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::Value;
 
-use crate::file::{MODES, NOTIFY, ON_FULL};
-use crate::limit::{ALGORITHMS, COUNTS};
+use crate::config::limit::{ALGORITHMS, COUNTS};
+use crate::config::load::{MODES, NOTIFY, ON_FULL};
 
 /// The JSON Schema of policy files, as `policy.schema.json` has it.
 ///
@@ -347,7 +347,7 @@ struct Classify {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::file::fields;
+    use crate::config::load::fields;
 
     fn names(schema: &Value) -> Vec<&str> {
         let mut names: Vec<&str> =

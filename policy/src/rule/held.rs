@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use tidegate_core::{ForkLock, Time};
 
+use crate::compiled::interned::Ground;
+use crate::compiled::plan::MOST_GROUPS;
+use crate::config::limit::Counts;
 use crate::decision::Decision;
-use crate::ground::Ground;
 use crate::judge::{Receipts, part_of};
-use crate::limit::Counts;
-use crate::plan::MOST_GROUPS;
 use crate::rule::RuleState;
+use crate::rule::waiters::{LineKey, WHOLE_KEY};
 use crate::snapshot::{Hashes, Snapshot};
-use crate::waiters::{LineKey, WHOLE_KEY};
 
 /// Where something was charged, and by which numbers.
 #[derive(Clone, Debug)]

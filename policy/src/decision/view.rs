@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::compiled::variant::Variant;
+use crate::decision::headers::{LimitLeft, left_of};
 use crate::decision::{Decision, Face, Left, Reason};
-use crate::headers::{LimitLeft, left_of};
-use crate::variant::Variant;
 
 /// The names of a rule's limits, which stay the same until the policy is reloaded.
 ///

@@ -7,17 +7,17 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 use tidegate_core::OnFull;
 
-use crate::config::{
-    AlertAt, Backoff, BudgetConfig, Classify, HeaderNames, Match, Mode, Notify, Policy, RuleConfig,
-    When,
-};
-use crate::error::{Code, Error, Problem};
-use crate::limit::{
+use crate::config::limit::{
     ALGORITHMS, COUNTS, DEFAULT_LEASE, Limit, LimitPatch, LimitPatches, not_its_period,
     parse_algorithm, parse_limit, parse_limits, parse_patch, period,
 };
-use crate::nearest::unknown;
-use crate::parse::{MOST_TEXT, parse, too_long};
+use crate::config::parse::{MOST_TEXT, parse, too_long};
+use crate::config::policy::{
+    AlertAt, Backoff, BudgetConfig, Classify, HeaderNames, Match, Mode, Notify, Policy, RuleConfig,
+    When,
+};
+use crate::config::suggest::unknown;
+use crate::error::{Code, Error, Problem};
 
 /// Fields of each map that a policy file has; what is not here is a mistake.
 pub(crate) mod fields {
@@ -96,7 +96,7 @@ impl Policy {
     /// # Errors
     /// With all its problems.
     pub fn from_text(text: &str) -> Result<Policy, Error> {
-        let mut value = parse(text).map_err(|message| crate::limit::one("", message))?;
+        let mut value = parse(text).map_err(|message| crate::config::limit::one("", message))?;
         let mut reader = Reader::default();
         reader.substitute("", &mut value);
         reader.policy(&value)
@@ -502,7 +502,7 @@ impl Reader {
         if !value.is_object() {
             let message =
                 format!("a policy is a map with `version` and `rules`, not {}", kind(value));
-            return Err(crate::limit::one("", message));
+            return Err(crate::config::limit::one("", message));
         }
         if let Some(map) = self.map("", value, fields::POLICY) {
             self.policy_fields(map, &mut policy);
@@ -525,7 +525,8 @@ impl Reader {
             return;
         }
         policy.fallback = None;
-        if let Err(error) = crate::build::check(&policy, &tidegate_core::Clock::System) {
+        if let Err(error) = crate::compiled::validate::check(&policy, &tidegate_core::Clock::System)
+        {
             self.problems.extend_from_slice(error.problems());
             if let (Code::Memory, message) = (error.code(), error.to_string()) {
                 self.wrong("memory", message.strip_prefix("memory: ").unwrap_or(&message));
@@ -916,7 +917,7 @@ impl Reader {
 /// # Errors
 /// If it is none, with the reason.
 pub fn parse_bytes(text: &str) -> Result<u64, Error> {
-    bytes(text).map_err(|message| crate::limit::one("", message))
+    bytes(text).map_err(|message| crate::config::limit::one("", message))
 }
 
 fn bytes(text: &str) -> Result<u64, String> {

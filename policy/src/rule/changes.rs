@@ -4,15 +4,15 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::call::Call;
-use crate::config::{Match, Mode};
+use crate::compiled::variant::nanos;
+use crate::config::limit::{LimitPatch, LimitPatches};
+use crate::config::policy::{Match, Mode};
 use crate::error::{Code, Error, Problem};
-use crate::limit::{LimitPatch, LimitPatches};
+use crate::key::Call;
 use crate::rule::Rule;
-use crate::runtime::{Note, Runtime, Span, Target, mode_name, part_value};
 use crate::snapshot::Snapshot;
-use crate::trail::{Change, Changes, ms};
-use crate::variant::nanos;
+use crate::store::runtime::{Note, Runtime, Span, Target, mode_name, part_value};
+use crate::store::trail::{Change, Changes, ms};
 
 /// For how long a change is made, by whom, and why.
 ///
@@ -635,7 +635,7 @@ fn check_target(snapshot: &Snapshot, target: &Target) -> Result<(), Error> {
 /// and scopes stated.
 fn checked(snapshot: &Snapshot, limits: LimitPatches) -> Result<LimitPatches, Error> {
     let (key, plan) = (&snapshot.config.key, snapshot.own_plan());
-    let problems = crate::build::check_patches("limits", &limits, &plan, key);
+    let problems = crate::compiled::validate::check_patches("limits", &limits, &plan, key);
     if !problems.is_empty() {
         return Err(Error::policy(problems));
     }

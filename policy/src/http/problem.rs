@@ -5,11 +5,11 @@ use http::{HeaderMap, Response, StatusCode};
 use serde_json::{Map, Value, json};
 
 use crate::decision::Decision;
-use crate::headers::Style;
+use crate::decision::headers::Style;
 
 /// Adds a decision's fields. One that is there already stays: whoever set it, a handler or another
 /// layer closer to it, knows more about this answer.
-pub(super) fn add_headers(headers: &mut HeaderMap, decision: &Decision) {
+pub(crate) fn add_headers(headers: &mut HeaderMap, decision: &Decision) {
     for (name, value) in decision.headers(Style::Both) {
         let (name, value) = (HeaderName::try_from(name), HeaderValue::try_from(value));
         if let (Ok(name), Ok(value)) = (name, value) {
@@ -19,7 +19,7 @@ pub(super) fn add_headers(headers: &mut HeaderMap, decision: &Decision) {
 }
 
 /// The answer to a request that was denied.
-pub(super) fn too_many<B: From<String>>(decision: &Decision) -> Response<B> {
+pub(crate) fn too_many<B: From<String>>(decision: &Decision) -> Response<B> {
     let wait = decision.retry_after.map(|wait| wait.as_millis() as u64);
     let detail = match wait {
         Some(wait) => format!("The rate limit is reached; try again in {wait} ms."),
@@ -38,7 +38,7 @@ pub(super) fn too_many<B: From<String>>(decision: &Decision) -> Response<B> {
 }
 
 /// The answer to a request that could not be judged.
-pub(super) fn unjudged<B: From<String>>(detail: &str) -> Response<B> {
+pub(crate) fn unjudged<B: From<String>>(detail: &str) -> Response<B> {
     answer(StatusCode::INTERNAL_SERVER_ERROR, detail, Map::new())
 }
 

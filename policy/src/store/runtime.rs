@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use crate::config::{Match, Mode};
-use crate::file::MODES;
-use crate::limit::{LimitPatch, LimitPatches};
+use crate::config::limit::{LimitPatch, LimitPatches};
+use crate::config::load::MODES;
+use crate::config::policy::{Match, Mode};
 
 /// Whom an override is for.
 ///

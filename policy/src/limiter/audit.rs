@@ -5,9 +5,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tidegate_core::{Algorithm, OnFull};
 
-use crate::config::{DEFAULT_CAPACITY, Mode, Policy, RuleConfig};
-use crate::limit::Limit;
-use crate::matching::Matcher;
+use crate::compiled::matching::Matcher;
+use crate::config::limit::Limit;
+use crate::config::policy::{DEFAULT_CAPACITY, Mode, Policy, RuleConfig};
 use crate::{Error, Limiter};
 
 /// How much a finding matters.

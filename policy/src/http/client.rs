@@ -14,7 +14,7 @@ const FORWARDED_FOR: &str = "x-forwarded-for";
 
 /// Whose word on the client's address counts.
 #[derive(Clone, Debug)]
-pub(super) enum Trust {
+pub(crate) enum Trust {
     /// Nobody's: the client is the peer.
     Peer,
     /// As many proxies stand before the service, whatever their addresses.
@@ -26,7 +26,7 @@ pub(super) enum Trust {
 impl Trust {
     /// The client's address, unmapped. Where the header falls short of what was promised, it is the
     /// last address that is sure: a proxy's, which its clients then share, and never an invented one.
-    pub(super) fn client(&self, peer: Option<IpAddr>, headers: &HeaderMap) -> Option<IpAddr> {
+    pub(crate) fn client(&self, peer: Option<IpAddr>, headers: &HeaderMap) -> Option<IpAddr> {
         let peer = peer.map(|address| address.to_canonical());
         match self {
             Trust::Peer | Trust::Hops(0) => peer,

@@ -5,10 +5,11 @@ use std::path::Path;
 use serde_json::Value;
 use tidegate_core::FILE_FORMAT;
 
+use crate::Limiter;
 use crate::error::{Code, Error};
-use crate::folder::{Folder, Shape};
 use crate::metrics::{Name, NamedCount};
-use crate::{Limiter, tables};
+use crate::store::file_store::{Folder, Shape};
+use crate::store::tables;
 
 /// What a table file of a rule holds.
 #[derive(Clone, Debug, PartialEq)]

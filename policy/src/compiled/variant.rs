@@ -6,11 +6,11 @@ use std::time::Duration;
 use serde_json::Value;
 use tidegate_core::{self as core, Algorithm};
 
-use crate::config::{AlertAt, Backoff, Mode, Notify, RuleConfig, When};
+use crate::compiled::plan::Plan;
+use crate::config::limit::{Counts, Limit, LimitPatches, period_text};
+use crate::config::policy::{AlertAt, Backoff, Mode, Notify, RuleConfig, When};
 use crate::decision::Face;
 use crate::error::Problem;
-use crate::limit::{Counts, Limit, LimitPatches, period_text};
-use crate::plan::Plan;
 
 /// Parts of one that `warn_at` is kept in.
 const WHOLE: u64 = 1_000_000_000;

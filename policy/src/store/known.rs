@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use arc_swap::ArcSwap;
 use tidegate_core::ForkLock;
 
-use crate::runtime::Runtime;
+use crate::store::runtime::Runtime;
 
 /// A number that all who share the tables share.
 #[derive(Debug)]

@@ -11,15 +11,15 @@ use tidegate_core::{
     Clock, Engine, ForkLock, Ledger, Limits, OnFull, Once, Options, OutOfMemory, Spent, random_seed,
 };
 
-use crate::build::Known;
+use crate::compiled::plan::Plan;
+use crate::compiled::validate::Known;
+use crate::compiled::variant::Variant;
 use crate::error::{Code, Error};
 #[cfg(target_os = "linux")]
-use crate::folder::{Folder, Shape};
-use crate::known::{Changes, Number};
-use crate::plan::Plan;
-use crate::runtime::{Runtime, Timed};
-use crate::trail::{self, Change, Ring};
-use crate::variant::Variant;
+use crate::store::file_store::{Folder, Shape};
+use crate::store::known::{Changes, Number};
+use crate::store::runtime::{Runtime, Timed};
+use crate::store::trail::{self, Change, Ring};
 
 /// How many nanoseconds a user of a retired table goes by changes without looking for others.
 const LOOK_AGAIN: u64 = 1_000_000_000;
@@ -594,7 +594,7 @@ impl Store {
             #[cfg(not(target_os = "linux"))]
             Some(("file", _)) => error("store file: it needs Linux; write memory".to_string()),
             Some((kind @ ("redis" | "rediss" | "redis+cluster" | "redis+sentinel"), _)) => {
-                error(format!("store {kind}: {}; {KINDS}", crate::file::NO_REDIS))
+                error(format!("store {kind}: {}; {KINDS}", crate::config::load::NO_REDIS))
             }
             // Not the rest of it: there may be a password.
             Some((kind, _)) => error(format!("{kind:?} is not a kind of store; {KINDS}")),

@@ -36,13 +36,13 @@ use tidegate_core::{
     Access, Clock, Directory, FILE_HASH, FileError, Format1, Host, Limits, TableFile,
 };
 
-use crate::build::Known;
+use crate::compiled::plan::Plan;
+use crate::compiled::validate::Known;
+use crate::config::limit::{Counts, algorithm_name, is_label, parse_algorithm};
 use crate::error::{Code, Error};
-use crate::limit::{Counts, algorithm_name, is_label, parse_algorithm};
-use crate::moving::{check_rows, move_rows, move_rows_of_format1};
-use crate::plan::Plan;
-use crate::runtime::Runtime;
-use crate::trail::{Change, Log};
+use crate::store::moving::{check_rows, move_rows, move_rows_of_format1};
+use crate::store::runtime::Runtime;
+use crate::store::trail::{Change, Log};
 
 /// How many shapes that a rule has left are kept.
 const MOST_LEFT: usize = 16;
@@ -710,7 +710,7 @@ fn first_difference(path: &str, mine: &Value, theirs: &Value) -> Option<(String,
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::runtime::Note;
+    use crate::store::runtime::Note;
 
     fn new_folder(name: &str) -> Folder {
         let name = format!("tidegate-{name}-{}", std::process::id());

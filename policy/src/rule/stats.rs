@@ -4,17 +4,17 @@ use std::time::Duration;
 
 use tidegate_core::View;
 
-use crate::budget::{Budget, Day};
-use crate::call::Call;
-use crate::changes::BlockedKey;
-use crate::config::BudgetConfig;
+use crate::compiled::variant::Variant;
+use crate::config::policy::BudgetConfig;
 use crate::decision::whole_millis;
 use crate::error::{Code, Error};
 use crate::judge::Op;
-use crate::penalty::Record;
+use crate::judge::budget::{Budget, Day};
+use crate::judge::penalty::Record;
+use crate::key::Call;
+use crate::rule::changes::BlockedKey;
 use crate::rule::{Rule, each_view};
 use crate::snapshot::{Resolved, Snapshot};
-use crate::variant::Variant;
 
 /// What one limit holds of a key.
 ///

@@ -5,9 +5,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::Rule;
+use crate::compiled::variant::Variant;
 use crate::decision::{Decision, Face, Left, Reason};
-use crate::trail::ms;
-use crate::variant::Variant;
+use crate::store::trail::ms;
 
 /// The draft that the `ietf` fields follow; it still moves.
 ///

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use tidegate_core::ForkLock;
 
 use crate::error::Error;
-use crate::runtime::Target;
+use crate::store::runtime::Target;
 
 /// A run-time change as it was made.
 ///
@@ -172,7 +172,7 @@ mod log {
     use std::io::{Read, Seek, SeekFrom, Write};
 
     use super::{Change, Changes, Error, KEPT};
-    use crate::folder::{Alone, Folder};
+    use crate::store::file_store::{Alone, Folder};
 
     const NAME: &str = "changes.log";
     const LOCK: &str = "changes.log.lock";

@@ -15,10 +15,10 @@ use tidegate_core::{
     Until,
 };
 
-use crate::budget::Day;
-use crate::folder::Shape;
-use crate::plan::Plan;
-use crate::tables::{group_capacity, is_unspent};
+use crate::compiled::plan::Plan;
+use crate::judge::budget::Day;
+use crate::store::file_store::Shape;
+use crate::store::tables::{group_capacity, is_unspent};
 
 /// The ledgers of a file, in their order.
 const PENALTIES: usize = 0;
@@ -66,7 +66,7 @@ impl Plan {
     ) -> Result<(), NoPlace> {
         let now = clock.now();
         for (to, group) in self.groups.iter().enumerate() {
-            let like = |other: &crate::plan::Group| {
+            let like = |other: &crate::compiled::plan::Group| {
                 other.scope == group.scope && other.counts == group.counts
             };
             let Some(from) = old_plan.groups.iter().position(like) else { continue };

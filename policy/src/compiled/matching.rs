@@ -2,9 +2,9 @@
 
 use std::net::IpAddr;
 
-use crate::call::{MOST_PARTS, not_an_attribute};
-use crate::config::Match;
+use crate::config::policy::Match;
 use crate::ip::{Range, parse_address};
+use crate::key::{MOST_PARTS, not_an_attribute};
 
 /// The field whose values are addresses.
 const ADDRESS: &str = "ip";

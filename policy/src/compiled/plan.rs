@@ -2,10 +2,10 @@
 
 use tidegate_core::Algorithm;
 
-use crate::call::MOST_PARTS;
-use crate::config::RuleConfig;
+use crate::config::limit::{Counts, Limit, REASONS, algorithm_name};
+use crate::config::policy::RuleConfig;
 use crate::error::Problem;
-use crate::limit::{Counts, Limit, REASONS, algorithm_name};
+use crate::key::MOST_PARTS;
 
 /// The most limits of a rule.
 pub(crate) const MOST_LIMITS: usize = 8;

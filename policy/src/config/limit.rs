@@ -7,8 +7,8 @@ use std::time::Duration;
 use serde_json::Value;
 use tidegate_core::{self as core, Algorithm};
 
+use crate::config::suggest::nearest;
 use crate::error::{Error, Problem};
-use crate::nearest::nearest;
 
 /// A permit's lease unless stated.
 pub(crate) const DEFAULT_LEASE: Duration = Duration::from_secs(60);

@@ -4,17 +4,17 @@ use std::sync::Arc;
 
 use tidegate_core::{Algorithm, Clock, Spent};
 
-use crate::call::not_an_attribute;
-use crate::config::{DEFAULT_CAPACITY, LEAST_CAPACITY, Match, Policy, RuleConfig};
+use crate::compiled::matching::Matcher;
+use crate::compiled::plan::{Plan, scope_of};
+use crate::compiled::variant::{Effective, Variant};
+use crate::config::limit::{LimitPatch, LimitPatches, algorithm_name, counts_name, not_its_period};
+use crate::config::load::{NO_RULE, not_an_hour};
+use crate::config::policy::{DEFAULT_CAPACITY, LEAST_CAPACITY, Match, Policy, RuleConfig};
+use crate::config::suggest::unknown;
 use crate::decision::{Dates, Face};
 use crate::error::{Code, Error, Problem};
-use crate::file::{NO_RULE, not_an_hour};
-use crate::limit::{LimitPatch, LimitPatches, algorithm_name, counts_name, not_its_period};
-use crate::matching::Matcher;
-use crate::nearest::unknown;
-use crate::plan::{Plan, scope_of};
-use crate::tables::{Tables, Wanted};
-use crate::variant::{Effective, Variant};
+use crate::key::not_an_attribute;
+use crate::store::tables::{Tables, Wanted};
 
 /// A rule that can be had.
 pub(crate) struct Built {

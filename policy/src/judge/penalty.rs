@@ -2,11 +2,11 @@
 
 use tidegate_core::{Alert, Hash, NEVER, Penalty, Time, Until, View};
 
-use crate::config::Notify;
+use crate::compiled::variant::Variant;
+use crate::config::policy::Notify;
 use crate::decision::Reason;
 use crate::judge::Barred;
-use crate::tables::{Penalties, Tables};
-use crate::variant::Variant;
+use crate::store::tables::{Penalties, Tables};
 
 const PENALTY: usize = 0;
 const UNTIL: usize = 1;

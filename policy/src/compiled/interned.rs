@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use tidegate_core::ForkLock;
 
-use crate::variant::Variant;
+use crate::compiled::variant::Variant;
 
 /// How many different ones are kept: one for a rule and for each entry of its `when`, of about a kilobyte
 /// and what the policy attaches.
