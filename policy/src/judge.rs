@@ -16,14 +16,13 @@ use crate::compiled::plan::{MOST_GROUPS, MOST_LIMITS};
 use crate::compiled::variant::Variant;
 use crate::config::policy::Mode;
 use crate::decision::view::Told;
-use crate::decision::{Decision, Left, Reason, millis, whole_millis};
+use crate::decision::{Decision, Left, Reason};
 use crate::error::Error;
-use crate::judge::budget::Day;
-use crate::judge::penalty::{Denial, Standing};
+use crate::judge::penalty::{Barred, Denial, Standing};
 use crate::key::Call;
-use crate::rule::Live;
-use crate::snapshot::{Hashes, Resolved, Snapshot};
+use crate::snapshot::{Hashes, Live, Resolved, Snapshot};
 use crate::store::runtime::Note;
+use crate::time::{Day, millis, whole_millis};
 
 /// What is wanted of a judgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -287,15 +286,6 @@ impl Plain<'_> {
             at: told.at,
         }
     }
-}
-
-/// Why a call is refused before its limits are asked, and for how long at least.
-#[derive(Clone, Copy)]
-pub(crate) struct Barred {
-    pub(crate) reason: Reason,
-    pub(crate) wait: u64,
-    /// The limit whose cooldown runs.
-    pub(crate) cooling: Option<usize>,
 }
 
 impl Case<'_> {

@@ -1,5 +1,7 @@
 //! Who is limited, and what else is known about a call.
 
+pub(crate) mod name;
+
 use std::fmt::{self, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

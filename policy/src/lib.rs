@@ -30,16 +30,18 @@ mod metrics;
 mod rule;
 mod snapshot;
 mod store;
+mod time;
 #[cfg(feature = "tower")]
 pub mod tower;
 mod wait;
 
 pub use config::limit::{Counts, IntoLimits, Limit, LimitPatch, LimitPatches, parse_period};
-pub use config::load::{limit_patches, limit_patches_in, parse_bytes};
+pub use config::options::Options;
 pub use config::policy::{
     AlertAt, Backoff, BudgetConfig, Classify, DEFAULT_CAPACITY, DEFAULT_MEMORY, HeaderNames,
     LEAST_CAPACITY, Match, Mode, Notify, Policy, RuleConfig, When,
 };
+pub use config::read::{limit_patches, limit_patches_in, parse_bytes};
 #[cfg(feature = "schema")]
 pub use config::schema::schema;
 pub use decision::Decision;
@@ -48,10 +50,11 @@ pub use decision::view::{Names, Tell, Told};
 pub use error::{Code, Error, Problem};
 pub use ip::{V6_PREFIX, ip_key};
 pub use judge::budget::Budget;
+pub use key::name::NamedCount;
 pub use key::{Call, Key, MOST_PARTS, Part, RESERVED, not_an_attribute};
 pub use limiter::audit::{Finding, Severity};
-pub use limiter::{Limiter, ManualClock, Options};
-pub use metrics::{Event, Events, Metrics, NamedCount};
+pub use limiter::{Limiter, ManualClock};
+pub use metrics::{Event, Events, Metrics};
 pub use rule::changes::{BlockedKey, ChangeOptions, Changing};
 pub use rule::held::{Permit, Reservation};
 pub use rule::stats::{LimitUse, Stats};

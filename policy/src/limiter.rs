@@ -9,14 +9,17 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use serde_json::Value;
-use tidegate_core::{Clock, ForkLock, OnFull};
+use tidegate_core::{Clock, ForkLock};
 
-use crate::compiled::validate::{self, Built, Known};
+use crate::compiled::validate::{self, Built};
+use crate::compiled::wanted::ExistingTables;
 use crate::config::limit::{IntoLimits, LimitPatches};
+use crate::config::options::Options;
 use crate::config::policy::{Match, Mode, Policy, RuleConfig};
 use crate::error::{Code, Error};
 use crate::metrics::{Events, Metrics, Sequence};
 use crate::rule::changes::{BlockedKey, ChangeOptions, Changing};
+use crate::rule::shared::Shared;
 use crate::rule::stats::Stats;
 use crate::rule::{Recorded, Rule, RuleState, closed};
 use crate::snapshot::Snapshot;
@@ -48,7 +51,7 @@ pub struct ManualClock {
 impl ManualClock {
     /// A clock at `start`, whose wall time is `wall` since the start of 1970.
     pub fn new(start: Duration, wall: Duration) -> ManualClock {
-        let (_, hand) = Clock::manual(crate::compiled::variant::nanos(start));
+        let (_, hand) = Clock::manual(crate::time::nanos(start));
         hand.set_wall(wall);
         ManualClock { hand }
     }
@@ -62,7 +65,7 @@ impl ManualClock {
     }
     /// Jumps, back too.
     pub fn set(&self, now: Duration) {
-        self.hand.set(crate::compiled::variant::nanos(now));
+        self.hand.set(crate::time::nanos(now));
     }
     /// The time.
     pub fn now(&self) -> Duration {
@@ -73,56 +76,6 @@ impl ManualClock {
         self.hand.set_wall(unix);
     }
 }
-
-/// What a limiter is made with; what is set wins over the policy.
-///
-/// ```
-/// use tidegate::{Limiter, Options};
-/// let options = Options { store: Some("memory:shared".into()), capacity: Some(100), ..Options::default() };
-/// let (a, b) = (Limiter::with("1/h", options.clone()).unwrap(), Limiter::with("1/h", options).unwrap());
-/// assert!(a.allow("alice").unwrap() && !b.allow("alice").unwrap());
-/// ```
-#[derive(Clone, Debug, Default)]
-pub struct Options {
-    /// Where state lives.
-    pub store: Option<String>,
-    /// Keys that a rule may hold live. Where neither this nor the policy states it, each rule takes
-    /// what fits into its share of `memory`.
-    pub capacity: Option<usize>,
-    /// What happens beyond that.
-    pub on_full: Option<OnFull>,
-    /// Where time comes from. A file store has a clock of its own, unless this is a manual one.
-    pub clock: Clock,
-    /// Whether tables of a file store that don't fit the policy, or can't be read, are made anew, and
-    /// their counts lost.
-    pub recreate: bool,
-    /// Whether the folder of a file store is shared with its group: the folder is made with mode 0770,
-    /// files with 0660.
-    pub group: Option<bool>,
-    /// Whether root may open a file store that is another user's. Then no link is followed, and every
-    /// file stays that user's. For other users it means nothing.
-    pub as_owner: bool,
-    /// Bytes that all tables together may take.
-    pub memory: Option<u64>,
-}
-
-/// What the handles of a limiter share.
-#[derive(Debug)]
-pub(crate) struct Shared {
-    pub(crate) policy: ArcSwap<Policy>,
-    rules: ArcSwap<HashMap<String, Arc<RuleState>>>,
-    store: Store,
-    options: Options,
-    /// The file that it was read from.
-    source: Option<PathBuf>,
-    /// One change of the rules at a time.
-    changing: ForkLock<Gone>,
-    /// Numbers the events of all rules.
-    sequence: Arc<Sequence>,
-}
-
-/// Rules that a reload took away and that somebody may still hold, by name.
-type Gone = HashMap<String, Weak<RuleState>>;
 
 /// A policy at work. Cheap to clone, and safe to use from any thread.
 ///
@@ -391,7 +344,7 @@ impl Limiter {
             let (name, plan) = (&rule.name, &rule.wanted.plan);
             let tables = old.get(name).map(|state| state.last().tables.clone());
             let kept = tables.filter(|tables| plan.keeps_state_of(&tables.plan));
-            let kept = kept.map(|kept| Known::kept(kept.capacity));
+            let kept = kept.map(|kept| ExistingTables::kept(kept.capacity));
             kept.or_else(|| shared.store.capacity(name, plan))
         };
         let built = validate::check_beside(&policy, &shared.options.clock, known)?;
@@ -583,10 +536,6 @@ impl Shared {
             true => Err(closed()),
             false => Ok(()),
         }
-    }
-
-    pub(crate) fn changes_after(&self, since: u64) -> Result<Changes, Error> {
-        self.store.changes_after(since)
     }
 
     fn main(&self) -> Option<Arc<RuleState>> {
@@ -841,4 +790,32 @@ of_the_main_rule! {
     fn unblock<'a>(&self, call: impl Into<Call<'a>>) -> bool;
     /// See [`Rule::blocks`].
     fn blocks(&self) -> Vec<BlockedKey>;
+}
+
+#[cfg(target_os = "linux")]
+impl Limiter {
+    /// Looks at the tables of a folder, one by one, while others may be using them. Nothing is
+    /// changed, and no policy is needed.
+    ///
+    /// ```
+    /// use tidegate::{Limiter, Options};
+    ///
+    /// let folder = std::env::temp_dir().join(format!("tidegate-inspect-{}", std::process::id()));
+    /// let store = Some(format!("file:{}", folder.display()));
+    /// let options = Options { store, capacity: Some(10), ..Options::default() };
+    /// let limiter = Limiter::with("1/h", options).unwrap();
+    /// (0..3).for_each(|_| drop(limiter.allow("alice").unwrap()));
+    /// limiter.sync().unwrap();
+    /// let seen = Limiter::inspect(&folder).unwrap().remove(0);
+    /// assert_eq!((seen.rule.as_str(), seen.keys), ("default", 1));
+    /// assert_eq!(seen.top_offenders[0].key, ["alice"]);
+    /// std::fs::remove_dir_all(folder).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    /// If the folder can't be read or is another user's (root may look at any), or a table in it is not
+    /// sound.
+    pub fn inspect(path: impl AsRef<Path>) -> Result<Vec<crate::Inspected>, Error> {
+        crate::store::inspect::inspect(path.as_ref())
+    }
 }

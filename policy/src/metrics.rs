@@ -8,14 +8,15 @@ use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 use serde_json::{Value, json};
-use tidegate_core::{Counters, ForkGuard, ForkLock, OnFull};
+use tidegate_core::{Counters, ForkGuard, ForkLock};
 
+use crate::compiled::labels::Face;
 use crate::compiled::plan::MOST_LIMITS;
-use crate::decision::{Decision, Face, Reason};
+use crate::decision::{Decision, Reason};
 use crate::error::{Code, Error};
 use crate::judge::{Found, Op, judge};
-use crate::key::{Call, MOST_PARTS};
-use crate::rule::Rule;
+use crate::key::Call;
+use crate::key::name::{Name, NamedCount, SPREAD};
 use crate::snapshot::Snapshot;
 
 /// What is counted of a rule; denials by a limit come after these.
@@ -44,31 +45,11 @@ const COUNTS: usize = NAMED_COUNTS + MOST_LIMITS;
 /// Names are kept of every hit so often, and then of one in [`SAMPLE`].
 const WARM: u64 = 1024;
 const SAMPLE: u64 = 64;
-/// The golden ratio, by which a sample is spread so that keys which come in turns are all met.
-const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 /// Names that are watched, of which the first [`SHOWN`] are shown.
 const WATCHED: usize = 64;
 const SHOWN: usize = 10;
 /// Events that are kept.
 const EVENTS: usize = 256;
-/// Bytes of a name that are kept.
-const NAME_BYTES: usize = 128;
-
-/// A key by name, and how often it was met; an estimate once a rule is busy.
-///
-/// ```
-/// let limiter = tidegate::Limiter::new("3/min").unwrap();
-/// assert!(limiter.allow("alice").unwrap());
-/// let heaviest = limiter.metrics().unwrap()[0].heaviest[0].clone();
-/// assert_eq!((heaviest.key[0].as_str(), heaviest.count), ("alice", 1));
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NamedCount {
-    /// The key's parts, as text; long ones are cut.
-    pub key: Vec<String>,
-    /// How often.
-    pub count: u64,
-}
 
 /// What happened: a denial, or an alert. Or that the rule's table is retired: then the reason is
 /// `retired`, and the key has no parts.
@@ -207,78 +188,6 @@ impl Sequence {
     }
 }
 
-/// A key's parts as its caller gave them, cut to what is kept. Of fixed size, so that noting a name
-/// allocates nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Name {
-    bytes: [u8; NAME_BYTES],
-    /// Where each part ends.
-    ends: [u8; MOST_PARTS],
-    parts: u8,
-}
-
-impl Name {
-    /// As a board in a file keeps it: the number of parts, where they end, and the bytes.
-    #[cfg(target_os = "linux")]
-    fn to_words(self) -> tidegate_core::Name {
-        let mut words = [0; tidegate_core::NAME_WORDS];
-        words[0] = u64::from(self.parts);
-        words[1] = u64::from_le_bytes(self.ends);
-        for (word, bytes) in words[2..].iter_mut().zip(self.bytes.as_chunks::<8>().0) {
-            *word = u64::from_le_bytes(*bytes);
-        }
-        words
-    }
-
-    /// From a board, which anybody may have damaged.
-    #[cfg(target_os = "linux")]
-    pub(crate) fn from_words(words: &tidegate_core::Name) -> Option<Name> {
-        let mut name = Name { bytes: [0; NAME_BYTES], ends: words[1].to_le_bytes(), parts: 0 };
-        name.parts = u8::try_from(words[0]).ok().filter(|&n| usize::from(n) <= MOST_PARTS)?;
-        for (bytes, word) in name.bytes.as_chunks_mut::<8>().0.iter_mut().zip(&words[2..]) {
-            *bytes = word.to_le_bytes();
-        }
-        let ends = &name.ends[..usize::from(name.parts)];
-        let sound = ends.is_sorted() && ends.iter().all(|&end| usize::from(end) <= NAME_BYTES);
-        sound.then_some(name)
-    }
-
-    fn of(call: &Call<'_>) -> Name {
-        let parts = call.key.len().min(MOST_PARTS);
-        let mut name = Name { bytes: [0; NAME_BYTES], ends: [0; MOST_PARTS], parts: parts as u8 };
-        let mut end = 0;
-        for index in 0..parts {
-            let part = call.key.part(index);
-            let kept = part.len().min(NAME_BYTES - end);
-            name.bytes[end..end + kept].copy_from_slice(&part[..kept]);
-            end += kept;
-            name.ends[index] = end as u8;
-        }
-        name
-    }
-
-    /// The same for the same name, and seldom for another.
-    fn mark(&self) -> u64 {
-        let used = self.ends[usize::from(self.parts).saturating_sub(1)];
-        let words = self.bytes.as_chunks::<8>().0.iter().take(usize::from(used).div_ceil(8));
-        let words = words.map(|word| u64::from_le_bytes(*word));
-        words.fold(u64::from_le_bytes(self.ends), |mark, word| {
-            (mark ^ word).wrapping_mul(SPREAD).rotate_left(32)
-        })
-    }
-
-    pub(crate) fn texts(&self) -> Vec<String> {
-        let mut start = 0;
-        let ends = self.ends[..usize::from(self.parts)].iter();
-        ends.map(|&end| {
-            let part = &self.bytes[start..usize::from(end)];
-            start = usize::from(end);
-            String::from_utf8_lossy(part).into_owned()
-        })
-        .collect()
-    }
-}
-
 /// The heaviest of many names in little memory ("space saving", after Metwally, Agrawal and El Abbadi): a
 /// new name takes the place, and the count, of the lightest.
 #[derive(Debug)]
@@ -365,7 +274,7 @@ pub(crate) struct Meter {
     names: ForkLock<Names>,
     /// Alerts of hits that found `names` locked: the next one to lock it keeps them.
     late: ArcSwapOption<Late>,
-    sequence: Arc<Sequence>,
+    pub(crate) sequence: Arc<Sequence>,
 }
 
 /// An alert that is still to be kept, and the one before it.
@@ -386,6 +295,12 @@ impl Meter {
     /// Numbers the alerts that still have none, so that a reader of the last number finds them.
     pub(crate) fn number_late(&self) {
         drop(self.names());
+    }
+
+    /// The keys that were denied most, and those that were met most; waits for other threads.
+    pub(crate) fn top_keys(&self) -> (Vec<NamedCount>, Vec<NamedCount>) {
+        let names = self.names();
+        (names.offenders.shown(), names.users.shown())
     }
 
     /// The names, with every alert; waits for other threads.
@@ -568,7 +483,7 @@ impl Meter {
             && let Some(mut names) = self.names.try_lock()
             && !told(&self.told_retired)
         {
-            let nobody = Name { bytes: [0; NAME_BYTES], ends: [0; MOST_PARTS], parts: 0 };
+            let nobody = Name::empty();
             names.push(&self.sequence, Happened::new(snapshot, nobody, None, false));
         }
         retired
@@ -586,7 +501,7 @@ impl Meter {
     }
 
     /// Denials by limit `index`, but for those of the fastest path.
-    fn denied_by(&self, index: usize) -> u64 {
+    pub(crate) fn denied_by(&self, index: usize) -> u64 {
         self.counters.sum(NAMED_COUNTS + index)
     }
 
@@ -729,98 +644,5 @@ impl Metrics {
             "top_offenders": counts(&self.top_offenders),
             "heaviest": counts(&self.heaviest),
         })
-    }
-}
-
-impl Rule {
-    /// What happened so far. Counts are exact; names are exact until a rule has seen a thousand hits,
-    /// and then estimated from one hit in 64.
-    ///
-    /// ```
-    /// let limiter = tidegate::Limiter::new("1/min").unwrap();
-    /// (0..3).for_each(|_| drop(limiter.allow("alice").unwrap()));
-    /// let metrics = limiter.metrics().unwrap().remove(0);
-    /// assert_eq!((metrics.allowed, metrics.denied), (1, vec![("1/min".to_string(), 2)]));
-    /// assert_eq!(metrics.top_offenders[0].key, ["alice"]);
-    /// ```
-    ///
-    /// # Errors
-    /// If the limiter is closed.
-    pub fn metrics(&self) -> Result<Metrics, Error> {
-        let snapshot = self.state.snapshot()?;
-        let (meter, tables) = (&self.state.meter, &snapshot.tables);
-        let engine = |count| tables.engines.iter().map(|e| e.total(count)).sum::<u64>();
-        let first = &tables.engines[0];
-        let mut denied: Vec<(String, u64)> = snapshot
-            .face
-            .limits
-            .iter()
-            .enumerate()
-            .map(|(index, name)| (name.clone(), meter.denied_by(index)))
-            .collect();
-        // The fastest path leaves counting a lone limit's denials to the engine.
-        if !snapshot.several {
-            denied[0].1 += first.total(tidegate_core::Count::Denied);
-        }
-        let reasons = [
-            ("blocked", Count::Blocked),
-            ("cooldown", Count::Cooldown),
-            ("backoff", Count::Backoff),
-            ("budget", Count::Budget),
-            ("cost", Count::Cost),
-            ("full", Count::Full),
-        ];
-        denied.extend(reasons.map(|(name, count)| (name.to_string(), meter.total(count))));
-        denied.retain(|(_, count)| *count > 0);
-        let crowded = engine(tidegate_core::Count::Full);
-        let overflows = tables.on_full == OnFull::Overflow;
-        let retired = meter.note_retired(&snapshot);
-        let names = meter.names();
-        Ok(Metrics {
-            rule: snapshot.face.rule.clone(),
-            allowed: meter.total(Count::Allowed) + first.total(tidegate_core::Count::Allowed),
-            warned: meter.total(Count::Warned),
-            denied,
-            shadowed: meter.total(Count::Shadowed),
-            exempt: meter.total(Count::Exempt),
-            off: meter.total(Count::Off),
-            alerts: meter.total(Count::Alerts),
-            evictions: engine(tidegate_core::Count::Evicted),
-            full: if overflows { 0 } else { crowded },
-            overflow: if overflows { crowded } else { 0 },
-            classify_defaults: meter.total(Count::Defaulted),
-            capacity: tables.capacity,
-            keys: first.len(),
-            bytes: tables.bytes(),
-            retired,
-            top_offenders: names.offenders.shown(),
-            heaviest: names.users.shown(),
-        })
-    }
-
-    /// The rule's last denials and alerts, from a ring of 256; with `since`, what `next` was, those after
-    /// that. Once a rule is busy, one denial in 64 is kept, and every alert.
-    ///
-    /// ```
-    /// let limiter = tidegate::Limiter::new("1/h").unwrap();
-    /// let rule = limiter.rule("default").unwrap();
-    /// assert!(rule.events(None).unwrap().events.is_empty());
-    /// ```
-    ///
-    /// # Errors
-    /// If `since` is not what `next` was, or the limiter is closed.
-    pub fn events(&self, since: Option<&str>) -> Result<Events, Error> {
-        self.is_retired()?;
-        let meter = &self.state.meter;
-        meter.number_late();
-        let (last, since) = (meter.sequence.last(), meter.sequence.known(since)?);
-        let (events, missed) = meter.events(since, last);
-        Ok(Events { events, next: meter.sequence.cursor(last), missed })
-    }
-
-    /// Whether another table took the place of this rule's.
-    pub(crate) fn is_retired(&self) -> Result<bool, crate::Error> {
-        let snapshot = self.state.snapshot()?;
-        Ok(self.state.meter.note_retired(&snapshot))
     }
 }

@@ -1,7 +1,10 @@
 //! A rule at work, and everything that can be done with it.
 
 pub(crate) mod changes;
+pub(crate) mod headers;
 pub(crate) mod held;
+pub(crate) mod metrics;
+pub(crate) mod shared;
 pub(crate) mod stats;
 pub(crate) mod waiters;
 pub(crate) mod why;
@@ -18,17 +21,17 @@ use crate::compiled::interned::Ground;
 use crate::compiled::plan::MOST_LIMITS;
 use crate::compiled::variant::Variant;
 use crate::config::limit::Counts;
+use crate::decision::Decision;
 use crate::decision::view::Tell;
-use crate::decision::{Decision, whole_millis};
 use crate::error::{Code, Error};
-use crate::judge::budget::Day;
 use crate::judge::{Found, Op, Plain, Receipts, hit_plainly, judge, part_of};
 use crate::key::Call;
-use crate::limiter::Shared;
 use crate::metrics::{Meter, Sequence};
 use crate::rule::held::{Held, Permit, Reservation};
+use crate::rule::shared::Shared;
 use crate::rule::waiters::Waiters;
-use crate::snapshot::{Hashes, Resolved, Snapshot};
+use crate::snapshot::{Hashes, Live, Resolved, Snapshot};
+use crate::time::{Day, whole_millis};
 
 /// What belongs to a rule for as long as its limiter lives, whatever its policy becomes.
 #[derive(Debug)]
@@ -65,15 +68,6 @@ impl Lent {
     fn live(&self) -> Live<'_> {
         Live { snapshot: &self.snapshot, engine: &self.engine, base: &self.base }
     }
-}
-
-/// A rule as it stands, and its own numbers to be handed on with a decision.
-#[derive(Clone, Copy)]
-pub(crate) struct Live<'a> {
-    pub(crate) snapshot: &'a Snapshot,
-    /// The first of the snapshot's.
-    pub(crate) engine: &'a Engine,
-    pub(crate) base: &'a Ground,
 }
 
 impl RuleState {

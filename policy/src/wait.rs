@@ -158,9 +158,7 @@ impl<'r, 'c, G: Goal> Waiting<'r, 'c, G> {
             let shared = hashes[index].filter(|_| !plan.is_whole(&group.scope));
             wide[index] = shared.map(|hash| (index, hash.as_u64()));
         }
-        let end = |timeout: Duration| {
-            clock.now().saturating_add(crate::compiled::variant::nanos(timeout))
-        };
+        let end = |timeout: Duration| clock.now().saturating_add(crate::time::nanos(timeout));
         let deadline = timeout.map(end);
         let concurrent = plan.algorithms.iter().map(|one| *one == Algorithm::Concurrent);
         let limits = plan.places.iter().map(|(group, _)| *group).zip(concurrent).collect();

@@ -4,17 +4,17 @@ use std::sync::Arc;
 
 use tidegate_core::{Algorithm, Clock, Spent};
 
+use crate::compiled::labels::{Dates, Face};
 use crate::compiled::matching::Matcher;
 use crate::compiled::plan::{Plan, scope_of};
 use crate::compiled::variant::{Effective, Variant};
+use crate::compiled::wanted::{ExistingTables, Wanted};
 use crate::config::limit::{LimitPatch, LimitPatches, algorithm_name, counts_name, not_its_period};
-use crate::config::load::{NO_RULE, not_an_hour};
 use crate::config::policy::{DEFAULT_CAPACITY, LEAST_CAPACITY, Match, Policy, RuleConfig};
+use crate::config::read::{NO_RULE, not_an_hour};
 use crate::config::suggest::unknown;
-use crate::decision::{Dates, Face};
 use crate::error::{Code, Error, Problem};
 use crate::key::not_an_attribute;
-use crate::store::tables::{Tables, Wanted};
 
 /// A rule that can be had.
 pub(crate) struct Built {
@@ -23,21 +23,6 @@ pub(crate) struct Built {
     pub(crate) face: Arc<Face>,
     pub(crate) wanted: Wanted,
     pub(crate) base: Variant,
-}
-
-/// Tables that a rule has already.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Known {
-    pub(crate) capacity: usize,
-    /// Whether the rule needs others, to which their counts are moved.
-    pub(crate) moved: bool,
-}
-
-impl Known {
-    /// Tables that the rule goes on with as they are.
-    pub(crate) fn kept(capacity: usize) -> Known {
-        Known { capacity, moved: false }
-    }
 }
 
 /// All rules of a policy, or all its problems.
@@ -49,7 +34,7 @@ pub(crate) fn check(policy: &Policy, clock: &Clock) -> Result<Vec<Built>, Error>
 pub(crate) fn check_beside(
     policy: &Policy,
     clock: &Clock,
-    known: impl Fn(&Built) -> Option<Known>,
+    known: impl Fn(&Built) -> Option<ExistingTables>,
 ) -> Result<Vec<Built>, Error> {
     let (mut built, mut problems) = (Vec::new(), check_policy(policy));
     for (name, config) in &policy.rules {
@@ -307,7 +292,7 @@ fn check_options(config: &RuleConfig) -> Vec<Problem> {
 impl Built {
     /// Bytes of its tables with room for so many keys.
     fn bytes(&self, capacity: usize) -> u64 {
-        Tables::bytes_for(&self.wanted.holding(capacity), &self.base)
+        self.wanted.holding(capacity).bytes_for(&self.base)
     }
 
     /// The most keys, up to the default, whose tables take no more than `share` bytes.
@@ -327,7 +312,7 @@ impl Built {
 fn check_memory(
     policy: &Policy,
     built: &mut [Built],
-    known: impl Fn(&Built) -> Option<Known>,
+    known: impl Fn(&Built) -> Option<ExistingTables>,
 ) -> Result<(), Error> {
     let (mut needed, mut there) = (Vec::new(), 0u64);
     let (mut moved, mut sharers) = (Vec::new(), Vec::new());

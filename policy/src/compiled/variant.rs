@@ -6,11 +6,12 @@ use std::time::Duration;
 use serde_json::Value;
 use tidegate_core::{self as core, Algorithm};
 
+use crate::compiled::labels::Face;
 use crate::compiled::plan::Plan;
 use crate::config::limit::{Counts, Limit, LimitPatches, period_text};
 use crate::config::policy::{AlertAt, Backoff, Mode, Notify, RuleConfig, When};
-use crate::decision::Face;
 use crate::error::Problem;
+use crate::time::nanos;
 
 /// Parts of one that `warn_at` is kept in.
 const WHOLE: u64 = 1_000_000_000;
@@ -144,10 +145,6 @@ pub(crate) struct Variant {
     pub(crate) attach: Option<Arc<Value>>,
     /// Nanoseconds after a denial when nothing of it matters any more.
     pub(crate) keep: u64,
-}
-
-pub(crate) fn nanos(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
 impl Variant {

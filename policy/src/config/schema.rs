@@ -12,7 +12,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::Value;
 
 use crate::config::limit::{ALGORITHMS, COUNTS};
-use crate::config::load::{MODES, NOTIFY, ON_FULL};
+use crate::config::read::{MODES, NOTIFY, ON_FULL};
 
 /// The JSON Schema of policy files, as `policy.schema.json` has it.
 ///
@@ -347,7 +347,7 @@ struct Classify {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::load::fields;
+    use crate::config::read::fields;
 
     fn names(schema: &Value) -> Vec<&str> {
         let mut names: Vec<&str> =

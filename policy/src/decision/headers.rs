@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::Rule;
+use crate::compiled::labels::Face;
 use crate::compiled::variant::Variant;
-use crate::decision::{Decision, Face, Left, Reason};
-use crate::store::trail::ms;
+use crate::decision::{Decision, Left, Reason};
+use crate::time::ms;
 
 /// The draft that the `ietf` fields follow; it still moves.
 ///
@@ -195,12 +195,7 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// As [`Decision::headers`], of a decision of this rule.
-    pub fn headers(&self, rule: &Rule, style: Style) -> Vec<(String, String)> {
-        self.fields(&rule.state.last().face, style)
-    }
-
-    fn fields(&self, face: &Face, style: Style) -> Vec<(String, String)> {
+    pub(crate) fn fields(&self, face: &Face, style: Style) -> Vec<(String, String)> {
         let mut headers = Vec::new();
         // No limit has such a name: they are refused when a rule is made.
         if matches!(self.reason, Some("exempt" | "off")) {

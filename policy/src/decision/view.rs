@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::compiled::labels::Face;
 use crate::compiled::variant::Variant;
 use crate::decision::headers::{LimitLeft, left_of};
-use crate::decision::{Decision, Face, Left, Reason};
+use crate::decision::{Decision, Left, Reason};
 
 /// The names of a rule's limits, which stay the same until the policy is reloaded.
 ///

@@ -3,14 +3,23 @@
 use tidegate_core::{Alert, Hash, NEVER, Penalty, Time, Until, View};
 
 use crate::compiled::variant::Variant;
+use crate::compiled::wanted::Penalties;
 use crate::config::policy::Notify;
 use crate::decision::Reason;
-use crate::judge::Barred;
-use crate::store::tables::{Penalties, Tables};
+use crate::store::tables::Tables;
 
 const PENALTY: usize = 0;
 const UNTIL: usize = 1;
 const ALERT: usize = 2;
+
+/// Why a call is refused before its limits are asked, and for how long at least.
+#[derive(Clone, Copy)]
+pub(crate) struct Barred {
+    pub(crate) reason: Reason,
+    pub(crate) wait: u64,
+    /// The limit whose cooldown runs.
+    pub(crate) cooling: Option<usize>,
+}
 
 /// What limits deny a hit, and for how long.
 pub(crate) struct Denial {

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::compiled::variant::nanos;
 use crate::config::limit::{LimitPatch, LimitPatches};
 use crate::config::policy::{Match, Mode};
 use crate::error::{Code, Error, Problem};
@@ -12,7 +11,8 @@ use crate::key::Call;
 use crate::rule::Rule;
 use crate::snapshot::Snapshot;
 use crate::store::runtime::{Note, Runtime, Span, Target, mode_name, part_value};
-use crate::store::trail::{Change, Changes, ms};
+use crate::store::trail::{Change, Changes};
+use crate::time::{ms, nanos};
 
 /// For how long a change is made, by whom, and why.
 ///

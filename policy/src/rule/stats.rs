@@ -6,15 +6,15 @@ use tidegate_core::View;
 
 use crate::compiled::variant::Variant;
 use crate::config::policy::BudgetConfig;
-use crate::decision::whole_millis;
 use crate::error::{Code, Error};
 use crate::judge::Op;
-use crate::judge::budget::{Budget, Day};
+use crate::judge::budget::Budget;
 use crate::judge::penalty::Record;
 use crate::key::Call;
 use crate::rule::changes::BlockedKey;
 use crate::rule::{Rule, each_view};
 use crate::snapshot::{Resolved, Snapshot};
+use crate::time::{Day, whole_millis};
 
 /// What one limit holds of a key.
 ///

@@ -9,12 +9,13 @@ use crate::config::policy::{Match, Mode};
 use crate::decision::Decision;
 use crate::error::Error;
 use crate::judge::Op;
-use crate::judge::budget::Day;
 use crate::judge::penalty::Running;
 use crate::key::Call;
 use crate::rule::{Rule, each_view};
+use crate::snapshot::source::Source;
 use crate::snapshot::{Layers, Resolved, Snapshot};
 use crate::store::runtime::mode_name;
+use crate::time::Day;
 
 /// What a step of the judgement came to.
 ///
@@ -59,32 +60,6 @@ pub enum StepValue {
     Time(Duration),
     /// The exemption that matches.
     Match(Match),
-}
-
-/// Who stated what a call is judged by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Source {
-    Rule,
-    Default,
-    When(usize),
-    Override,
-    OverrideByMatch,
-    /// What was set at run time and is no limit.
-    Change,
-    Call,
-}
-
-impl Source {
-    fn text(self) -> String {
-        match self {
-            Source::Rule => "rule".to_string(),
-            Source::Default => "default".to_string(),
-            Source::When(index) => format!("when[{index}]"),
-            Source::Override | Source::OverrideByMatch => "override".to_string(),
-            Source::Change => "change".to_string(),
-            Source::Call => "call".to_string(),
-        }
-    }
 }
 
 /// One step of the judgement.

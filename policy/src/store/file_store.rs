@@ -37,7 +37,7 @@ use tidegate_core::{
 };
 
 use crate::compiled::plan::Plan;
-use crate::compiled::validate::Known;
+use crate::compiled::wanted::ExistingTables;
 use crate::config::limit::{Counts, algorithm_name, is_label, parse_algorithm};
 use crate::error::{Code, Error};
 use crate::store::moving::{check_rows, move_rows, move_rows_of_format1};
@@ -134,7 +134,7 @@ impl Folder {
     }
 
     /// The capacity of a rule's table, if there is one whose counts a rule of this plan can go on with.
-    pub(crate) fn capacity(&self, rule: &str, plan: &Plan) -> Option<Known> {
+    pub(crate) fn capacity(&self, rule: &str, plan: &Plan) -> Option<ExistingTables> {
         let (name, host) = (file_name(rule, "table"), Host::here());
         let (described, readable) = match TableFile::look_in(&self.directory, &name, &host) {
             Ok(file) => (file?.shape().to_string(), true),
@@ -147,7 +147,8 @@ impl Folder {
         let shape = Shape::from_value(&found)?;
         let moved = !readable || !plan.keeps_state_of(&shape.plan);
         let goes_on = found["rule"] == rule && plan.parts == shape.plan.parts;
-        (goes_on && !(moved && self.recreate)).then_some(Known { capacity: shape.capacity, moved })
+        (goes_on && !(moved && self.recreate))
+            .then_some(ExistingTables { capacity: shape.capacity, moved })
     }
 
     /// Whether [`Folder::table`] would refuse a rule. For policies of several rules: none is to be moved if

@@ -5,9 +5,8 @@ use std::path::Path;
 use serde_json::Value;
 use tidegate_core::FILE_FORMAT;
 
-use crate::Limiter;
 use crate::error::{Code, Error};
-use crate::metrics::{Name, NamedCount};
+use crate::key::name::{Name, NamedCount};
 use crate::store::file_store::{Folder, Shape};
 use crate::store::tables;
 
@@ -38,40 +37,18 @@ pub struct Inspected {
     pub top_offenders: Vec<NamedCount>,
 }
 
-impl Limiter {
-    /// Looks at the tables of a folder, one by one, while others may be using them. Nothing is
-    /// changed, and no policy is needed.
-    ///
-    /// ```
-    /// use tidegate::{Limiter, Options};
-    ///
-    /// let folder = std::env::temp_dir().join(format!("tidegate-inspect-{}", std::process::id()));
-    /// let store = Some(format!("file:{}", folder.display()));
-    /// let options = Options { store, capacity: Some(10), ..Options::default() };
-    /// let limiter = Limiter::with("1/h", options).unwrap();
-    /// (0..3).for_each(|_| drop(limiter.allow("alice").unwrap()));
-    /// limiter.sync().unwrap();
-    /// let seen = Limiter::inspect(&folder).unwrap().remove(0);
-    /// assert_eq!((seen.rule.as_str(), seen.keys), ("default", 1));
-    /// assert_eq!(seen.top_offenders[0].key, ["alice"]);
-    /// std::fs::remove_dir_all(folder).unwrap();
-    /// ```
-    ///
-    /// # Errors
-    /// If the folder can't be read or is another user's (root may look at any), or a table in it is not
-    /// sound.
-    pub fn inspect(path: impl AsRef<Path>) -> Result<Vec<Inspected>, Error> {
-        let folder = Folder::open_known(path.as_ref())?;
-        let mut found = Vec::new();
-        for name in folder.table_names()? {
-            found.push(inspect(&folder, &name)?);
-        }
-        found.sort_by(|a, b| a.rule.cmp(&b.rule));
-        Ok(found)
+/// The tables of a folder, by the names of their rules.
+pub(crate) fn inspect(path: &Path) -> Result<Vec<Inspected>, Error> {
+    let folder = Folder::open_known(path)?;
+    let mut found = Vec::new();
+    for name in folder.table_names()? {
+        found.push(inspect_table(&folder, &name)?);
     }
+    found.sort_by(|a, b| a.rule.cmp(&b.rule));
+    Ok(found)
 }
 
-fn inspect(folder: &Folder, name: &str) -> Result<Inspected, Error> {
+fn inspect_table(folder: &Folder, name: &str) -> Result<Inspected, Error> {
     let path = folder.path().join(name);
     let error = |reason: &str| Error::new(Code::Store, format!("{}: {reason}", path.display()));
     let file = folder.known_table(name)?.ok_or_else(|| error("it is gone"))?;

@@ -16,9 +16,10 @@ use tidegate_core::{
 };
 
 use crate::compiled::plan::Plan;
-use crate::judge::budget::Day;
+use crate::compiled::wanted::group_capacity;
 use crate::store::file_store::Shape;
-use crate::store::tables::{group_capacity, is_unspent};
+use crate::store::tables::is_unspent;
+use crate::time::Day;
 
 /// The ledgers of a file, in their order.
 const PENALTIES: usize = 0;

@@ -5,8 +5,8 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use crate::config::limit::{LimitPatch, LimitPatches};
-use crate::config::load::MODES;
 use crate::config::policy::{Match, Mode};
+use crate::config::read::MODES;
 
 /// Whom an override is for.
 ///

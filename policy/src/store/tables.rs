@@ -12,8 +12,8 @@ use tidegate_core::{
 };
 
 use crate::compiled::plan::Plan;
-use crate::compiled::validate::Known;
 use crate::compiled::variant::Variant;
+use crate::compiled::wanted::{Budgets, ExistingTables, Penalties, Wanted, group_capacity};
 use crate::error::{Code, Error};
 #[cfg(target_os = "linux")]
 use crate::store::file_store::{Folder, Shape};
@@ -24,28 +24,9 @@ use crate::store::trail::{self, Change, Ring};
 /// How many nanoseconds a user of a retired table goes by changes without looking for others.
 const LOOK_AGAIN: u64 = 1_000_000_000;
 
-/// Notes on a key's denials: penalty, end of an enforced wait, alert.
-pub(crate) type Penalties = Ledger<3>;
-/// What keys have spent today.
-pub(crate) type Budgets = Ledger<1>;
-
 /// Whether nothing was spent of a budget on that day.
 pub(crate) fn is_unspent(notes: &[u64; 1], day: u64) -> bool {
     Spent::from_note(notes[0]).on(day) == 0
-}
-
-/// What a rule asks of its store.
-#[derive(Clone, Debug)]
-pub(crate) struct Wanted {
-    pub(crate) plan: Plan,
-    pub(crate) capacity: usize,
-    /// Whether the capacity was stated, or may be that of tables that are there.
-    pub(crate) capacity_stated: bool,
-    /// Whether the store is a file.
-    pub(crate) in_file: bool,
-    pub(crate) on_full: OnFull,
-    pub(crate) penalties: bool,
-    pub(crate) budgets: bool,
 }
 
 /// How often a table is opened again because another took its place meanwhile.
@@ -166,7 +147,7 @@ impl Tables {
     ) -> Result<Tables, Error> {
         let shape = Shape { plan: wanted.plan.clone(), capacity: wanted.capacity };
         let manual = matches!(clock, Clock::Manual(_));
-        let bytes = |shape: &Shape| Tables::bytes_for(&wanted.within(shape), base);
+        let bytes = |shape: &Shape| wanted.within(shape).bytes_for(base);
         let board = tidegate_core::Tables::BOARD_WORDS as u64 * 8;
         let words = |shape: &Shape| usize::try_from(bytes(shape).checked_add(board)? / 8).ok();
         let wants = (&shape, wanted.capacity_stated, &base.groups[..]);
@@ -299,19 +280,6 @@ impl Tables {
     pub(crate) fn sync(&self) -> Result<(), Error> {
         let synced = self.disk.as_ref().map_or(Ok(()), |disk| disk.file.sync());
         synced.map_err(|error| Error::new(Code::Store, error.to_string()))
-    }
-
-    /// Bytes that these tables will take.
-    pub(crate) fn bytes_for(wanted: &Wanted, base: &Variant) -> u64 {
-        let groups = wanted.plan.groups.iter().zip(&base.groups).map(|(group, limits)| {
-            Engine::bytes_for(limits, group_capacity(&group.scope, wanted.capacity))
-        });
-        let scope = &wanted.plan.penalty_scope;
-        let penalties =
-            wanted.penalties.then(|| Penalties::bytes_for(group_capacity(scope, wanted.capacity)));
-        let budgets = wanted.budgets.then(|| Budgets::bytes_for(wanted.capacity));
-        let all = groups.chain(penalties).chain(budgets);
-        all.map(|bytes| bytes.unwrap_or(u64::MAX)).fold(0, u64::saturating_add)
     }
 
     pub(crate) fn bytes(&self) -> u64 {
@@ -481,18 +449,6 @@ impl Tables {
     }
 }
 
-impl Wanted {
-    /// Whether tables of this capacity will do.
-    pub(crate) fn can_have(&self, capacity: usize) -> bool {
-        !self.capacity_stated || self.capacity == capacity
-    }
-
-    /// The same, with room for so many keys.
-    pub(crate) fn holding(&self, capacity: usize) -> Wanted {
-        Wanted { capacity, ..self.clone() }
-    }
-}
-
 #[cfg(target_os = "linux")]
 impl Wanted {
     /// The same, in a file of this shape: with room for all that a rule may come to ask for.
@@ -527,11 +483,6 @@ impl Held {
         let names = tables.board().map_or(Vec::new(), |board| board.names());
         Some(Held { keys: keys?, penalised: penalties.len(), spending: budgets.len(), names })
     }
-}
-
-/// One key is all that a limit without parts has.
-pub(crate) fn group_capacity(scope: &[usize], capacity: usize) -> usize {
-    if scope.is_empty() { 1 } else { capacity }
 }
 
 fn no_memory(error: tidegate_core::OutOfMemory) -> Error {
@@ -594,7 +545,7 @@ impl Store {
             #[cfg(not(target_os = "linux"))]
             Some(("file", _)) => error("store file: it needs Linux; write memory".to_string()),
             Some((kind @ ("redis" | "rediss" | "redis+cluster" | "redis+sentinel"), _)) => {
-                error(format!("store {kind}: {}; {KINDS}", crate::config::load::NO_REDIS))
+                error(format!("store {kind}: {}; {KINDS}", crate::config::read::NO_REDIS))
             }
             // Not the rest of it: there may be a password.
             Some((kind, _)) => error(format!("{kind:?} is not a kind of store; {KINDS}")),
@@ -616,13 +567,13 @@ impl Store {
     }
 
     /// The capacity of a rule's tables, if there are some that a rule of this plan can go on from.
-    pub(crate) fn capacity(&self, rule: &str, plan: &Plan) -> Option<Known> {
+    pub(crate) fn capacity(&self, rule: &str, plan: &Plan) -> Option<ExistingTables> {
         match self {
             Store::Private(_) => None,
             Store::Named(named) => {
                 let tables = named.tables.lock().get(rule).and_then(Weak::upgrade);
                 let fit = tables.filter(|tables| plan.keeps_state_of(&tables.plan));
-                fit.map(|tables| Known::kept(tables.capacity))
+                fit.map(|tables| ExistingTables::kept(tables.capacity))
             }
             #[cfg(target_os = "linux")]
             Store::Folder(folder) => folder.capacity(rule, plan),

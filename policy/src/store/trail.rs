@@ -19,6 +19,7 @@ use tidegate_core::ForkLock;
 
 use crate::error::Error;
 use crate::store::runtime::Target;
+use crate::time::ms;
 
 /// A run-time change as it was made.
 ///
@@ -54,11 +55,6 @@ pub struct Change {
     pub by: Option<String>,
     /// Why.
     pub reason: Option<String>,
-}
-
-/// A time as surfaces that speak JSON have it.
-pub(crate) fn ms(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 impl Change {

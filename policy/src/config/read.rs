@@ -1,7 +1,5 @@
 //! Policy files: YAML or JSON, read into [`Policy`] with every mistake named by its path.
 
-use std::io::Read;
-use std::path::Path;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
@@ -11,13 +9,12 @@ use crate::config::limit::{
     ALGORITHMS, COUNTS, DEFAULT_LEASE, Limit, LimitPatch, LimitPatches, not_its_period,
     parse_algorithm, parse_limit, parse_limits, parse_patch, period,
 };
-use crate::config::parse::{MOST_TEXT, parse, too_long};
 use crate::config::policy::{
     AlertAt, Backoff, BudgetConfig, Classify, HeaderNames, Match, Mode, Notify, Policy, RuleConfig,
     When,
 };
 use crate::config::suggest::unknown;
-use crate::error::{Code, Error, Problem};
+use crate::error::{Error, Problem};
 
 /// Fields of each map that a policy file has; what is not here is a mistake.
 pub(crate) mod fields {
@@ -69,63 +66,6 @@ pub(crate) const ON_FULL: [(&str, OnFull); 3] =
 
 /// What is said of all that needs one.
 pub(crate) const NO_REDIS: &str = "this build has no Redis store";
-
-impl Policy {
-    /// Reads a policy file, YAML or JSON.
-    ///
-    /// # Errors
-    /// If it can't be read, or with all its problems.
-    pub fn from_file(path: impl AsRef<Path>) -> Result<Policy, Error> {
-        let path = path.as_ref();
-        let text = read(path).map_err(|why| Error::new(Code::File, why).in_file(path))?;
-        Policy::from_text(&text).map_err(|error| error.in_file(path))
-    }
-
-    /// Reads a policy's text, YAML or JSON. `${NAME:-default}` takes environment variables.
-    ///
-    /// ```
-    /// let policy = tidegate::Policy::from_text("
-    /// version: 1
-    /// rules:
-    ///   messages:
-    ///     limits: { per-minute: { max: 20, per: 1m, algorithm: window } }
-    /// ").unwrap();
-    /// assert_eq!(policy.rules[0].1.limits[0].name(), "per-minute");
-    /// ```
-    ///
-    /// # Errors
-    /// With all its problems.
-    pub fn from_text(text: &str) -> Result<Policy, Error> {
-        let mut value = parse(text).map_err(|message| crate::config::limit::one("", message))?;
-        let mut reader = Reader::default();
-        reader.substitute("", &mut value);
-        reader.policy(&value)
-    }
-
-    /// Reads a policy as a plain map, as a file has it.
-    ///
-    /// # Errors
-    /// With all its problems.
-    pub fn from_value(value: &Value) -> Result<Policy, Error> {
-        Reader::default().policy(value)
-    }
-
-    /// As [`Policy::from_value`], where a period may be a number too: so many of `unit`.
-    ///
-    /// ```
-    /// use serde_json::json;
-    /// use std::time::Duration;
-    /// let map = json!({"version": 1, "rules": {"a": {"limits": "2/min", "cooldown": 1.5}}});
-    /// let policy = tidegate::Policy::from_value_in(&map, Duration::from_secs(1)).unwrap();
-    /// assert_eq!(policy.rules[0].1.cooldown, Some(Duration::from_millis(1500)));
-    /// ```
-    ///
-    /// # Errors
-    /// With all its problems.
-    pub fn from_value_in(value: &Value, unit: Duration) -> Result<Policy, Error> {
-        Reader::counting_in(unit).policy(value)
-    }
-}
 
 /// Reads what changes of a rule's limits, from a map by names or, for a rule with one limit, a text.
 ///
@@ -227,19 +167,6 @@ impl RuleConfig {
     }
 }
 
-/// The text of a file, or why it can't be had.
-fn read(path: &Path) -> Result<String, String> {
-    let file = std::fs::File::open(path).map_err(|error| error.to_string())?;
-    let mut bytes = Vec::new();
-    // No more than that: some files, such as /dev/zero, have no end.
-    let most = MOST_TEXT as u64 + 1;
-    file.take(most).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
-    if bytes.len() > MOST_TEXT {
-        return Err(too_long());
-    }
-    String::from_utf8(bytes).map_err(|_| "this is not UTF-8 text".to_string())
-}
-
 /// Replaces `${NAME}` and `${NAME:-default}` in a text by environment variables.
 fn substituted(text: &str, lookup: impl Fn(&str) -> Option<String>) -> Result<String, String> {
     let (mut out, mut rest) = (String::new(), text);
@@ -307,8 +234,8 @@ pub(crate) const NO_RULE: &str = "there is no rule; write rules: { NAME: { limit
 
 /// Reads values, and collects what is wrong on the way.
 #[derive(Default)]
-struct Reader {
-    problems: Vec<Problem>,
+pub(crate) struct Reader {
+    pub(crate) problems: Vec<Problem>,
     /// Where a variable could not be had.
     unset: Vec<String>,
     /// What a period that is a number counts; without it, such a period is a mistake.
@@ -316,11 +243,11 @@ struct Reader {
 }
 
 impl Reader {
-    fn counting_in(unit: Duration) -> Reader {
+    pub(crate) fn counting_in(unit: Duration) -> Reader {
         Reader { unit: Some(unit), ..Reader::default() }
     }
 
-    fn wrong(&mut self, path: &str, message: impl Into<String>) {
+    pub(crate) fn wrong(&mut self, path: &str, message: impl Into<String>) {
         // Who is told that a variable is not set need not hear that `${NAME}` is no number.
         if self.unset.iter().any(|unset| unset == path) {
             return;
@@ -334,14 +261,14 @@ impl Reader {
     }
 
     /// What was read, if nothing is wrong.
-    fn finish<T>(self, read: Option<T>) -> Result<T, Error> {
+    pub(crate) fn finish<T>(self, read: Option<T>) -> Result<T, Error> {
         match read {
             Some(read) if self.problems.is_empty() => Ok(read),
             _ => Err(Error::policy(self.problems)),
         }
     }
 
-    fn substitute(&mut self, path: &str, value: &mut Value) {
+    pub(crate) fn substitute(&mut self, path: &str, value: &mut Value) {
         match value {
             Value::String(text) => match substituted(text, |name| std::env::var(name).ok()) {
                 Ok(done) => *text = done,
@@ -497,7 +424,8 @@ impl Reader {
         found
     }
 
-    fn policy(mut self, value: &Value) -> Result<Policy, Error> {
+    /// What can be read of a policy; `problems` says what could not.
+    pub(crate) fn policy(&mut self, value: &Value) -> Result<Policy, Error> {
         let mut policy = Policy::default();
         if !value.is_object() {
             let message =
@@ -507,31 +435,7 @@ impl Reader {
         if let Some(map) = self.map("", value, fields::POLICY) {
             self.policy_fields(map, &mut policy);
         }
-        if !self.problems.is_empty() {
-            self.check_the_rest(policy.clone());
-        }
-        self.finish(Some(policy))
-    }
-
-    /// What else is wrong: with the rules that could be read.
-    fn check_the_rest(&mut self, mut policy: Policy) {
-        let unread = |name: &str| {
-            let path = format!("rules.{name}");
-            let within = |p: &Problem| p.path == path || p.path.starts_with(&format!("{path}."));
-            self.problems.iter().any(within)
-        };
-        policy.rules.retain(|(name, _)| !unread(name));
-        if policy.rules.is_empty() {
-            return;
-        }
-        policy.fallback = None;
-        if let Err(error) = crate::compiled::validate::check(&policy, &tidegate_core::Clock::System)
-        {
-            self.problems.extend_from_slice(error.problems());
-            if let (Code::Memory, message) = (error.code(), error.to_string()) {
-                self.wrong("memory", message.strip_prefix("memory: ").unwrap_or(&message));
-            }
-        }
+        Ok(policy)
     }
 
     fn policy_fields(&mut self, map: &Map<String, Value>, policy: &mut Policy) {
