@@ -10,7 +10,7 @@ use serde_json::Value;
 use tidegate_core::{NEVER, View};
 
 use crate::compiled::interned::Ground;
-use crate::compiled::labels::Face;
+use crate::compiled::labels::RuleLabels;
 use crate::compiled::plan::MOST_LIMITS;
 
 /// Why a hit was denied, or not counted.
@@ -33,9 +33,11 @@ impl Reason {
         Reason::Limit(index as u8)
     }
 
-    pub(crate) fn name(self, face: &Face) -> &str {
+    pub(crate) fn name(self, labels: &RuleLabels) -> &str {
         match self {
-            Reason::Limit(index) => face.limits.get(usize::from(index)).map_or("", String::as_str),
+            Reason::Limit(index) => {
+                labels.limits.get(usize::from(index)).map_or("", String::as_str)
+            }
             Reason::Blocked => "blocked",
             Reason::Cooldown => "cooldown",
             Reason::Backoff => "backoff",
@@ -138,8 +140,8 @@ pub struct Decision {
 
 impl Decision {
     #[inline]
-    pub(crate) fn face(&self) -> &Face {
-        &self.variant.face
+    pub(crate) fn labels(&self) -> &RuleLabels {
+        &self.variant.labels
     }
 
     /// The rule that was hit.
@@ -149,7 +151,7 @@ impl Decision {
     /// assert_eq!(limiter.hit("alice", 1).unwrap().rule(), "default");
     /// ```
     pub fn rule(&self) -> &str {
-        &self.face().rule
+        &self.labels().rule
     }
 
     /// Why it was denied: the denying limit's name, `cooldown`, `backoff`, `budget`, `cost` or `full`; or
@@ -162,7 +164,7 @@ impl Decision {
     /// ```
     #[inline]
     pub fn reason(&self) -> Option<&str> {
-        self.reason.map(|reason| reason.name(self.face()))
+        self.reason.map(|reason| reason.name(self.labels()))
     }
 
     /// In shadow mode, why it would have been denied.
@@ -173,7 +175,7 @@ impl Decision {
     /// ```
     #[inline]
     pub fn would_deny(&self) -> Option<&str> {
-        self.would.map(|reason| reason.name(self.face()))
+        self.would.map(|reason| reason.name(self.labels()))
     }
 
     /// What the rule hands back with a denial.

@@ -234,8 +234,8 @@ impl Limiter {
         }
         for rule in &built {
             let tables = store.tables(&rule.name, &rule.wanted, &rule.base, &options.clock)?;
-            let face = Arc::new(rule.face.with_clock(tables.clock()));
-            let snapshot = Snapshot::new(rule.config.clone(), face, tables)?;
+            let labels = Arc::new(rule.labels.with_clock(tables.clock()));
+            let snapshot = Snapshot::new(rule.config.clone(), labels, tables)?;
             let state = RuleState::new(snapshot, sequence.clone());
             rules.insert(rule.name.clone(), Arc::new(state));
         }
@@ -523,7 +523,7 @@ fn come_back(state: &RuleState) {
     let last = state.last();
     last.tables.come_back();
     // Whoever opened them meanwhile was alone, and may have begun an era without the numbers of this limiter.
-    let again = Snapshot::new(last.config.clone(), last.face.clone(), last.tables.clone());
+    let again = Snapshot::new(last.config.clone(), last.labels.clone(), last.tables.clone());
     if let (Ok(again), false) = (again, last.closed) {
         state.replace(again);
     }
@@ -567,12 +567,12 @@ impl Shared {
                 made
             }
         };
-        // Who has written names down goes by the face: it stays while it says the same.
-        let same =
-            last.filter(|last| last.face.is_like(&rule.face) && Arc::ptr_eq(&last.tables, &tables));
-        let face = same.map(|last| last.face.clone());
-        let face = face.unwrap_or_else(|| Arc::new(rule.face.with_clock(tables.clock())));
-        Snapshot::new(rule.config.clone(), face, tables)
+        // Who has written names down goes by the labels: it stays while it says the same.
+        let same = last
+            .filter(|last| last.labels.is_like(&rule.labels) && Arc::ptr_eq(&last.tables, &tables));
+        let labels = same.map(|last| last.labels.clone());
+        let labels = labels.unwrap_or_else(|| Arc::new(rule.labels.with_clock(tables.clock())));
+        Snapshot::new(rule.config.clone(), labels, tables)
     }
 }
 

@@ -10,7 +10,7 @@ use arc_swap::ArcSwapOption;
 use serde_json::{Value, json};
 use tidegate_core::{Counters, ForkGuard, ForkLock};
 
-use crate::compiled::labels::Face;
+use crate::compiled::labels::RuleLabels;
 use crate::compiled::plan::MOST_LIMITS;
 use crate::decision::{Decision, Reason};
 use crate::error::{Code, Error};
@@ -241,7 +241,7 @@ struct Happened {
     reason: Option<Reason>,
     alert: bool,
     at: Duration,
-    face: Arc<Face>,
+    labels: Arc<RuleLabels>,
 }
 
 /// Room for all of it is taken at the start; what is never used is never touched.
@@ -533,16 +533,16 @@ impl Names {
 impl Happened {
     /// Its number is given when it is kept.
     fn new(snapshot: &Snapshot, name: Name, reason: Option<Reason>, alert: bool) -> Happened {
-        let (at, face) = (snapshot.tables.clock().wall(), snapshot.face.clone());
-        Happened { number: 0, name, reason, alert, at, face }
+        let (at, labels) = (snapshot.tables.clock().wall(), snapshot.labels.clone());
+        Happened { number: 0, name, reason, alert, at, labels }
     }
 
     fn told(&self) -> Event {
         Event {
             number: self.number,
-            rule: self.face.rule.clone(),
+            rule: self.labels.rule.clone(),
             key: self.name.texts(),
-            reason: self.reason.map_or("retired", |reason| reason.name(&self.face)).to_string(),
+            reason: self.reason.map_or("retired", |reason| reason.name(&self.labels)).to_string(),
             alert: self.alert,
             at: self.at,
         }

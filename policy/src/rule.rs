@@ -169,7 +169,7 @@ impl RuleState {
             // Another thread reads what was changed; until then this is all that is known.
             return Ok(Guard::from_inner(Arc::clone(old)));
         }
-        let next = Snapshot::new(old.config.clone(), old.face.clone(), old.tables.clone())?;
+        let next = Snapshot::new(old.config.clone(), old.labels.clone(), old.tables.clone())?;
         let next = Arc::new(next);
         // Who loses to a reload or to another change goes by its own, which knows all that was
         // changed before this call. The winner's may not: it may have been read before that.
@@ -232,7 +232,7 @@ impl Rule {
     /// assert_eq!(limiter.rule("default").unwrap().name(), "default");
     /// ```
     pub fn name(&self) -> String {
-        self.state.last().face.rule.clone()
+        self.state.last().labels.rule.clone()
     }
 
     /// Whether the two are one rule at work, and not only of one name: a rule that a reload took away
@@ -345,7 +345,7 @@ impl Rule {
             return Ok(());
         }
         let message =
-            format!("rule {:?} has no concurrent limit: use `{operation}`", snapshot.face.rule);
+            format!("rule {:?} has no concurrent limit: use `{operation}`", snapshot.labels.rule);
         Err(Error::new(Code::Operation, message))
     }
 
@@ -773,7 +773,7 @@ impl Rule {
     /// # Errors
     /// If the limiter is closed.
     pub fn limit_names(&self) -> Result<Vec<String>, Error> {
-        Ok(self.snapshot()?.face.limits.clone())
+        Ok(self.snapshot()?.labels.limits.clone())
     }
 }
 

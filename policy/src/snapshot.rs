@@ -11,7 +11,7 @@ use std::sync::Arc;
 use tidegate_core::{Algorithm, Engine, Hash, OnFull, Once, Spent};
 
 use crate::compiled::interned::Ground;
-use crate::compiled::labels::Face;
+use crate::compiled::labels::RuleLabels;
 use crate::compiled::matching::{Matcher, Subject, closest};
 use crate::compiled::plan::{MOST_GROUPS, Plan};
 use crate::compiled::variant::{Effective, Variant};
@@ -65,7 +65,7 @@ struct Blocked {
 pub(crate) struct Snapshot {
     pub(crate) config: Arc<RuleConfig>,
     pub(crate) tables: Arc<Tables>,
-    pub(crate) face: Arc<Face>,
+    pub(crate) labels: Arc<RuleLabels>,
     pub(crate) generation: u64,
     /// Nothing is served any more.
     pub(crate) closed: bool,
@@ -151,13 +151,13 @@ impl Snapshot {
     /// more) are left out.
     pub(crate) fn new(
         config: Arc<RuleConfig>,
-        face: Arc<Face>,
+        labels: Arc<RuleLabels>,
         tables: Arc<Tables>,
     ) -> Result<Snapshot, Error> {
         let (runtime, generation) = tables.runtime();
         let (runtime, timed) = tables.standing(&runtime);
         let runtime = by_labels(&runtime, &own_plan(&config, &tables.plan));
-        let snapshot = Snapshot::build(config, face, tables, &runtime)?;
+        let snapshot = Snapshot::build(config, labels, tables, &runtime)?;
         // Others are introduced when they are first compiled.
         snapshot.tables.widen(&snapshot.base);
         let whens = (1..=snapshot.whens.len()).map(|when| Layers { when, ..Layers::default() });
@@ -168,7 +168,7 @@ impl Snapshot {
     /// The rule as it would be with these changes, as the store has them.
     pub(crate) fn with_runtime(&self, runtime: &Runtime) -> Result<Snapshot, Error> {
         let runtime = by_labels(runtime, &self.own_plan());
-        Snapshot::build(self.config.clone(), self.face.clone(), self.tables.clone(), &runtime)
+        Snapshot::build(self.config.clone(), self.labels.clone(), self.tables.clone(), &runtime)
     }
 
     /// The plan with the names that this policy has for its limits. Those who made the tables, or an
@@ -186,12 +186,12 @@ impl Snapshot {
     /// A default that this policy can't have, such as another version's, is left out.
     fn build(
         config: Arc<RuleConfig>,
-        face: Arc<Face>,
+        labels: Arc<RuleLabels>,
         tables: Arc<Tables>,
         runtime: &Runtime,
     ) -> Result<Snapshot, Error> {
         let build = |default: &LimitPatches| {
-            Snapshot::with_default(config.clone(), face.clone(), tables.clone(), runtime, default)
+            Snapshot::with_default(config.clone(), labels.clone(), tables.clone(), runtime, default)
         };
         match build(&runtime.default.what) {
             Err(refused_default) if !runtime.default.what.is_empty() => {
@@ -204,7 +204,7 @@ impl Snapshot {
 
     fn with_default(
         config: Arc<RuleConfig>,
-        face: Arc<Face>,
+        labels: Arc<RuleLabels>,
         tables: Arc<Tables>,
         runtime: &Runtime,
         default: &LimitPatches,
@@ -215,13 +215,13 @@ impl Snapshot {
         let exempts = exempts.iter().filter_map(|m| Matcher::new(m, &config.key).ok());
         let mode = runtime.mode.as_ref().map(|mode| mode.what);
         let effective = Effective::of(&config).patched(default).in_mode(mode);
-        let base = Variant::new(effective, &tables.plan, &face)?;
+        let base = Variant::new(effective, &tables.plan, &labels)?;
         // What is changed at run time comes and goes.
         let as_stated = default.is_empty() && mode.is_none();
         let ground = if as_stated { Ground::kept } else { Ground::own };
         let base = ground(base);
         // All numbers of a rule go by the names of its own.
-        let face = base.face.clone();
+        let labels = base.labels.clone();
         let mut snapshot = Snapshot {
             base,
             classes: classes(&config),
@@ -242,7 +242,7 @@ impl Snapshot {
             concurrent: config.limits.iter().any(|l| l.algorithm == Algorithm::Concurrent),
             config,
             tables,
-            face,
+            labels,
             generation: 0,
             refused_default: Vec::new(),
         };
@@ -304,7 +304,7 @@ impl Snapshot {
 
     /// The same rule, closed.
     pub(crate) fn closed(&self) -> Result<Snapshot, Error> {
-        let next = Snapshot::new(self.config.clone(), self.face.clone(), self.tables.clone())?;
+        let next = Snapshot::new(self.config.clone(), self.labels.clone(), self.tables.clone())?;
         Ok(Snapshot { closed: true, plain: false, lone: false, ..next })
     }
 
@@ -397,7 +397,7 @@ impl Snapshot {
         if let Some(by_key) = layers.by_key.checked_sub(1) {
             effective = effective.patched(&self.key_layers[by_key]);
         }
-        Variant::new(effective, self.plan(), &self.face)
+        Variant::new(effective, self.plan(), &self.labels)
     }
 
     /// Which of the changes this policy can't apply, and why: the rest of them are in force.
@@ -414,7 +414,7 @@ impl Snapshot {
             let unknown = crate::compiled::validate::check_patches(&path, limits, plan, key);
             let compile = |when| {
                 let effective = self.effective(when).patched(limits);
-                Variant::new(effective, plan, &self.face).err()
+                Variant::new(effective, plan, &self.labels).err()
             };
             let refused = || (0..=self.whens.len()).find_map(compile).unwrap_or_default();
             match unknown.is_empty() {
@@ -535,7 +535,7 @@ impl Snapshot {
         };
         let message = format!(
             "rule {:?} has keys of {wanted} {} [{parts}], not of {got}{made}",
-            self.face.rule,
+            self.labels.rule,
             if wanted == 1 { "part" } else { "parts" },
         );
         Error::new(Code::Key, message)
@@ -618,7 +618,7 @@ impl Snapshot {
     /// The same numbers with the call's own `max`.
     fn with_max(&self, variant: &Variant, max: u64) -> Result<Variant, Error> {
         let effective = variant.effective.clone().with_max(max).ok_or_else(|| {
-            let rule = &self.face.rule;
+            let rule = &self.labels.rule;
             let message = format!("rule {rule:?} has several limits; `max` is for rules with one");
             Error::new(Code::Operation, message)
         })?;
@@ -626,7 +626,7 @@ impl Snapshot {
             let message = Error::policy(problems).to_string();
             Error::new(Code::Range, message)
         };
-        let compiled = Variant::new(effective, self.plan(), &self.face).map_err(error)?;
+        let compiled = Variant::new(effective, self.plan(), &self.labels).map_err(error)?;
         self.tables.widen(&compiled);
         Ok(compiled)
     }

@@ -30,7 +30,7 @@ pub(crate) enum Ground {
 impl Ground {
     /// For what a policy states.
     pub(crate) fn kept(variant: Variant) -> Ground {
-        if !variant.face.is_lasting() {
+        if !variant.labels.is_lasting() {
             return Ground::own(variant);
         }
         // A hit may come here after a change, and waits for nobody.

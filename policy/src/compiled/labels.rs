@@ -8,7 +8,7 @@ use crate::config::policy::HeaderNames;
 
 /// What decisions of a rule have in common.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Face {
+pub(crate) struct RuleLabels {
     pub(crate) rule: String,
     /// Names of the limits.
     pub(crate) limits: Vec<String>,
@@ -54,10 +54,10 @@ impl PartialEq for Dates {
     }
 }
 
-impl Face {
+impl RuleLabels {
     /// Whether it says the same, by whatever clock.
-    pub(crate) fn is_like(&self, other: &Face) -> bool {
-        let Face { rule, limits, headers, dates: _ } = self;
+    pub(crate) fn is_like(&self, other: &RuleLabels) -> bool {
+        let RuleLabels { rule, limits, headers, dates: _ } = self;
         (rule, limits, headers) == (&other.rule, &other.limits, &other.headers)
     }
 
@@ -67,8 +67,8 @@ impl Face {
     }
 
     /// The same, by the clock of the rule's tables.
-    pub(crate) fn with_clock(&self, clock: &Clock) -> Face {
-        Face {
+    pub(crate) fn with_clock(&self, clock: &Clock) -> RuleLabels {
+        RuleLabels {
             rule: self.rule.clone(),
             limits: self.limits.clone(),
             headers: self.headers.clone(),

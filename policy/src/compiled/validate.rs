@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tidegate_core::{Algorithm, Clock, Spent};
 
-use crate::compiled::labels::{Dates, Face};
+use crate::compiled::labels::{Dates, RuleLabels};
 use crate::compiled::matching::Matcher;
 use crate::compiled::plan::{Plan, scope_of};
 use crate::compiled::variant::{Effective, Variant};
@@ -20,7 +20,7 @@ use crate::key::not_an_attribute;
 pub(crate) struct Built {
     pub(crate) name: String,
     pub(crate) config: Arc<RuleConfig>,
-    pub(crate) face: Arc<Face>,
+    pub(crate) labels: Arc<RuleLabels>,
     pub(crate) wanted: Wanted,
     pub(crate) base: Variant,
 }
@@ -128,14 +128,14 @@ fn check_rule(
             return Err(problems);
         }
     };
-    let face = Arc::new(Face {
+    let labels = Arc::new(RuleLabels {
         rule: name.to_string(),
         limits: plan.names.clone(),
         headers: policy.headers.clone(),
         dates: Dates::new(clock),
     });
-    let base = Variant::new(Effective::of(config), &plan, &face);
-    let whens = check_whens(config, &plan, &face, base.is_err());
+    let base = Variant::new(Effective::of(config), &plan, &labels);
+    let whens = check_whens(config, &plan, &labels, base.is_err());
     let penalties = whens.as_ref().is_ok_and(|penalties| *penalties);
     problems.extend(whens.err().unwrap_or_default());
     let base = match base {
@@ -161,14 +161,14 @@ fn check_rule(
     if config.capacity == Some(0) {
         return Err(vec![Problem::new("capacity", NO_ROOM)]);
     }
-    Ok(Built { name: name.to_string(), config: Arc::new(config.clone()), face, wanted, base })
+    Ok(Built { name: name.to_string(), config: Arc::new(config.clone()), labels, wanted, base })
 }
 
 /// Checks every entry of `when`; says whether any of them has penalties.
 fn check_whens(
     config: &RuleConfig,
     plan: &Plan,
-    face: &Arc<Face>,
+    labels: &Arc<RuleLabels>,
     base_is_wrong: bool,
 ) -> Result<bool, Vec<Problem>> {
     let (mut penalties, mut problems) = (false, Vec::new());
@@ -177,7 +177,7 @@ fn check_whens(
         let mut found = check_match(&format!("{path}.match"), &when.matches, &config.key);
         found.extend(check_patches(&format!("{path}.limits"), &when.limits, plan, &config.key));
         if found.is_empty() && !base_is_wrong {
-            match Variant::new(Effective::of(config).changed(when), plan, face) {
+            match Variant::new(Effective::of(config).changed(when), plan, labels) {
                 Ok(variant) => penalties |= variant.has_penalties(),
                 Err(wrong) => found.extend(wrong.into_iter().map(|p| under(&path, p))),
             }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tidegate_core::{self as core, Algorithm};
 
-use crate::compiled::labels::Face;
+use crate::compiled::labels::RuleLabels;
 use crate::compiled::plan::Plan;
 use crate::config::limit::{Counts, Limit, LimitPatches, period_text};
 use crate::config::policy::{AlertAt, Backoff, Mode, Notify, RuleConfig, When};
@@ -127,7 +127,7 @@ impl Steps {
 /// A rule's numbers at work.
 #[derive(Debug)]
 pub(crate) struct Variant {
-    pub(crate) face: Arc<Face>,
+    pub(crate) labels: Arc<RuleLabels>,
     pub(crate) effective: Effective,
     /// For each group of the plan.
     pub(crate) groups: Box<[core::Limits]>,
@@ -152,7 +152,7 @@ impl Variant {
     pub(crate) fn new(
         effective: Effective,
         plan: &Plan,
-        face: &Arc<Face>,
+        labels: &Arc<RuleLabels>,
     ) -> Result<Variant, Vec<Problem>> {
         let mut problems = plan.check_limits(&effective.limits);
         problems.extend(check_options(&effective));
@@ -180,13 +180,13 @@ impl Variant {
         if !problems.is_empty() {
             return Err(problems);
         }
-        Ok(Variant::compiled(effective, groups.into(), face.clone()))
+        Ok(Variant::compiled(effective, groups.into(), labels.clone()))
     }
 
     /// Whether it says the same in all things: the rest follows from these.
     pub(crate) fn is_like(&self, other: &Variant) -> bool {
         let Variant {
-            face,
+            labels,
             effective,
             groups,
             attach,
@@ -200,11 +200,15 @@ impl Variant {
         } = self;
         // In the same order too, which equality does not ask for.
         let text = |attach: &Option<Arc<Value>>| attach.as_ref().map(|value| value.to_string());
-        (face, effective, groups) == (&other.face, &other.effective, &other.groups)
+        (labels, effective, groups) == (&other.labels, &other.effective, &other.groups)
             && text(attach) == text(&other.attach)
     }
 
-    fn compiled(effective: Effective, groups: Box<[core::Limits]>, face: Arc<Face>) -> Variant {
+    fn compiled(
+        effective: Effective,
+        groups: Box<[core::Limits]>,
+        labels: Arc<RuleLabels>,
+    ) -> Variant {
         let numbers: Box<[Numbers]> =
             effective.limits.iter().map(|limit| numbers(limit, effective.cooldown)).collect();
         let by_cost = |limit: &&Limit| {
@@ -220,7 +224,7 @@ impl Variant {
         let within = alert.map_or(0, |(_, within)| within);
         let announced = backoff.as_ref().map_or(own, |steps| steps.longest(own.max(cooldown)));
         Variant {
-            face,
+            labels,
             groups,
             numbers,
             smallest: smallest.filter(|_| !never),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::compiled::labels::Face;
+use crate::compiled::labels::RuleLabels;
 use crate::compiled::variant::Variant;
 use crate::decision::{Decision, Left, Reason};
 use crate::time::ms;
@@ -148,7 +148,7 @@ impl Decision {
     /// ```
     pub fn headers(&self, style: Style) -> Vec<(String, String)> {
         let limits: Vec<LimitLeft<'_>> = self.limits().collect();
-        Facts::new(self, &limits).fields(self.face(), style)
+        Facts::new(self, &limits).fields(self.labels(), style)
     }
 }
 
@@ -168,7 +168,7 @@ impl Variant {
         &'a self,
         left: &'a [Left],
     ) -> impl Iterator<Item = LimitLeft<'a>> + use<'a> {
-        let limits = self.face.limits.iter().zip(&self.numbers).zip(left);
+        let limits = self.labels.limits.iter().zip(&self.numbers).zip(left);
         limits.map(|((name, numbers), left)| LimitLeft {
             name,
             max: numbers.size,
@@ -195,14 +195,14 @@ impl<'a> Facts<'a> {
         }
     }
 
-    pub(crate) fn fields(&self, face: &Face, style: Style) -> Vec<(String, String)> {
+    pub(crate) fn fields(&self, labels: &RuleLabels, style: Style) -> Vec<(String, String)> {
         let mut headers = Vec::new();
         // No limit has such a name: they are refused when a rule is made.
         if matches!(self.reason, Some("exempt" | "off")) {
             return headers;
         }
         if style != Style::Ietf {
-            self.legacy(face, &mut headers);
+            self.legacy(labels, &mut headers);
         }
         if style != Style::Legacy {
             headers.push(("RateLimit-Policy".to_string(), self.policy_items()));
@@ -214,8 +214,8 @@ impl<'a> Facts<'a> {
         headers
     }
 
-    fn legacy(&self, face: &Face, headers: &mut Vec<(String, String)>) {
-        let names = &face.headers;
+    fn legacy(&self, labels: &RuleLabels, headers: &mut Vec<(String, String)>) {
+        let names = &labels.headers;
         if let Some(limit) = self.limit {
             headers.push((names.limit.clone(), limit.to_string()));
         }
@@ -224,14 +224,14 @@ impl<'a> Facts<'a> {
         }
         let after = if self.allowed { Some(self.reset_after) } else { self.retry_after };
         if let Some(after) = after {
-            let at = self.wall(face).saturating_add(after);
+            let at = self.wall(labels).saturating_add(after);
             headers.push((names.reset.clone(), seconds_up(at).to_string()));
         }
     }
 
     /// The wall time at which the decision was made.
-    fn wall(&self, face: &Face) -> Duration {
-        face.dates.wall(self.at)
+    fn wall(&self, labels: &RuleLabels) -> Duration {
+        labels.dates.wall(self.at)
     }
 
     fn policy_items(&self) -> String {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::compiled::labels::Face;
+use crate::compiled::labels::RuleLabels;
 use crate::compiled::variant::Variant;
 use crate::decision::headers::{LimitLeft, left_of};
 use crate::decision::{Decision, Left, Reason};
@@ -19,7 +19,7 @@ use crate::decision::{Decision, Left, Reason};
 /// assert!(told.is_named_by(&names) && names.iter().eq(["3/min"]));
 /// ```
 #[derive(Clone, Debug)]
-pub struct Names(Arc<Face>);
+pub struct Names(Arc<RuleLabels>);
 
 impl Names {
     /// In declared order.
@@ -74,13 +74,13 @@ impl<'a> Told<'a> {
     /// As [`Decision::reason`].
     #[inline]
     pub fn reason(&self) -> Option<&'a str> {
-        self.reason.map(|reason| reason.name(&self.variant.face))
+        self.reason.map(|reason| reason.name(&self.variant.labels))
     }
 
     /// As [`Decision::would_deny`].
     #[inline]
     pub fn would_deny(&self) -> Option<&'a str> {
-        self.would.map(|reason| reason.name(&self.variant.face))
+        self.would.map(|reason| reason.name(&self.variant.labels))
     }
 
     /// As [`Decision::attach`].
@@ -92,13 +92,13 @@ impl<'a> Told<'a> {
     /// To know again whether decisions have the same names, without comparing texts.
     #[inline]
     pub fn names(&self) -> Names {
-        Names(self.variant.face.clone())
+        Names(self.variant.labels.clone())
     }
 
     /// Whether these are the names of its limits. Others may be of the same texts.
     #[inline]
     pub fn is_named_by(&self, names: &Names) -> bool {
-        Arc::ptr_eq(&self.variant.face, &names.0)
+        Arc::ptr_eq(&self.variant.labels, &names.0)
     }
 
     /// As [`Decision::limits`].

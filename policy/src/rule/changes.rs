@@ -99,7 +99,7 @@ pub struct BlockedKey {
 
 impl BlockedKey {
     pub(crate) fn new(key: Vec<Vec<u8>>, note: &Note, snapshot: &Snapshot, now: u64) -> BlockedKey {
-        let wall = snapshot.face.dates.wall(now);
+        let wall = snapshot.labels.dates.wall(now);
         let until = note.span.map(|span| wall.saturating_add(Duration::from_nanos(span.left(now))));
         BlockedKey { key, until, by: note.by.clone(), reason: note.reason.clone() }
     }
@@ -148,7 +148,7 @@ impl Changing<'_> {
             Ok(Some(Change {
                 number: 0,
                 at,
-                rule: snapshot.face.rule.clone(),
+                rule: snapshot.labels.rule.clone(),
                 op: told.op.to_string(),
                 target: told.target,
                 before: brief(told.before),
@@ -337,7 +337,7 @@ impl Changing<'_> {
                 let message = format!(
                     "rule {:?} has no room for another blocked key: {most} are blocked, as many as its \
                      capacity; unblock some, or give the rule a larger capacity",
-                    snapshot.face.rule
+                    snapshot.labels.rule
                 );
                 return Err(Error::new(Code::Store, message));
             }
@@ -607,7 +607,7 @@ impl Rule {
     /// # Errors
     /// If the trail can't be read, or the limiter is closed.
     pub fn changes(&self, since: u64) -> Result<Changes, Error> {
-        let name = self.snapshot()?.face.rule.clone();
+        let name = self.snapshot()?.labels.rule.clone();
         let mut changes = self._limiter.changes_after(since)?;
         changes.changes.retain(|change| change.rule == name);
         Ok(changes)

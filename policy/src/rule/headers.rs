@@ -6,6 +6,6 @@ use crate::rule::Rule;
 impl Facts<'_> {
     /// As [`Decision::headers`], of a decision of this rule.
     pub fn headers(&self, rule: &Rule, style: Style) -> Vec<(String, String)> {
-        self.fields(&rule.state.last().face, style)
+        self.fields(&rule.state.last().labels, style)
     }
 }

@@ -26,7 +26,7 @@ impl Rule {
         let engine = |count| tables.engines.iter().map(|e| e.total(count)).sum::<u64>();
         let first = &tables.engines[0];
         let mut denied: Vec<(String, u64)> = snapshot
-            .face
+            .labels
             .limits
             .iter()
             .enumerate()
@@ -51,7 +51,7 @@ impl Rule {
         let retired = meter.note_retired(&snapshot);
         let (top_offenders, heaviest) = meter.top_keys();
         Ok(Metrics {
-            rule: snapshot.face.rule.clone(),
+            rule: snapshot.labels.rule.clone(),
             allowed: meter.total(Count::Allowed) + first.total(tidegate_core::Count::Allowed),
             warned: meter.total(Count::Warned),
             denied,

@@ -67,7 +67,7 @@ impl Rule {
     fn budget_config<'s>(&self, snapshot: &'s Snapshot) -> Result<&'s BudgetConfig, Error> {
         snapshot.config.budget.as_ref().ok_or_else(|| {
             let message =
-                format!("rule {:?} has no budget; state one in its policy", snapshot.face.rule);
+                format!("rule {:?} has no budget; state one in its policy", snapshot.labels.rule);
             Error::new(Code::Operation, message)
         })
     }
@@ -170,7 +170,7 @@ impl Rule {
             return Ok(None);
         }
         let limit = |(index, view): (usize, &View)| LimitUse {
-            name: snapshot.face.limits[index].clone(),
+            name: snapshot.labels.limits[index].clone(),
             used: view.used,
             max: variant.numbers[index].size,
             remaining: view.remaining,

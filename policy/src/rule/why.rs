@@ -177,7 +177,7 @@ struct Told<'s> {
 impl Told<'_> {
     fn ends(&self, left: u64) -> Option<Duration> {
         let left = (left != NEVER).then(|| Duration::from_nanos(left))?;
-        Some(self.snapshot.face.dates.wall(self.now).saturating_add(left))
+        Some(self.snapshot.labels.dates.wall(self.now).saturating_add(left))
     }
 
     /// The step with the value that it goes by, who stated that, and who made the change if it was one.
@@ -187,7 +187,7 @@ impl Told<'_> {
     }
 
     fn name(&self, index: usize) -> &str {
-        &self.snapshot.face.limits[index]
+        &self.snapshot.labels.limits[index]
     }
 
     fn mode(&self) -> Step {

@@ -153,7 +153,7 @@ impl Tables {
         let wants = (&shape, wanted.capacity_stated, &base.groups[..]);
         let (file, shape) = folder.table(rule, wants, clock, words)?;
         let wanted = wanted.within(&shape);
-        let base = Variant::new(base.effective.clone(), &wanted.plan, &base.face);
+        let base = Variant::new(base.effective.clone(), &wanted.plan, &base.labels);
         let base = base.map_err(Error::policy)?;
         let clock = if manual { clock.clone() } else { file.clock() };
         let alone = file.begin_era_if_alone(clock.now());
