@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tidegate_core::{NEVER, View};
 
-use crate::compiled::interned::Ground;
+use crate::compiled::interned::Interned;
 use crate::compiled::labels::RuleLabels;
 use crate::compiled::plan::MOST_LIMITS;
 
@@ -114,7 +114,7 @@ impl Left {
 #[must_use]
 #[repr(C)]
 pub struct Decision {
-    pub(crate) variant: Ground,
+    pub(crate) variant: Interned,
     /// Yes or no.
     pub allowed: bool,
     /// The size of the limit with the least left, or of the one that denies; none for exempt and off.

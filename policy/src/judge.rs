@@ -11,7 +11,7 @@ use tidegate_core::{
     reserve_together,
 };
 
-use crate::compiled::interned::Ground;
+use crate::compiled::interned::Interned;
 use crate::compiled::plan::{MOST_GROUPS, MOST_LIMITS};
 use crate::compiled::variant::Variant;
 use crate::config::policy::Mode;
@@ -188,7 +188,7 @@ pub(crate) fn judge(
 
 /// An allowed decision about which nothing else is known.
 #[inline]
-fn plain(variant: &Ground, reason: Option<Reason>, now: u64) -> Decision {
+fn plain(variant: &Interned, reason: Option<Reason>, now: u64) -> Decision {
     Decision {
         allowed: true,
         limit: None,
@@ -213,7 +213,7 @@ pub(crate) struct Plain<'s> {
     pub(crate) warning: bool,
     view: View,
     now: u64,
-    base: &'s Ground,
+    base: &'s Interned,
 }
 
 /// A hit of a plain rule with one bucket: what the order of judgement comes to then. `None` if the
@@ -289,7 +289,7 @@ impl Plain<'_> {
 }
 
 impl Case<'_> {
-    fn variant(&self) -> &Ground {
+    fn variant(&self) -> &Interned {
         &self.resolved.variant
     }
 

@@ -17,7 +17,7 @@ use std::time::Duration;
 use arc_swap::{ArcSwap, Guard};
 use tidegate_core::{Engine, PerThread, Time, View};
 
-use crate::compiled::interned::Ground;
+use crate::compiled::interned::Interned;
 use crate::compiled::plan::MOST_LIMITS;
 use crate::compiled::variant::Variant;
 use crate::config::limit::Counts;
@@ -60,7 +60,7 @@ struct Lent {
     /// The first of the snapshot's, where it is found without going from one to the other: a hit can't
     /// begin before it has read the engine's seed.
     engine: Arc<Engine>,
-    base: Ground,
+    base: Interned,
 }
 
 impl Lent {
@@ -525,7 +525,7 @@ impl Rule {
         Ok(())
     }
 
-    fn held(&self, snapshot: &Guard<Arc<Snapshot>>, variant: Ground, hashes: Hashes) -> Held {
+    fn held(&self, snapshot: &Guard<Arc<Snapshot>>, variant: Interned, hashes: Hashes) -> Held {
         Held { snapshot: Arc::clone(snapshot), variant, hashes }
     }
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use tidegate_core::{Algorithm, Engine, Hash, OnFull, Once, Spent};
 
-use crate::compiled::interned::Ground;
+use crate::compiled::interned::Interned;
 use crate::compiled::labels::RuleLabels;
 use crate::compiled::matching::{Matcher, Subject, closest};
 use crate::compiled::plan::{MOST_GROUPS, Plan};
@@ -94,23 +94,23 @@ pub(crate) struct Snapshot {
     /// The numbers of all layers that were met: for each of `key_layers`, and none of them, a row.
     variants: Box<[Once<Row>]>,
     /// The rule's own numbers, those of no layer.
-    pub(crate) base: Ground,
+    pub(crate) base: Interned,
     /// Why the run-time default is not applied, if this policy can't have it.
     pub(crate) refused_default: Vec<Problem>,
 }
 
 /// The numbers for each of `by_match` and none of them, and for each entry of `when` and none of them.
-type Row = Box<[Once<Ground>]>;
+type Row = Box<[Once<Interned>]>;
 
 /// The numbers that a call is judged by: the rule's, or some of its own.
 pub(crate) enum Numbers<'a> {
-    Known(&'a Ground),
-    Own(Ground),
+    Known(&'a Interned),
+    Own(Interned),
 }
 
 impl std::ops::Deref for Numbers<'_> {
-    type Target = Ground;
-    fn deref(&self) -> &Ground {
+    type Target = Interned;
+    fn deref(&self) -> &Interned {
         match self {
             Numbers::Known(variant) => variant,
             Numbers::Own(variant) => variant,
@@ -218,8 +218,8 @@ impl Snapshot {
         let base = Variant::new(effective, &tables.plan, &labels)?;
         // What is changed at run time comes and goes.
         let as_stated = default.is_empty() && mode.is_none();
-        let ground = if as_stated { Ground::kept } else { Ground::own };
-        let base = ground(base);
+        let intern = if as_stated { Interned::kept } else { Interned::own };
+        let base = intern(base);
         // All numbers of a rule go by the names of its own.
         let labels = base.labels.clone();
         let mut snapshot = Snapshot {
@@ -251,7 +251,7 @@ impl Snapshot {
         snapshot.variants = (0..=snapshot.key_layers.len()).map(|_| Once::new()).collect();
         for when in 1..=snapshot.whens.len() {
             let layers = Layers { when, ..Layers::default() };
-            snapshot.slot(layers).set(ground(snapshot.compile(layers)?));
+            snapshot.slot(layers).set(intern(snapshot.compile(layers)?));
         }
         snapshot.plain = snapshot.is_plain();
         let by_cost = snapshot.plan().counts(0) == Counts::Cost;
@@ -345,7 +345,7 @@ impl Snapshot {
 
     /// Where the numbers of these layers are kept. A row is made when the first of it is asked for: most keys
     /// that have an override are met by few of the others.
-    fn slot(&self, layers: Layers) -> &Once<Ground> {
+    fn slot(&self, layers: Layers) -> &Once<Interned> {
         let Layers { when, by_match, by_key } = layers;
         let (columns, rows) = (1 + self.whens.len(), 1 + self.by_match.len());
         let row = || (0..columns * rows).map(|_| Once::new()).collect();
@@ -354,14 +354,14 @@ impl Snapshot {
 
     /// The numbers of these layers, compiled when they are first asked for.
     #[inline]
-    fn variant(&self, layers: Layers) -> &Ground {
+    fn variant(&self, layers: Layers) -> &Interned {
         match layers == Layers::default() {
             true => &self.base,
             false => self.variant_of(layers),
         }
     }
 
-    fn variant_of(&self, layers: Layers) -> &Ground {
+    fn variant_of(&self, layers: Layers) -> &Interned {
         let slot = self.slot(layers);
         if let Some(variant) = slot.get() {
             return variant;
@@ -369,7 +369,7 @@ impl Snapshot {
         match self.compile(layers) {
             Ok(variant) => {
                 self.tables.widen(&variant);
-                slot.set(Ground::own(variant))
+                slot.set(Interned::own(variant))
             }
             // An override that the policy has no room for, such as another version's.
             Err(_) if layers.by_key > 0 => {
@@ -584,7 +584,7 @@ impl Snapshot {
         let (subject, defaulted) = self.subject(call)?;
         let variant = self.variant(self.layers(&subject));
         let variant = match call.max {
-            Some(max) => Numbers::Own(Ground::own(self.with_max(variant, max)?)),
+            Some(max) => Numbers::Own(Interned::own(self.with_max(variant, max)?)),
             None => Numbers::Known(variant),
         };
         Ok(Resolved { subject, variant, defaulted })
@@ -735,5 +735,5 @@ pub(crate) struct Live<'a> {
     pub(crate) snapshot: &'a Snapshot,
     /// The first of the snapshot's.
     pub(crate) engine: &'a Engine,
-    pub(crate) base: &'a Ground,
+    pub(crate) base: &'a Interned,
 }

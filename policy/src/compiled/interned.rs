@@ -21,53 +21,53 @@ static KEPT: ForkLock<Vec<&'static Variant>> = ForkLock::new(Vec::new());
 /// The numbers that a decision was made by, and the names it is told with.
 #[derive(Clone, Debug)]
 #[expect(clippy::redundant_allocation, reason = "a count for each thread, beside that of all")]
-pub(crate) enum Ground {
+pub(crate) enum Interned {
     Kept(&'static Variant),
     /// Twice, so that each thread may have a count of its own.
     Own(Arc<Arc<Variant>>),
 }
 
-impl Ground {
+impl Interned {
     /// For what a policy states.
-    pub(crate) fn kept(variant: Variant) -> Ground {
+    pub(crate) fn kept(variant: Variant) -> Interned {
         if !variant.labels.is_lasting() {
-            return Ground::own(variant);
+            return Interned::own(variant);
         }
         // A hit may come here after a change, and waits for nobody.
-        let Some(mut kept) = KEPT.try_lock() else { return Ground::own(variant) };
+        let Some(mut kept) = KEPT.try_lock() else { return Interned::own(variant) };
         if let Some(same) = kept.iter().find(|other| other.is_like(&variant)) {
-            return Ground::Kept(same);
+            return Interned::Kept(same);
         }
         if kept.len() == MOST_KEPT {
-            return Ground::own(variant);
+            return Interned::own(variant);
         }
         let lasting: &Variant = Box::leak(Box::new(variant));
         kept.push(lasting);
-        Ground::Kept(lasting)
+        Interned::Kept(lasting)
     }
 
     /// For what comes and goes.
-    pub(crate) fn own(variant: Variant) -> Ground {
-        Ground::Own(Arc::new(Arc::new(variant)))
+    pub(crate) fn own(variant: Variant) -> Interned {
+        Interned::Own(Arc::new(Arc::new(variant)))
     }
 
     /// The same, with a count that is not written to by those of this one.
-    pub(crate) fn apart(&self) -> Ground {
+    pub(crate) fn apart(&self) -> Interned {
         match self {
-            Ground::Kept(variant) => Ground::Kept(variant),
-            Ground::Own(variant) => Ground::Own(Arc::new(Arc::clone(variant))),
+            Interned::Kept(variant) => Interned::Kept(variant),
+            Interned::Own(variant) => Interned::Own(Arc::new(Arc::clone(variant))),
         }
     }
 }
 
-impl Deref for Ground {
+impl Deref for Interned {
     type Target = Variant;
 
     #[inline]
     fn deref(&self) -> &Variant {
         match self {
-            Ground::Kept(variant) => variant,
-            Ground::Own(variant) => variant,
+            Interned::Kept(variant) => variant,
+            Interned::Own(variant) => variant,
         }
     }
 }
@@ -79,8 +79,8 @@ mod tests {
 
     fn kept(limiter: &Limiter) -> Option<&'static Variant> {
         match limiter.hit("alice", 1).unwrap().variant {
-            Ground::Kept(variant) => Some(variant),
-            Ground::Own(_) => None,
+            Interned::Kept(variant) => Some(variant),
+            Interned::Own(_) => None,
         }
     }
 

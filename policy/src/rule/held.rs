@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tidegate_core::{ForkLock, Time};
 
-use crate::compiled::interned::Ground;
+use crate::compiled::interned::Interned;
 use crate::compiled::plan::MOST_GROUPS;
 use crate::config::limit::Counts;
 use crate::decision::Decision;
@@ -17,7 +17,7 @@ use crate::snapshot::{Hashes, Snapshot};
 #[derive(Clone, Debug)]
 pub(crate) struct Held {
     pub(crate) snapshot: Arc<Snapshot>,
-    pub(crate) variant: Ground,
+    pub(crate) variant: Interned,
     pub(crate) hashes: Hashes,
 }
 
