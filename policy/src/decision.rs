@@ -52,7 +52,7 @@ impl Reason {
 
 /// How a decision left one limit, in two words: every decision holds one for each limit that a rule may have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Left {
+pub(crate) struct HeaderStatus {
     /// Milliseconds until there is more 48, upper half of what remains 16.
     more: u64,
     /// Milliseconds until all of it is there again 48, lower half of what remains 16.
@@ -62,26 +62,26 @@ pub(crate) struct Left {
 /// 48 bits of milliseconds, rounded up.
 #[inline(always)]
 fn packed(nanos: u64) -> u64 {
-    if nanos == NEVER { Left::NEVER } else { nanos.saturating_add(999_999) / 1_000_000 }
+    if nanos == NEVER { HeaderStatus::NEVER } else { nanos.saturating_add(999_999) / 1_000_000 }
 }
 
-impl Left {
+impl HeaderStatus {
     /// Ends in 8,900 years.
     const NEVER: u64 = (1 << 48) - 1;
 
     #[inline]
-    pub(crate) fn new(view: &View) -> Left {
+    pub(crate) fn new(view: &View) -> HeaderStatus {
         // Never more than 10^9.
         let remaining = view.remaining & 0xffff_ffff;
-        Left {
+        HeaderStatus {
             more: packed(view.more) << 16 | remaining >> 16,
             reset: packed(view.reset) << 16 | remaining & 0xffff,
         }
     }
     /// Those of a rule whose only limit this is. (Spelled out, they are written at once where they are wanted.)
     #[inline(always)]
-    pub(crate) fn alone(self) -> [Left; MOST_LIMITS] {
-        const NONE: Left = Left { more: 0, reset: 0 };
+    pub(crate) fn alone(self) -> [HeaderStatus; MOST_LIMITS] {
+        const NONE: HeaderStatus = HeaderStatus { more: 0, reset: 0 };
         [self, NONE, NONE, NONE, NONE, NONE, NONE, NONE]
     }
     pub(crate) fn remaining(self) -> u64 {
@@ -91,13 +91,13 @@ impl Left {
     #[inline]
     pub(crate) fn more_after(self) -> Option<Duration> {
         let more = self.more >> 16;
-        (more != Left::NEVER).then(|| Duration::from_millis(more))
+        (more != HeaderStatus::NEVER).then(|| Duration::from_millis(more))
     }
     /// Until all of it is there again; nothing if that is never.
     #[inline]
     pub(crate) fn reset_after(self) -> Duration {
         let reset = self.reset >> 16;
-        Duration::from_millis(if reset == Left::NEVER { 0 } else { reset })
+        Duration::from_millis(if reset == HeaderStatus::NEVER { 0 } else { reset })
     }
 }
 
@@ -133,7 +133,7 @@ pub struct Decision {
     pub notify: bool,
     pub(crate) reason: Option<Reason>,
     pub(crate) would: Option<Reason>,
-    pub(crate) left: [Left; MOST_LIMITS],
+    pub(crate) left: [HeaderStatus; MOST_LIMITS],
     /// When it was made, by the limiter's clock.
     pub(crate) at: u64,
 }

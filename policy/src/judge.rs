@@ -16,7 +16,7 @@ use crate::compiled::plan::{MOST_GROUPS, MOST_LIMITS};
 use crate::compiled::variant::Variant;
 use crate::config::policy::Mode;
 use crate::decision::view::Told;
-use crate::decision::{Decision, Left, Reason};
+use crate::decision::{Decision, HeaderStatus, Reason};
 use crate::error::Error;
 use crate::judge::penalty::{Barred, Denial, Standing};
 use crate::key::Call;
@@ -201,7 +201,7 @@ fn plain(variant: &Interned, reason: Option<Reason>, now: u64) -> Decision {
         reason,
         would: None,
         variant: variant.clone(),
-        left: [Left::default(); MOST_LIMITS],
+        left: [HeaderStatus::default(); MOST_LIMITS],
         at: now,
     }
 }
@@ -239,13 +239,13 @@ pub(crate) fn hit_plainly<'s>(rule: Live<'s>, call: &Call<'_>, cost: u64) -> Opt
 
 impl Plain<'_> {
     #[inline(always)]
-    pub(crate) fn left(&self) -> Left {
-        Left::new(&self.view)
+    pub(crate) fn left(&self) -> HeaderStatus {
+        HeaderStatus::new(&self.view)
     }
 
     /// The decision, with what is [left](Plain::left).
     #[inline(always)]
-    pub(crate) fn told<'a>(&'a self, left: &'a [Left]) -> Told<'a> {
+    pub(crate) fn told<'a>(&'a self, left: &'a [HeaderStatus]) -> Told<'a> {
         let (view, full) = (&self.view, self.denied == Some(Reason::Full));
         let allowed = self.denied.is_none();
         let wait = if full { NEVER } else { view.wait };
@@ -436,7 +436,7 @@ impl Case<'_> {
     /// What every decision says of its limits.
     fn fill(&self, joint: &Joint, decision: &mut Decision) {
         for (left, view) in decision.left.iter_mut().zip(self.views(joint)) {
-            *left = Left::new(view);
+            *left = HeaderStatus::new(view);
         }
         decision.reset_after = self.reset_after(joint);
     }

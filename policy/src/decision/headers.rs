@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::compiled::labels::RuleLabels;
 use crate::compiled::variant::Variant;
-use crate::decision::{Decision, Left, Reason};
+use crate::decision::{Decision, HeaderStatus, Reason};
 use crate::time::ms;
 
 /// The draft that the `ietf` fields follow; it still moves.
@@ -154,7 +154,7 @@ impl Decision {
 
 /// What is told of the limits: nothing where none was asked.
 #[inline]
-pub(crate) fn left_of(reason: Option<Reason>, left: &[Left]) -> &[Left] {
+pub(crate) fn left_of(reason: Option<Reason>, left: &[HeaderStatus]) -> &[HeaderStatus] {
     match reason {
         Some(Reason::Exempt | Reason::Off) => &[],
         _ => left,
@@ -166,7 +166,7 @@ impl Variant {
     #[inline]
     pub(crate) fn limits<'a>(
         &'a self,
-        left: &'a [Left],
+        left: &'a [HeaderStatus],
     ) -> impl Iterator<Item = LimitLeft<'a>> + use<'a> {
         let limits = self.labels.limits.iter().zip(&self.numbers).zip(left);
         limits.map(|((name, numbers), left)| LimitLeft {

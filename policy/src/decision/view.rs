@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::compiled::labels::RuleLabels;
 use crate::compiled::variant::Variant;
 use crate::decision::headers::{LimitLeft, left_of};
-use crate::decision::{Decision, Left, Reason};
+use crate::decision::{Decision, HeaderStatus, Reason};
 
 /// The names of a rule's limits, which stay the same until the policy is reloaded.
 ///
@@ -66,7 +66,7 @@ pub struct Told<'a> {
     pub at: u64,
     pub(crate) reason: Option<Reason>,
     pub(crate) would: Option<Reason>,
-    pub(crate) left: &'a [Left],
+    pub(crate) left: &'a [HeaderStatus],
     pub(crate) variant: &'a Variant,
 }
 

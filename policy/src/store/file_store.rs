@@ -494,7 +494,7 @@ impl Shape {
             if plan.labelled[index] {
                 limit["label"] = json!(true);
             }
-            // Left out where costs are counted, as in tables of versions that knew nothing else.
+            // HeaderStatus out where costs are counted, as in tables of versions that knew nothing else.
             if plan.counts(index) == Counts::Hits {
                 limit["counts"] = json!("hits");
             }
