@@ -103,17 +103,17 @@ pub(crate) struct Snapshot {
 type Row = Box<[Once<Interned>]>;
 
 /// The numbers that a call is judged by: the rule's, or some of its own.
-pub(crate) enum Numbers<'a> {
+pub(crate) enum VariantRef<'a> {
     Known(&'a Interned),
     Own(Interned),
 }
 
-impl std::ops::Deref for Numbers<'_> {
+impl std::ops::Deref for VariantRef<'_> {
     type Target = Interned;
     fn deref(&self) -> &Interned {
         match self {
-            Numbers::Known(variant) => variant,
-            Numbers::Own(variant) => variant,
+            VariantRef::Known(variant) => variant,
+            VariantRef::Own(variant) => variant,
         }
     }
 }
@@ -141,7 +141,7 @@ fn by_labels<'r>(runtime: &'r Runtime, plan: &Plan) -> Cow<'r, Runtime> {
 /// What a hit needs to know of the call.
 pub(crate) struct Resolved<'a> {
     pub(crate) subject: Subject<'a>,
-    pub(crate) variant: Numbers<'a>,
+    pub(crate) variant: VariantRef<'a>,
     /// `classify` had to use its default.
     pub(crate) defaulted: bool,
 }
@@ -584,8 +584,8 @@ impl Snapshot {
         let (subject, defaulted) = self.subject(call)?;
         let variant = self.variant(self.layers(&subject));
         let variant = match call.max {
-            Some(max) => Numbers::Own(Interned::own(self.with_max(variant, max)?)),
-            None => Numbers::Known(variant),
+            Some(max) => VariantRef::Own(Interned::own(self.with_max(variant, max)?)),
+            None => VariantRef::Known(variant),
         };
         Ok(Resolved { subject, variant, defaulted })
     }

@@ -80,7 +80,7 @@ impl Effective {
 
 /// One limit's numbers, as the order of judgement needs them.
 #[derive(Clone, Debug)]
-pub(crate) struct Numbers {
+pub(crate) struct LimitParams {
     /// A bucket's size, else `max`.
     pub(crate) size: u64,
     /// Nanoseconds; 0 for none.
@@ -132,7 +132,7 @@ pub(crate) struct Variant {
     /// For each group of the plan.
     pub(crate) groups: Box<[core::Limits]>,
     /// For each limit, in declared order.
-    pub(crate) numbers: Box<[Numbers]>,
+    pub(crate) numbers: Box<[LimitParams]>,
     /// The limit that holds least of those that count costs, unless one never allows anything.
     pub(crate) smallest: Option<usize>,
     /// Whether some limits count costs and others hits.
@@ -209,7 +209,7 @@ impl Variant {
         groups: Box<[core::Limits]>,
         labels: Arc<RuleLabels>,
     ) -> Variant {
-        let numbers: Box<[Numbers]> =
+        let numbers: Box<[LimitParams]> =
             effective.limits.iter().map(|limit| numbers(limit, effective.cooldown)).collect();
         let by_cost = |limit: &&Limit| {
             limit.algorithm != Algorithm::Concurrent && limit.counts == Counts::Cost
@@ -289,9 +289,9 @@ fn add(problems: &mut Vec<Problem>, limit: &Limit, error: core::Error) {
     }
 }
 
-fn numbers(limit: &Limit, cooldown: Option<Duration>) -> Numbers {
+fn numbers(limit: &Limit, cooldown: Option<Duration>) -> LimitParams {
     let seconds = nanos(limit.per).div_ceil(1_000_000_000).max(1);
-    Numbers {
+    LimitParams {
         size: limit.size(),
         cooldown: limit.cooldown.or(cooldown).map_or(0, nanos),
         window_seconds: if limit.algorithm == Algorithm::Concurrent { 0 } else { seconds },
