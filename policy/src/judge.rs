@@ -20,7 +20,7 @@ use crate::decision::{Decision, HeaderStatus, Reason};
 use crate::error::Error;
 use crate::judge::penalty::{Barred, Denial, Standing};
 use crate::key::Call;
-use crate::snapshot::{Hashes, Live, Resolved, Snapshot};
+use crate::snapshot::{Hashes, Resolved, RuleView, Snapshot};
 use crate::store::runtime::Note;
 use crate::time::{Day, millis, whole_millis};
 
@@ -219,8 +219,8 @@ pub(crate) struct Plain<'s> {
 /// A hit of a plain rule with one bucket: what the order of judgement comes to then. `None` if the
 /// general way has to be gone.
 #[inline(always)]
-pub(crate) fn hit_plainly<'s>(rule: Live<'s>, call: &Call<'_>, cost: u64) -> Option<Plain<'s>> {
-    let Live { snapshot, engine, base } = rule;
+pub(crate) fn hit_plainly<'s>(rule: RuleView<'s>, call: &Call<'_>, cost: u64) -> Option<Plain<'s>> {
+    let RuleView { snapshot, engine, base } = rule;
     let key = snapshot.plain_key(call).filter(|_| snapshot.lone)?;
     let part = engine.part(engine.hash(key));
     part.prefetch();

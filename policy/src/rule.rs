@@ -30,7 +30,7 @@ use crate::metrics::{Meter, Sequence};
 use crate::rule::held::{Held, Permit, Reservation};
 use crate::rule::shared::Shared;
 use crate::rule::waiters::Waiters;
-use crate::snapshot::{Hashes, Live, Resolved, Snapshot};
+use crate::snapshot::{Hashes, Resolved, RuleView, Snapshot};
 use crate::time::{Day, whole_millis};
 
 /// What belongs to a rule for as long as its limiter lives, whatever its policy becomes.
@@ -41,7 +41,7 @@ pub(crate) struct RuleState {
     replaced: AtomicU64,
     /// What each thread goes by, so that a hit need not count one more owner of `live`, which would
     /// have all threads write to one place. An idle thread may keep an old one.
-    lent: PerThread<Place>,
+    cached: PerThread<Place>,
     pub(crate) meter: Meter,
     pub(crate) waiters: Waiters,
 }
@@ -49,11 +49,11 @@ pub(crate) struct RuleState {
 /// A panic leaves what a thread keeps as it was: it is replaced whole, or not.
 impl std::panic::RefUnwindSafe for RuleState {}
 
-type Place = RefCell<Option<Lent>>;
+type Place = RefCell<Option<ThreadCache>>;
 
 /// A rule as a thread found it.
 #[derive(Debug)]
-struct Lent {
+struct ThreadCache {
     /// The rule's `replaced` before it was looked at.
     replaced: u64,
     snapshot: Arc<Snapshot>,
@@ -63,10 +63,10 @@ struct Lent {
     base: Interned,
 }
 
-impl Lent {
+impl ThreadCache {
     #[inline(always)]
-    fn live(&self) -> Live<'_> {
-        Live { snapshot: &self.snapshot, engine: &self.engine, base: &self.base }
+    fn live(&self) -> RuleView<'_> {
+        RuleView { snapshot: &self.snapshot, engine: &self.engine, base: &self.base }
     }
 }
 
@@ -75,7 +75,7 @@ impl RuleState {
         RuleState {
             live: ArcSwap::from_pointee(snapshot),
             replaced: AtomicU64::new(0),
-            lent: PerThread::default(),
+            cached: PerThread::default(),
             meter: Meter::new(sequence),
             waiters: Waiters::default(),
         }
@@ -97,30 +97,31 @@ impl RuleState {
 
     /// They look no more: what they went by, and the tables of that, would stay.
     fn forget_ended_threads(&self) {
-        self.lent.vacant(|place| drop(place.take()));
+        self.cached.vacant(|place| drop(place.take()));
     }
 
     /// Asks the rule as this thread found it; none if it does not stand so any more.
     #[inline(always)]
-    fn with_lent<R>(&self, ask: impl FnOnce(Option<Live<'_>>) -> R) -> R {
-        self.lent.with(|mine| {
-            let lent = mine.and_then(|mine| self.standing(mine));
-            ask(lent.as_ref().map(|lent| lent.live()))
+    fn with_cached<R>(&self, ask: impl FnOnce(Option<RuleView<'_>>) -> R) -> R {
+        self.cached.with(|mine| {
+            let cached = mine.and_then(|mine| self.standing(mine));
+            ask(cached.as_ref().map(|cached| cached.live()))
         })
     }
 
     #[inline(always)]
-    fn standing<'p>(&self, place: &'p Place) -> Option<Ref<'p, Lent>> {
+    fn standing<'p>(&self, place: &'p Place) -> Option<Ref<'p, ThreadCache>> {
         // ORDERING: Acquire, see `replace`.
         let replaced = self.replaced.load(Ordering::Acquire);
-        let stands = |lent: &&Lent| lent.replaced == replaced && lent.snapshot.is_current();
-        Ref::filter_map(place.try_borrow().ok()?, |lent| lent.as_ref().filter(stands)).ok()
+        let stands =
+            |cached: &&ThreadCache| cached.replaced == replaced && cached.snapshot.is_current();
+        Ref::filter_map(place.try_borrow().ok()?, |cached| cached.as_ref().filter(stands)).ok()
     }
 
     /// Asks the rule as it stands now.
     #[inline(always)]
-    fn with<R>(&self, ask: impl FnOnce(Live<'_>) -> Result<R, Error>) -> Result<R, Error> {
-        self.with_lent(|lent| match lent {
+    fn with<R>(&self, ask: impl FnOnce(RuleView<'_>) -> Result<R, Error>) -> Result<R, Error> {
+        self.with_cached(|cached| match cached {
             Some(standing) => ask(standing),
             None => self.with_new(ask),
         })
@@ -129,11 +130,11 @@ impl RuleState {
     /// Asks the rule as it stands now, which this thread goes by from now on.
     #[cold]
     #[inline(never)]
-    fn with_new<R>(&self, ask: impl FnOnce(Live<'_>) -> Result<R, Error>) -> Result<R, Error> {
-        self.lent.claimed(|mine| {
+    fn with_new<R>(&self, ask: impl FnOnce(RuleView<'_>) -> Result<R, Error>) -> Result<R, Error> {
+        self.cached.claimed(|mine| {
             // A thread may not find its place at once.
-            if let Some(lent) = mine.and_then(|mine| self.standing(mine)) {
-                return ask(lent.live());
+            if let Some(cached) = mine.and_then(|mine| self.standing(mine)) {
+                return ask(cached.live());
             }
             // ORDERING: Acquire, see `replace`. Read before the snapshot, so that no later one is missed.
             let replaced = self.replaced.load(Ordering::Acquire);
@@ -143,10 +144,11 @@ impl RuleState {
             if let Some(Ok(mut mine)) = mine.map(RefCell::try_borrow_mut) {
                 let base = snapshot.base.apart();
                 let engine = snapshot.tables.engines[0].clone();
-                *mine = Some(Lent { replaced, snapshot: Arc::clone(&snapshot), engine, base });
+                *mine =
+                    Some(ThreadCache { replaced, snapshot: Arc::clone(&snapshot), engine, base });
             }
             let engine = &snapshot.tables.engines[0];
-            ask(Live { snapshot: &snapshot, engine, base: &snapshot.base })
+            ask(RuleView { snapshot: &snapshot, engine, base: &snapshot.base })
         })
     }
 
@@ -255,8 +257,8 @@ impl Rule {
     #[inline]
     pub fn allow<'a>(&self, call: impl Into<Call<'a>>) -> Result<bool, Error> {
         let call = call.into();
-        let plainly = |rule: Option<Live<'_>>| self.allow_plainly(rule?, call);
-        match self.state.with_lent(plainly) {
+        let plainly = |rule: Option<RuleView<'_>>| self.allow_plainly(rule?, call);
+        match self.state.with_cached(plainly) {
             Some(allowed) => Ok(allowed),
             None => self.allow_any(&{ call }),
         }
@@ -265,8 +267,8 @@ impl Rule {
     /// The call is copied only where something is done with it but reading its key: else it would have
     /// to be written down before each hit.
     #[inline(always)]
-    fn allow_plainly(&self, rule: Live<'_>, call: Call<'_>) -> Option<bool> {
-        let Live { snapshot, engine, .. } = rule;
+    fn allow_plainly(&self, rule: RuleView<'_>, call: Call<'_>) -> Option<bool> {
+        let RuleView { snapshot, engine, .. } = rule;
         let key = snapshot.plain_key(&call)?;
         let (allowed, nth) = engine.allow_counted(key);
         let weight = self.state.meter.weight(nth);
@@ -379,7 +381,7 @@ impl Rule {
 
     /// In one piece for all kinds of keys: what it finds stays in registers until the decision is written.
     fn hit_call(&self, call: &Call<'_>, cost: u64) -> Result<Decision, Error> {
-        self.state.with_lent(|rule| match rule {
+        self.state.with_cached(|rule| match rule {
             Some(rule) => self.hit_by(rule, call, cost),
             None => self.hit_anew(call, cost),
         })
@@ -391,7 +393,7 @@ impl Rule {
     }
 
     #[inline(always)]
-    fn hit_by(&self, rule: Live<'_>, call: &Call<'_>, cost: u64) -> Result<Decision, Error> {
+    fn hit_by(&self, rule: RuleView<'_>, call: &Call<'_>, cost: u64) -> Result<Decision, Error> {
         match self.hit_plainly(rule, call, cost) {
             Some(plain) => Ok(plain.decision()),
             None => self.hit_any(rule.snapshot, call, cost),
@@ -399,7 +401,7 @@ impl Rule {
     }
 
     #[inline(always)]
-    fn hit_plainly<'s>(&self, rule: Live<'s>, call: &Call<'_>, cost: u64) -> Option<Plain<'s>> {
+    fn hit_plainly<'s>(&self, rule: RuleView<'s>, call: &Call<'_>, cost: u64) -> Option<Plain<'s>> {
         let plain = hit_plainly(rule, call, cost)?;
         let meter = &self.state.meter;
         meter.count_plainly(rule.snapshot, call, plain.denied, plain.warning, cost);
@@ -417,7 +419,7 @@ impl Rule {
         cost: u64,
         tell: T,
     ) -> Result<T::Output, Error> {
-        self.state.with_lent(|rule| {
+        self.state.with_cached(|rule| {
             match rule.and_then(|rule| self.hit_plainly(rule, call, cost)) {
                 Some(plain) => Ok(tell.tell(&plain.told(&[plain.left()]))),
                 None => Ok(tell.tell(&self.hit_call(call, cost)?.told())),

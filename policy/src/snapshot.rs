@@ -731,7 +731,7 @@ fn classes(config: &RuleConfig) -> Option<Classes> {
 
 /// A rule as it stands, and its own numbers to be handed on with a decision.
 #[derive(Clone, Copy)]
-pub(crate) struct Live<'a> {
+pub(crate) struct RuleView<'a> {
     pub(crate) snapshot: &'a Snapshot,
     /// The first of the snapshot's.
     pub(crate) engine: &'a Engine,
