@@ -27,7 +27,7 @@ use crate::error::{Code, Error};
 use crate::judge::{Found, Op, Plain, Receipts, hit_plainly, judge, part_of};
 use crate::key::Call;
 use crate::metrics::{Meter, Sequence};
-use crate::rule::held::{Held, Permit, Reservation};
+use crate::rule::held::{Charged, Permit, Reservation};
 use crate::rule::shared::Shared;
 use crate::rule::waiters::Waiters;
 use crate::snapshot::{Hashes, Resolved, RuleView, Snapshot};
@@ -527,8 +527,8 @@ impl Rule {
         Ok(())
     }
 
-    fn held(&self, snapshot: &Guard<Arc<Snapshot>>, variant: Interned, hashes: Hashes) -> Held {
-        Held { snapshot: Arc::clone(snapshot), variant, hashes }
+    fn held(&self, snapshot: &Guard<Arc<Snapshot>>, variant: Interned, hashes: Hashes) -> Charged {
+        Charged { snapshot: Arc::clone(snapshot), variant, hashes }
     }
 
     /// A hit whose true cost is known later: spends the estimate, to be settled.

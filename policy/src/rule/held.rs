@@ -15,13 +15,13 @@ use crate::snapshot::{Hashes, Snapshot};
 
 /// Where something was charged, and by which numbers.
 #[derive(Clone, Debug)]
-pub(crate) struct Held {
+pub(crate) struct Charged {
     pub(crate) snapshot: Arc<Snapshot>,
     pub(crate) variant: Interned,
     pub(crate) hashes: Hashes,
 }
 
-impl Held {
+impl Charged {
     /// What the limits of a group count.
     fn counts(&self, group: usize) -> Counts {
         self.snapshot.plan().groups[group].counts
@@ -96,7 +96,7 @@ impl Held {
 #[derive(Debug)]
 pub struct Reservation {
     decision: Decision,
-    held: Option<Held>,
+    held: Option<Charged>,
     estimate: u64,
     receipts: Receipts,
 }
@@ -104,7 +104,7 @@ pub struct Reservation {
 impl Reservation {
     pub(crate) fn new(
         decision: Decision,
-        held: Option<Held>,
+        held: Option<Charged>,
         estimate: u64,
         receipts: Receipts,
     ) -> Reservation {
@@ -159,7 +159,7 @@ impl Reservation {
 pub struct Permit {
     decision: Decision,
     /// Where, and whom to tell when it is free again.
-    held: Option<(Held, Arc<RuleState>)>,
+    held: Option<(Charged, Arc<RuleState>)>,
     /// None in a forked child whose parent was just giving them back.
     slots: ForkLock<[Option<tidegate_core::Permit>; MOST_GROUPS]>,
 }
@@ -167,7 +167,7 @@ pub struct Permit {
 impl Permit {
     pub(crate) fn new(
         decision: Decision,
-        held: Option<(Held, Arc<RuleState>)>,
+        held: Option<(Charged, Arc<RuleState>)>,
         slots: [Option<tidegate_core::Permit>; MOST_GROUPS],
     ) -> Permit {
         Permit { decision, held, slots: ForkLock::new(slots) }
@@ -204,7 +204,7 @@ impl Permit {
         !released.is_empty() && released.iter().all(|held| *held)
     }
 
-    fn release_slots(&self, held: &Held) -> Vec<bool> {
+    fn release_slots(&self, held: &Charged) -> Vec<bool> {
         let mut slots = self.slots.lock();
         let now = held.snapshot.tables.clock().now();
         let release = |(group, part): (usize, tidegate_core::Part<'_>)| {

@@ -56,7 +56,7 @@ fn inspect_table(folder: &Folder, name: &str) -> Result<Inspected, Error> {
     let text: Value = serde_json::from_str(file.shape()).map_err(|_| damaged())?;
     let rule = text["rule"].as_str().ok_or_else(damaged)?.to_string();
     let shape = Shape::from_value(&text).ok_or_else(damaged)?;
-    let held = tables::Held::of(&file, &shape).ok_or_else(damaged)?;
+    let held = tables::FileContents::of(&file, &shape).ok_or_else(damaged)?;
     let offender = |(name, count): (tidegate_core::Name, u64)| {
         Some(NamedCount { key: Name::from_words(&name)?.texts(), count })
     };

@@ -460,7 +460,7 @@ impl Wanted {
 
 /// What a file holds, for those who look from outside.
 #[cfg(target_os = "linux")]
-pub(crate) struct Held {
+pub(crate) struct FileContents {
     pub(crate) keys: usize,
     pub(crate) penalised: usize,
     pub(crate) spending: usize,
@@ -468,9 +468,9 @@ pub(crate) struct Held {
 }
 
 #[cfg(target_os = "linux")]
-impl Held {
+impl FileContents {
     /// Counts rows. Numbers don't matter for that, only the shape, so any limits of it will do.
-    pub(crate) fn of(file: &TableFile, shape: &Shape) -> Option<Held> {
+    pub(crate) fn of(file: &TableFile, shape: &Shape) -> Option<FileContents> {
         let tables = file.tables();
         let mut keys = None;
         for (limits, capacity) in shape.layout()?.engines {
@@ -481,7 +481,12 @@ impl Held {
         let penalties: Penalties = tables.ledger(group_capacity(scope, shape.capacity)).ok()?;
         let budgets: Budgets = tables.ledger(shape.capacity).ok()?;
         let names = tables.board().map_or(Vec::new(), |board| board.names());
-        Some(Held { keys: keys?, penalised: penalties.len(), spending: budgets.len(), names })
+        Some(FileContents {
+            keys: keys?,
+            penalised: penalties.len(),
+            spending: budgets.len(),
+            names,
+        })
     }
 }
 
