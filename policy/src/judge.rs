@@ -15,7 +15,7 @@ use crate::compiled::interned::Interned;
 use crate::compiled::plan::{MOST_GROUPS, MOST_LIMITS};
 use crate::compiled::variant::Variant;
 use crate::config::policy::Mode;
-use crate::decision::view::Told;
+use crate::decision::view::DecisionView;
 use crate::decision::{Decision, HeaderStatus, Reason};
 use crate::error::Error;
 use crate::judge::penalty::{Barred, Denial, Standing};
@@ -245,11 +245,11 @@ impl Plain<'_> {
 
     /// The decision, with what is [left](Plain::left).
     #[inline(always)]
-    pub(crate) fn told<'a>(&'a self, left: &'a [HeaderStatus]) -> Told<'a> {
+    pub(crate) fn view<'a>(&'a self, left: &'a [HeaderStatus]) -> DecisionView<'a> {
         let (view, full) = (&self.view, self.denied == Some(Reason::Full));
         let allowed = self.denied.is_none();
         let wait = if full { NEVER } else { view.wait };
-        Told {
+        DecisionView {
             allowed,
             warning: self.warning,
             alert: false,
@@ -269,21 +269,21 @@ impl Plain<'_> {
     /// In one piece, so that it is written once: where the caller wants it.
     #[inline(always)]
     pub(crate) fn decision(&self) -> Decision {
-        let told = self.told(&[]);
+        let view = self.view(&[]);
         Decision {
-            allowed: told.allowed,
-            limit: told.limit,
-            remaining: told.remaining,
-            retry_after: told.retry_after_ms.map(Duration::from_millis),
-            reset_after: Duration::from_millis(told.reset_after_ms),
-            warning: told.warning,
-            alert: told.alert,
-            notify: told.notify,
-            reason: told.reason,
-            would: told.would,
+            allowed: view.allowed,
+            limit: view.limit,
+            remaining: view.remaining,
+            retry_after: view.retry_after_ms.map(Duration::from_millis),
+            reset_after: Duration::from_millis(view.reset_after_ms),
+            warning: view.warning,
+            alert: view.alert,
+            notify: view.notify,
+            reason: view.reason,
+            would: view.would,
             variant: self.base.clone(),
             left: self.left().alone(),
-            at: told.at,
+            at: view.at,
         }
     }
 }

@@ -46,7 +46,7 @@ pub use config::read::{limit_patches, limit_patches_in, parse_bytes};
 pub use config::schema::schema;
 pub use decision::Decision;
 pub use decision::headers::{Facts, IETF_DRAFT, LimitLeft, Style};
-pub use decision::view::{Names, Tell, Told};
+pub use decision::view::{DecisionSink, DecisionView, Names};
 pub use error::{Code, Error, Problem};
 pub use ip::{V6_PREFIX, ip_key};
 pub use judge::budget::Budget;

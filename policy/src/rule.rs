@@ -22,7 +22,7 @@ use crate::compiled::plan::MOST_LIMITS;
 use crate::compiled::variant::Variant;
 use crate::config::limit::Counts;
 use crate::decision::Decision;
-use crate::decision::view::Tell;
+use crate::decision::view::DecisionSink;
 use crate::error::{Code, Error};
 use crate::judge::{Found, Op, Plain, Receipts, hit_plainly, judge, part_of};
 use crate::key::Call;
@@ -408,21 +408,21 @@ impl Rule {
         Some(plain)
     }
 
-    /// As [`Rule::hit`], for who writes the answer down in a form of their own; see [`Told`](crate::Told).
+    /// As [`Rule::hit`], for who writes the answer down in a form of their own; see [`DecisionView`](crate::Told).
     ///
     /// # Errors
     /// As [`Rule::hit`].
     #[inline]
-    pub fn hit_telling<T: Tell>(
+    pub fn hit_into<T: DecisionSink>(
         &self,
         call: &Call<'_>,
         cost: u64,
-        tell: T,
+        sink: T,
     ) -> Result<T::Output, Error> {
         self.state.with_cached(|rule| {
             match rule.and_then(|rule| self.hit_plainly(rule, call, cost)) {
-                Some(plain) => Ok(tell.tell(&plain.told(&[plain.left()]))),
-                None => Ok(tell.tell(&self.hit_call(call, cost)?.told())),
+                Some(plain) => Ok(sink.accept(&plain.view(&[plain.left()]))),
+                None => Ok(sink.accept(&self.hit_call(call, cost)?.view())),
             }
         })
     }

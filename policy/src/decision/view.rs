@@ -14,9 +14,9 @@ use crate::decision::{Decision, HeaderStatus, Reason};
 ///
 /// ```
 /// let decision = tidegate::Limiter::new("3/min").unwrap().hit("alice", 1).unwrap();
-/// let told = decision.told();
-/// let names = told.names();
-/// assert!(told.is_named_by(&names) && names.iter().eq(["3/min"]));
+/// let view = decision.view();
+/// let names = view.names();
+/// assert!(view.is_named_by(&names) && names.iter().eq(["3/min"]));
 /// ```
 #[derive(Clone, Debug)]
 pub struct Names(Arc<RuleLabels>);
@@ -32,20 +32,20 @@ impl Names {
 /// from, without a [`Decision`] in between.
 ///
 /// ```
-/// use tidegate::{Call, Limiter, Tell, Told};
+/// use tidegate::{Call, Limiter, DecisionSink, DecisionView};
 ///
 /// struct Remaining;
-/// impl Tell for Remaining {
+/// impl DecisionSink for Remaining {
 ///     type Output = Option<u64>;
-///     fn tell(self, told: &Told<'_>) -> Option<u64> {
-///         told.remaining
+///     fn accept(self, view: &DecisionView<'_>) -> Option<u64> {
+///         view.remaining
 ///     }
 /// }
 /// let rule = Limiter::new("3/min").unwrap().rule("default").unwrap();
-/// assert_eq!(rule.hit_telling(&Call::of("alice"), 1, Remaining).unwrap(), Some(2));
+/// assert_eq!(rule.hit_into(&Call::of("alice"), 1, Remaining).unwrap(), Some(2));
 /// ```
 #[derive(Debug)]
-pub struct Told<'a> {
+pub struct DecisionView<'a> {
     /// As [`Decision::allowed`].
     pub allowed: bool,
     /// As [`Decision::warning`].
@@ -70,7 +70,7 @@ pub struct Told<'a> {
     pub(crate) variant: &'a Variant,
 }
 
-impl<'a> Told<'a> {
+impl<'a> DecisionView<'a> {
     /// As [`Decision::reason`].
     #[inline]
     pub fn reason(&self) -> Option<&'a str> {
@@ -113,15 +113,15 @@ impl Decision {
     ///
     /// ```
     /// let decision = tidegate::Limiter::new("3/min").unwrap().hit("alice", 1).unwrap();
-    /// assert_eq!(decision.told().remaining, Some(2));
+    /// assert_eq!(decision.view().remaining, Some(2));
     /// ```
     #[inline]
-    pub fn told(&self) -> Told<'_> {
+    pub fn view(&self) -> DecisionView<'_> {
         let millis = |duration: Duration| {
             let whole = duration.as_secs().saturating_mul(1_000);
             whole.saturating_add(u64::from(duration.subsec_millis()))
         };
-        Told {
+        DecisionView {
             allowed: self.allowed,
             warning: self.warning,
             alert: self.alert,
@@ -139,10 +139,10 @@ impl Decision {
     }
 }
 
-/// What is done with a decision that owns nothing; see [`Told`].
-pub trait Tell {
+/// What is done with a decision that owns nothing; see [`DecisionView`].
+pub trait DecisionSink {
     /// What comes of it.
     type Output;
     /// Does it.
-    fn tell(self, told: &Told<'_>) -> Self::Output;
+    fn accept(self, view: &DecisionView<'_>) -> Self::Output;
 }

@@ -123,7 +123,7 @@ pub struct Changing<'r> {
 }
 
 /// What is told of a change in the trail, beside what all have.
-struct Told {
+struct TrailEntry {
     op: &'static str,
     target: Option<Target>,
     before: Value,
@@ -135,7 +135,7 @@ impl Changing<'_> {
     fn change(
         &self,
         snapshot: &Snapshot,
-        change: impl FnOnce(&mut Runtime, Note) -> Result<Option<Told>, Error>,
+        change: impl FnOnce(&mut Runtime, Note) -> Result<Option<TrailEntry>, Error>,
     ) -> Result<u64, Error> {
         let options = &self.options;
         let brief = |value: Value| match value.to_string().len() {
@@ -180,7 +180,7 @@ impl Changing<'_> {
             if next.check_override(&target).map_err(Error::policy)? {
                 snapshot.tables.make_penalties()?;
             }
-            Ok(Some(Told { op: "set_override", target: Some(target), before, after }))
+            Ok(Some(TrailEntry { op: "set_override", target: Some(target), before, after }))
         })
     }
 
@@ -196,7 +196,7 @@ impl Changing<'_> {
             let before = stored_value(&snapshot, Some(&old.what.1));
             runtime.clear_override(&target);
             let (op, after) = ("clear_override", Value::Null);
-            Ok(Some(Told { op, target: Some(target), before, after }))
+            Ok(Some(TrailEntry { op, target: Some(target), before, after }))
         })
     }
 
@@ -220,7 +220,7 @@ impl Changing<'_> {
             if next.base.has_penalties() {
                 snapshot.tables.make_penalties()?;
             }
-            Ok(Some(Told { op: "set_default", target: None, before, after }))
+            Ok(Some(TrailEntry { op: "set_default", target: None, before, after }))
         })
     }
 
@@ -236,7 +236,7 @@ impl Changing<'_> {
             let before = runtime.exempts(policy).contains(&matches).into();
             runtime.add_exempt(matches.clone(), note);
             let target = Some(Target::Match(matches));
-            Ok(Some(Told { op: "add_exempt", target, before, after: true.into() }))
+            Ok(Some(TrailEntry { op: "add_exempt", target, before, after: true.into() }))
         })
     }
 
@@ -254,7 +254,7 @@ impl Changing<'_> {
             }
             runtime.remove_exempt(matches, policy);
             let (target, before, after) = (matches.clone().into(), true.into(), false.into());
-            Ok(Some(Told { op: "remove_exempt", target: Some(target), before, after }))
+            Ok(Some(TrailEntry { op: "remove_exempt", target: Some(target), before, after }))
         })
     }
 
@@ -270,7 +270,7 @@ impl Changing<'_> {
             let before = value(&runtime.exempts(&snapshot.config.exempt));
             let after = value(&matches);
             runtime.set_exempts(matches, note);
-            Ok(Some(Told { op: "set_exempts", target: None, before, after }))
+            Ok(Some(TrailEntry { op: "set_exempts", target: None, before, after }))
         })
     }
 
@@ -300,7 +300,7 @@ impl Changing<'_> {
                 return Ok(None);
             }
             runtime.set_mode(mode, note);
-            Ok(Some(Told { op, target: None, before: name(before), after: name(mode) }))
+            Ok(Some(TrailEntry { op, target: None, before: name(before), after: name(mode) }))
         })
     }
 
@@ -318,7 +318,7 @@ impl Changing<'_> {
             }
             runtime.unblock(&key);
             let (target, before, after) = (Target::Key(key), true.into(), false.into());
-            Ok(Some(Told { op: "unblock", target: Some(target), before, after }))
+            Ok(Some(TrailEntry { op: "unblock", target: Some(target), before, after }))
         })?;
         Ok(number > 0)
     }
@@ -343,7 +343,7 @@ impl Changing<'_> {
             }
             runtime.block(key.clone(), note);
             let target = Some(Target::Key(key));
-            Ok(Some(Told { op: "block", target, before: before.into(), after: true.into() }))
+            Ok(Some(TrailEntry { op: "block", target, before: before.into(), after: true.into() }))
         })
     }
 }
@@ -570,7 +570,8 @@ impl Rule {
         let number = self.plainly().change(&snapshot, |runtime, _| {
             let before = runtime.blocks.len();
             runtime.blocks.clear();
-            let told = Told { op: "unblock", target: None, before: before.into(), after: 0.into() };
+            let told =
+                TrailEntry { op: "unblock", target: None, before: before.into(), after: 0.into() };
             Ok((before > 0).then_some(told))
         });
         number.map(drop)

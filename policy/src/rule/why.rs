@@ -140,7 +140,7 @@ impl Why {
     /// assert_eq!(why["steps"][0]["value"], "enforce");
     /// ```
     pub fn to_value(&self) -> Value {
-        let told = self.decision.told();
+        let told = self.decision.view();
         json!({
             "decision": {
                 "allowed": told.allowed,
@@ -163,7 +163,7 @@ impl Why {
 }
 
 /// A call whose judgement is told of.
-struct Told<'s> {
+struct Explained<'s> {
     snapshot: &'s Snapshot,
     resolved: &'s Resolved<'s>,
     layers: Layers,
@@ -174,7 +174,7 @@ struct Told<'s> {
     now: u64,
 }
 
-impl Told<'_> {
+impl Explained<'_> {
     fn ends(&self, left: u64) -> Option<Duration> {
         let left = (left != NEVER).then(|| Duration::from_nanos(left))?;
         Some(self.snapshot.labels.dates.wall(self.now).saturating_add(left))
@@ -337,8 +337,14 @@ impl Rule {
         let resolved = snapshot.resolve(&call)?;
         let layers = snapshot.layers_in_force(&resolved.subject);
         let max = call.max.is_some();
-        let told =
-            Told { snapshot: &snapshot, resolved: &resolved, layers, max, cost, now: decision.at };
+        let told = Explained {
+            snapshot: &snapshot,
+            resolved: &resolved,
+            layers,
+            max,
+            cost,
+            now: decision.at,
+        };
         let steps = told.steps();
         Ok(Why { decision, steps })
     }
