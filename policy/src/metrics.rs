@@ -1,6 +1,9 @@
 //! Counts, names and the last events. Counting costs a hit one line of the thread's own; names are
 //! taken by sample once a rule is busy.
 
+pub(crate) mod event;
+pub(crate) mod heaviest;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,10 +16,11 @@ use tidegate_core::{Counters, ForkGuard, ForkLock};
 use crate::compiled::labels::RuleLabels;
 use crate::compiled::plan::MOST_LIMITS;
 use crate::decision::{Decision, Reason};
-use crate::error::{Code, Error};
 use crate::judge::{Found, Op, judge};
 use crate::key::Call;
 use crate::key::name::{Name, NamedCount, SPREAD};
+use crate::metrics::event::{Event, Sequence};
+use crate::metrics::heaviest::Heaviest;
 use crate::snapshot::Snapshot;
 
 /// What is counted of a rule; denials by a limit come after these.
@@ -45,192 +49,8 @@ const COUNTS: usize = NAMED_COUNTS + MOST_LIMITS;
 /// Names are kept of every hit so often, and then of one in [`SAMPLE`].
 const WARM: u64 = 1024;
 const SAMPLE: u64 = 64;
-/// Names that are watched, of which the first [`SHOWN`] are shown.
-const WATCHED: usize = 64;
-const SHOWN: usize = 10;
 /// Events that are kept.
 const EVENTS: usize = 256;
-
-/// What happened: a denial, or an alert. Or that the rule's table is retired: then the reason is
-/// `retired`, and the key has no parts.
-///
-/// ```
-/// let limiter = tidegate::Limiter::new("1/h").unwrap();
-/// (0..2).for_each(|_| drop(limiter.allow("alice").unwrap()));
-/// let event: tidegate::Event = limiter.events(None).unwrap().events.remove(0);
-/// assert_eq!((event.rule.as_str(), event.alert), ("default", false));
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Event {
-    /// Grows by one with each event of the limiter.
-    pub number: u64,
-    /// The rule.
-    pub rule: String,
-    /// The key's parts, as text.
-    pub key: Vec<String>,
-    /// Why it was denied.
-    pub reason: String,
-    /// Whether the denial raised the rule's alert.
-    pub alert: bool,
-    /// When, since the start of 1970.
-    pub at: Duration,
-}
-
-impl Event {
-    /// As a map, for surfaces that speak JSON.
-    ///
-    /// ```
-    /// let limiter = tidegate::Limiter::new("1/h").unwrap();
-    /// (0..2).for_each(|_| drop(limiter.allow("alice").unwrap()));
-    /// let events = limiter.events(None).unwrap().events;
-    /// assert_eq!(events[0].to_value()["key"], serde_json::json!(["alice"]));
-    /// ```
-    pub fn to_value(&self) -> Value {
-        json!({
-            "number": self.number,
-            "rule": self.rule,
-            "key": self.key,
-            "reason": self.reason,
-            "alert": self.alert,
-            "at_ms": u64::try_from(self.at.as_millis()).unwrap_or(u64::MAX),
-        })
-    }
-}
-
-/// The last events, and where to go on.
-///
-/// ```
-/// let limiter = tidegate::Limiter::new("1/h").unwrap();
-/// (0..3).for_each(|_| drop(limiter.allow("alice").unwrap()));
-/// let first: tidegate::Events = limiter.events(None).unwrap();
-/// assert_eq!((first.events.len(), first.missed), (2, 0));
-/// assert!(limiter.events(Some(&first.next)).unwrap().events.is_empty());
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Events {
-    /// In the order of their numbers.
-    pub events: Vec<Event>,
-    /// What to ask for the events after these with: one text for all rules of the limiter.
-    pub next: String,
-    /// How many events came after the ones that were asked for, and gave way to later ones before these
-    /// were read. Of one rule among several: at most so many.
-    pub missed: u64,
-}
-
-impl Events {
-    /// As a map, for surfaces that speak JSON.
-    ///
-    /// ```
-    /// let events = tidegate::Limiter::new("1/h").unwrap().events(None).unwrap();
-    /// assert_eq!(events.to_value()["missed"], 0);
-    /// ```
-    pub fn to_value(&self) -> Value {
-        let events: Vec<Value> = self.events.iter().map(Event::to_value).collect();
-        json!({ "events": events, "next": self.next, "missed": self.missed })
-    }
-}
-
-/// Numbers the events of a limiter's rules, so that one number says how far a reader is.
-#[derive(Debug)]
-pub(crate) struct Sequence {
-    /// Tells this limiter from others, and from those of this program's earlier runs.
-    id: u32,
-    /// The number of the last event.
-    last: AtomicU64,
-}
-
-impl Default for Sequence {
-    fn default() -> Sequence {
-        Sequence { id: tidegate_core::random_seed() as u32, last: AtomicU64::new(0) }
-    }
-}
-
-impl Sequence {
-    /// The number of a new event. Its rule's names are locked until the event is there, so that whoever
-    /// reads [`Sequence::last`] and then locks them finds it.
-    fn next(&self) -> u64 {
-        // ORDERING: Release, with the load in `last`: whoever sees the number sees the rule that gave it, too,
-        // where a reload has just brought it. The lock of the names publishes the event.
-        self.last.fetch_add(1, Ordering::Release) + 1
-    }
-
-    pub(crate) fn last(&self) -> u64 {
-        // ORDERING: Acquire, see `next`.
-        self.last.load(Ordering::Acquire)
-    }
-
-    /// Of this limiter, in this process: a forked child's events are numbered apart.
-    fn id(&self) -> u32 {
-        self.id ^ std::process::id()
-    }
-
-    /// The text that a reader goes on with after event `number`.
-    pub(crate) fn cursor(&self, number: u64) -> String {
-        format!("{:08x}-{number}", self.id())
-    }
-
-    /// The number of the last event that a reader knows. None of this limiter's if the text is another's.
-    pub(crate) fn known(&self, cursor: Option<&str>) -> Result<u64, Error> {
-        let Some(text) = cursor else { return Ok(0) };
-        let read = |text: &str| {
-            let (id, number) = text.split_once('-')?;
-            let id = u32::from_str_radix(id, 16).ok().filter(|_| id.len() == 8)?;
-            Some((id, number.parse::<u64>().ok()?))
-        };
-        match read(text) {
-            Some((id, number)) if id == self.id() => Ok(number),
-            Some(_) => Ok(0),
-            None => {
-                let message = format!("{text:?} is not what `next` of earlier events was");
-                Err(Error::new(Code::Range, message))
-            }
-        }
-    }
-}
-
-/// The heaviest of many names in little memory ("space saving", after Metwally, Agrawal and El Abbadi): a
-/// new name takes the place, and the count, of the lightest.
-#[derive(Debug)]
-struct Heaviest {
-    names: Vec<Name>,
-    /// For each name: its mark, so that most names need not be compared.
-    marks: Vec<u64>,
-    counts: Vec<u64>,
-}
-
-impl Heaviest {
-    fn new() -> Heaviest {
-        Heaviest {
-            names: Vec::with_capacity(WATCHED),
-            marks: Vec::with_capacity(WATCHED),
-            counts: Vec::with_capacity(WATCHED),
-        }
-    }
-
-    fn add(&mut self, name: &Name, weight: u64) {
-        let mark = name.mark();
-        let mut alike = (0..).zip(&self.marks).filter(|&(_, other)| *other == mark);
-        if let Some((at, _)) = alike.find(|&(at, _): &(usize, _)| self.names[at] == *name) {
-            self.counts[at] += weight;
-        } else if self.names.len() < WATCHED {
-            self.names.push(*name);
-            self.marks.push(mark);
-            self.counts.push(weight);
-        } else if let Some(lightest) = (0..WATCHED).min_by_key(|&at| self.counts[at]) {
-            self.names[lightest] = *name;
-            self.marks[lightest] = mark;
-            self.counts[lightest] += weight;
-        }
-    }
-
-    fn shown(&self) -> Vec<NamedCount> {
-        let named = |(name, count): (&Name, &u64)| NamedCount { key: name.texts(), count: *count };
-        let mut all: Vec<NamedCount> = self.names.iter().zip(&self.counts).map(named).collect();
-        all.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.key.cmp(&b.key)));
-        all.truncate(SHOWN);
-        all
-    }
-}
 
 /// An event as it is kept.
 #[derive(Clone, Debug)]

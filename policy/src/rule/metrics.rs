@@ -3,7 +3,8 @@
 use tidegate_core::OnFull;
 
 use crate::error::Error;
-use crate::metrics::{Count, Events, Metrics};
+use crate::metrics::event::Events;
+use crate::metrics::{Count, Metrics};
 use crate::rule::Rule;
 
 impl Rule {

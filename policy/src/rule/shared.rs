@@ -10,7 +10,7 @@ use tidegate_core::ForkLock;
 use crate::config::options::Options;
 use crate::config::policy::Policy;
 use crate::error::Error;
-use crate::metrics::Sequence;
+use crate::metrics::event::Sequence;
 use crate::rule::RuleState;
 use crate::store::tables::Store;
 use crate::store::trail::Changes;
