@@ -24,8 +24,9 @@ use crate::rule::shared::Shared;
 use crate::rule::stats::Stats;
 use crate::rule::{Recorded, Rule, RuleState, closed};
 use crate::snapshot::Snapshot;
+use crate::store::open::{Opening, Store};
 use crate::store::runtime::Target;
-use crate::store::tables::{Opening, Store, Tables};
+use crate::store::tables::Tables;
 use crate::store::trail::Changes;
 use crate::{Budget, Call, Decision, Permit, Reservation, Why};
 

@@ -7,6 +7,7 @@ pub(crate) mod inspect;
 pub(crate) mod known;
 #[cfg(target_os = "linux")]
 pub(crate) mod moving;
+pub(crate) mod open;
 pub(crate) mod runtime;
 pub(crate) mod tables;
 pub(crate) mod trail;

@@ -12,7 +12,7 @@ use crate::config::policy::Policy;
 use crate::error::Error;
 use crate::metrics::event::Sequence;
 use crate::rule::RuleState;
-use crate::store::tables::Store;
+use crate::store::open::Store;
 use crate::store::trail::Changes;
 
 /// What the handles of a limiter share.
