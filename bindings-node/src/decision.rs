@@ -12,7 +12,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 
-use policy::{Budget, Facts, LimitLeft, Recorded, Rule, Style, Tell, Told};
+use policy::{Budget, DecisionSink, DecisionView, Facts, LimitLeft, Recorded, Rule, Style};
 
 use crate::failure::Failure;
 use crate::js::{Result, Scope};
@@ -66,20 +66,25 @@ impl RuleAt {
 
     /// Writes a decision down.
     #[inline(always)]
-    pub(crate) fn write(&self, scope: Scope<'_>, surface: &Surface, told: &Told<'_>) -> Result<()> {
+    pub(crate) fn write(
+        &self,
+        scope: Scope<'_>,
+        surface: &Surface,
+        view: &DecisionView<'_>,
+    ) -> Result<()> {
         let text = |text: Option<&str>| match text {
             None => Ok(NONE),
             Some(text) => surface.text(scope, text).map(f64::from),
         };
-        let attach = told.attach().map(|value| value.to_string());
-        let (reason, would) = (text(told.reason())?, text(told.would_deny())?);
+        let attach = view.attach().map(|value| value.to_string());
+        let (reason, would) = (text(view.reason())?, text(view.would_deny())?);
         let attach = text(attach.as_deref())?;
-        let flags = u8::from(told.allowed)
-            | u8::from(told.warning) << 1
-            | u8::from(told.alert) << 2
-            | u8::from(told.notify) << 3;
+        let flags = u8::from(view.allowed)
+            | u8::from(view.warning) << 1
+            | u8::from(view.alert) << 2
+            | u8::from(view.notify) << 3;
         let mut count = 0;
-        for (index, left) in told.limits().enumerate() {
+        for (index, left) in view.limits().enumerate() {
             let name = self.name(scope, surface, index, left.name)?;
             let numbers: [f64; EACH] = [
                 name,
@@ -99,12 +104,12 @@ impl RuleAt {
                 reason,
                 would,
                 attach,
-                or_none(told.limit),
-                or_none(told.remaining),
-                or_none(told.retry_after_ms),
-                told.reset_after_ms as f64,
-                (told.at >> 32) as f64,
-                (told.at & 0xffff_ffff) as f64,
+                or_none(view.limit),
+                or_none(view.remaining),
+                or_none(view.retry_after_ms),
+                view.reset_after_ms as f64,
+                (view.at >> 32) as f64,
+                (view.at & 0xffff_ffff) as f64,
                 f64::from(count),
             ],
         );
@@ -159,11 +164,11 @@ pub(crate) struct Written<'a, 's> {
     pub(crate) surface: &'a Surface,
 }
 
-impl Tell for Written<'_, '_> {
+impl DecisionSink for Written<'_, '_> {
     type Output = Result<()>;
     #[inline(always)]
-    fn tell(self, told: &Told<'_>) -> Result<()> {
-        self.rule.write(self.scope, self.surface, told)
+    fn accept(self, view: &DecisionView<'_>) -> Result<()> {
+        self.rule.write(self.scope, self.surface, view)
     }
 }
 

@@ -5,7 +5,7 @@ use std::mem::MaybeUninit;
 use std::rc::Rc;
 use std::time::Duration;
 
-use policy::{Error, Permit, Reservation, Tell};
+use policy::{DecisionSink, Error, Permit, Reservation};
 
 use crate::decision::{RuleAt, Written, ms, write_budget, write_recorded};
 use crate::failure::Failure;
@@ -54,15 +54,15 @@ fn hot(scope: Scope<'_>, surface: &Rc<Surface>, rule: &Rc<RuleAt>) -> Result<Val
         })?;
     scope.set(object, c"allow", allow)?;
     let hit = bind(scope, surface, rule.clone(), |call: Call<'_, Rc<RuleAt>>, values| {
-        decide(call, values, |one, cost, to| to.rule.rule.hit_telling(one, cost, to)?)
+        decide(call, values, |one, cost, to| to.rule.rule.hit_into(one, cost, to)?)
     })?;
     scope.set(object, c"hit", hit)?;
     let check = bind(scope, surface, rule.clone(), |call: Call<'_, Rc<RuleAt>>, values| {
-        decide(call, values, |one, cost, to| to.tell(&to.rule.rule.check(*one, cost)?.told()))
+        decide(call, values, |one, cost, to| to.accept(&to.rule.rule.check(*one, cost)?.view()))
     })?;
     scope.set(object, c"check", check)?;
     let peek = bind(scope, surface, rule.clone(), |call: Call<'_, Rc<RuleAt>>, values| {
-        decide(call, values, |one, cost, to| to.tell(&to.rule.rule.peek(*one, cost)?.told()))
+        decide(call, values, |one, cost, to| to.accept(&to.rule.rule.peek(*one, cost)?.view()))
     })?;
     scope.set(object, c"peek", peek)?;
     let record = bind(scope, surface, rule.clone(), |call: Call<'_, Rc<RuleAt>>, values| {
@@ -202,19 +202,19 @@ pub(crate) fn functions(add: Add<'_>, scope: Scope<'_>, surface: &Rc<Surface>) -
         c"why": |call: Cold<'_>, [handle, key, cost, max, attributes]: [Value; 5]| {
             let cost = cost_of(call.scope, cost)?;
             let why = keyed(&call, [handle, key, max, attributes], |rule, one| rule.why(one, cost))?;
-            rule(&call, handle)?.write(call.scope, call.surface, &why.decision.told())?;
+            rule(&call, handle)?.write(call.scope, call.surface, &why.decision.view())?;
             call.scope.text(&json::steps(&why.steps).to_string()).map(Some)
         };
         c"reserve": |call: Cold<'_>, [handle, key, estimate, max, attributes]: [Value; 5]| {
             let estimate = count(call.scope, estimate, "estimate")?;
             let estimate = estimate.ok_or_else(|| Failure::argument("estimate is not a number"))?;
             let reserved = keyed(&call, [handle, key, max, attributes], |rule, one| rule.reserve(one, estimate))?;
-            rule(&call, handle)?.write(call.scope, call.surface, &reserved.decision().told())?;
+            rule(&call, handle)?.write(call.scope, call.surface, &reserved.decision().view())?;
             call.scope.owner(Box::new(Handle::Reservation(Cell::new(Some(reserved))))).map(Some)
         };
         c"permit": |call: Cold<'_>, [handle, key, _, max, attributes]: [Value; 5]| {
             let permit = keyed(&call, [handle, key, max, attributes], |rule, one| rule.permit(one))?;
-            rule(&call, handle)?.write(call.scope, call.surface, &permit.decision().told())?;
+            rule(&call, handle)?.write(call.scope, call.surface, &permit.decision().view())?;
             call.scope.owner(Box::new(Handle::Permit(permit))).map(Some)
         };
         c"settle": |call: Cold<'_>, [handle, actual]: [Value; 2]| {
@@ -280,7 +280,7 @@ pub(crate) fn functions(add: Add<'_>, scope: Scope<'_>, surface: &Rc<Surface>) -
             let mut line = line(&call, handle)?.borrow_mut();
             let number = match line.join(rule.rule.clone(), one, want, timeout)? {
                 Ok(got) => {
-                    rule.write(call.scope, call.surface, &got.decision().told())?;
+                    rule.write(call.scope, call.surface, &got.decision().view())?;
                     line.got = Some(got);
                     0
                 }
@@ -294,7 +294,7 @@ pub(crate) fn functions(add: Add<'_>, scope: Scope<'_>, surface: &Rc<Surface>) -
             let Some((number, result)) = next else { return call.scope.number(0.0).map(Some) };
             call.surface.write(crate::surface::BOARD - 1, &[f64::from(number)]);
             let got = result?;
-            rule(&call, handle)?.write(call.scope, call.surface, &got.decision().told())?;
+            rule(&call, handle)?.write(call.scope, call.surface, &got.decision().view())?;
             line(&call, handle)?.borrow_mut().got = Some(got);
             call.scope.number(f64::from(number)).map(Some)
         };

@@ -4,7 +4,7 @@ use std::ffi::{CStr, c_char};
 use std::mem::MaybeUninit;
 use std::time::Duration;
 
-use policy::{Facts, LimitLeft, Style, Tell, Told};
+use policy::{DecisionSink, DecisionView, Facts, LimitLeft, Style};
 
 use crate::boundary::{given, guard, write_text};
 use crate::rule::tg_rule;
@@ -111,13 +111,13 @@ impl tg_rule {
 
     /// Writes a decision down.
     #[inline(always)]
-    pub(crate) fn write(&self, told: &Told<'_>, out: Out<'_>) {
+    pub(crate) fn write(&self, view: &DecisionView<'_>, out: Out<'_>) {
         let kept = |text: Option<&str>| text.map_or(std::ptr::null(), |text| self.names.keep(text));
-        let attach = told.attach().map(|value| self.keep_json(value));
+        let attach = view.attach().map(|value| self.keep_json(value));
         // SAFETY: a decision is laid out as its parts are, which is asserted below, and any bytes are parts.
         let out = unsafe { &mut *out.as_mut_ptr().cast::<Parts>() };
         let limit = |at: usize, left: &LimitLeft<'_>| tg_limit_left {
-            name: self.names.keep_limit(told, at, left.name),
+            name: self.names.keep_limit(view, at, left.name),
             max: left.max,
             window_seconds: left.window_seconds,
             remaining: left.remaining,
@@ -125,7 +125,7 @@ impl tg_rule {
             more_after_ms: left.more_after.map_or(TG_NONE, ms),
         };
         let [first, others @ ..] = &mut out.limits;
-        let (mut limits, mut limit_count) = (told.limits(), 0);
+        let (mut limits, mut limit_count) = (view.limits(), 0);
         // Most rules have one, for which no loop is needed then.
         if let Some(left) = limits.next() {
             first.write(limit(0, &left));
@@ -137,20 +137,20 @@ impl tg_rule {
         }
         out.head.write(Head {
             version: TG_DECISION_VERSION,
-            allowed: told.allowed.into(),
-            warning: told.warning.into(),
-            alert: told.alert.into(),
-            notify: told.notify.into(),
+            allowed: view.allowed.into(),
+            warning: view.warning.into(),
+            alert: view.alert.into(),
+            notify: view.notify.into(),
             limit_count: u64::from_ne_bytes([limit_count, 0, 0, 0, 0, 0, 0, 0]),
             rule: self.name.as_ptr(),
-            reason: kept(told.reason()),
-            would_deny: kept(told.would_deny()),
+            reason: kept(view.reason()),
+            would_deny: kept(view.would_deny()),
             attach: attach.unwrap_or(std::ptr::null()),
-            limit: number(told.limit),
-            remaining: number(told.remaining),
-            retry_after_ms: number(told.retry_after_ms),
-            reset_after_ms: number(Some(told.reset_after_ms)),
-            at_ns: told.at,
+            limit: number(view.limit),
+            remaining: number(view.remaining),
+            retry_after_ms: number(view.retry_after_ms),
+            reset_after_ms: number(Some(view.reset_after_ms)),
+            at_ns: view.at,
             reserved_words: [0; 4],
         });
     }
@@ -162,11 +162,11 @@ pub(crate) struct Written<'a> {
     pub(crate) out: Out<'a>,
 }
 
-impl Tell for Written<'_> {
+impl DecisionSink for Written<'_> {
     type Output = ();
     #[inline(always)]
-    fn tell(self, told: &Told<'_>) {
-        self.rule.write(told, self.out);
+    fn accept(self, view: &DecisionView<'_>) {
+        self.rule.write(view, self.out);
     }
 }
 

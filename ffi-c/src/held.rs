@@ -39,7 +39,7 @@ pub unsafe extern "C" fn tg_reserve(
         let out_reservation = given(out_reservation, "out_reservation")?;
         // SAFETY: the caller's word.
         let reserved = unsafe { key.with(|call| Ok(rule.rule.reserve(*call, estimate)?)) }?;
-        rule.write(&reserved.decision().told(), out);
+        rule.write(&reserved.decision().view(), out);
         let handle = reserved.decision().allowed.then(|| {
             Box::into_raw(Box::new(tg_reservation { reservation: ForkLock::new(Some(reserved)) }))
         });
@@ -97,7 +97,7 @@ pub unsafe extern "C" fn tg_permit(
         let out_permit = given(out_permit, "out_permit")?;
         // SAFETY: the caller's word.
         let permit = unsafe { key.with(|call| Ok(rule.rule.permit(*call)?)) }?;
-        rule.write(&permit.decision().told(), out);
+        rule.write(&permit.decision().view(), out);
         let handle = (permit.decision().allowed)
             .then(|| Box::into_raw(Box::new(tg_permit_handle { permit })));
         out_permit.write(handle.unwrap_or(std::ptr::null_mut()));

@@ -2,7 +2,7 @@
 
 use std::ffi::{CString, c_char};
 
-use policy::{Once, Told};
+use policy::{DecisionView, Once};
 
 /// A list that only grows. It is as long as the rule has limits (and had, before it was reloaded).
 #[derive(Default)]
@@ -33,12 +33,17 @@ unsafe impl Sync for Kept {}
 impl Names {
     /// The name of a limit, to stay.
     #[inline]
-    pub(crate) fn keep_limit(&self, told: &Told<'_>, at: usize, name: &str) -> *const c_char {
-        // Nothing is done with `told` but reading it: else it would have to be written down first.
+    pub(crate) fn keep_limit(
+        &self,
+        view: &DecisionView<'_>,
+        at: usize,
+        name: &str,
+    ) -> *const c_char {
+        // Nothing is done with `view` but reading it: else it would have to be written down first.
         let first = self.limits.get();
-        match first.filter(|first| told.is_named_by(&first.names)).and_then(|it| it.texts.get(at)) {
+        match first.filter(|first| view.is_named_by(&first.names)).and_then(|it| it.texts.get(at)) {
             Some(text) => text.0,
-            None => self.keep_other(told.names(), name),
+            None => self.keep_other(view.names(), name),
         }
     }
 

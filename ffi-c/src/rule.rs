@@ -200,7 +200,7 @@ pub unsafe extern "C" fn tg_hit(
     // SAFETY: the caller's word.
     unsafe {
         decided(rule, key, out, |rule, call, out| {
-            rule.rule.hit_telling(call, cost, Written { rule, out })
+            rule.rule.hit_into(call, cost, Written { rule, out })
         })
     }
 }
@@ -217,7 +217,7 @@ pub unsafe extern "C" fn tg_check(
     // SAFETY: the caller's word.
     unsafe {
         decided(rule, key, out, |rule, call, out| {
-            rule.write(&rule.rule.check(*call, cost)?.told(), out);
+            rule.write(&rule.rule.check(*call, cost)?.view(), out);
             Ok(())
         })
     }
@@ -234,7 +234,7 @@ pub unsafe extern "C" fn tg_peek(
     // SAFETY: the caller's word.
     unsafe {
         decided(rule, key, out, |rule, call, out| {
-            rule.write(&rule.rule.peek(*call, cost)?.told(), out);
+            rule.write(&rule.rule.peek(*call, cost)?.view(), out);
             Ok(())
         })
     }

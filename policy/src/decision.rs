@@ -1,85 +1,17 @@
 //! The answer to a hit.
 
+pub(crate) mod headers;
+pub(crate) mod view;
+
 use std::fmt;
 use std::time::Duration;
 
 use serde_json::Value;
-use tidegate_core::{Clock, LimitStatus, NEVER};
+use tidegate_core::{LimitStatus, NEVER};
 
-use crate::config::HeaderNames;
-use crate::ground::Ground;
-use crate::plan::MOST_LIMITS;
-
-/// What decisions of a rule have in common.
-#[derive(Debug, PartialEq)]
-pub(crate) struct Face {
-    pub(crate) rule: String,
-    /// Names of the limits.
-    pub(crate) limits: Vec<String>,
-    pub(crate) headers: HeaderNames,
-    pub(crate) dates: Dates,
-}
-
-/// How a decision is dated: it knows when it was made by the clock of its rule's tables.
-#[derive(Debug)]
-pub(crate) enum Dates {
-    /// That clock is the host's, or ahead of it by so many nanoseconds.
-    Host { ahead: u64 },
-    /// It is moved by hand.
-    Manual(Clock),
-}
-
-impl Dates {
-    pub(crate) fn new(clock: &Clock) -> Dates {
-        match clock.ahead() {
-            Some(ahead) => Dates::Host { ahead },
-            None => Dates::Manual(clock.clone()),
-        }
-    }
-
-    /// The wall time at a moment of that clock, not long ago.
-    pub(crate) fn wall(&self, at: u64) -> Duration {
-        let (clock, ahead) = match self {
-            Dates::Host { ahead } => (&Clock::System, *ahead),
-            Dates::Manual(clock) => (clock, 0),
-        };
-        let age = clock.now().wrapping_add(ahead).saturating_sub(at);
-        clock.wall().saturating_sub(Duration::from_nanos(age))
-    }
-}
-
-/// Clocks that are moved by hand are each their own.
-impl PartialEq for Dates {
-    fn eq(&self, other: &Dates) -> bool {
-        match (self, other) {
-            (Dates::Host { ahead: a }, Dates::Host { ahead: b }) => a == b,
-            _ => false,
-        }
-    }
-}
-
-impl Face {
-    /// Whether it says the same, by whatever clock.
-    pub(crate) fn is_like(&self, other: &Face) -> bool {
-        let Face { rule, limits, headers, dates: _ } = self;
-        (rule, limits, headers) == (&other.rule, &other.limits, &other.headers)
-    }
-
-    /// Whether it holds on to nothing that its owner may want to be rid of.
-    pub(crate) fn is_lasting(&self) -> bool {
-        matches!(self.dates, Dates::Host { .. })
-    }
-
-    /// The same, by the clock of the rule's tables.
-    pub(crate) fn with_clock(&self, clock: &Clock) -> Face {
-        Face {
-            rule: self.rule.clone(),
-            limits: self.limits.clone(),
-            headers: self.headers.clone(),
-            dates: Dates::new(clock),
-        }
-    }
-}
+use crate::compiled::interned::Interned;
+use crate::compiled::labels::RuleLabels;
+use crate::compiled::plan::MOST_LIMITS;
 
 /// Why a hit was denied, or not counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,9 +33,11 @@ impl Reason {
         Reason::Limit(index as u8)
     }
 
-    pub(crate) fn name(self, face: &Face) -> &str {
+    pub(crate) fn name(self, labels: &RuleLabels) -> &str {
         match self {
-            Reason::Limit(index) => face.limits.get(usize::from(index)).map_or("", String::as_str),
+            Reason::Limit(index) => {
+                labels.limits.get(usize::from(index)).map_or("", String::as_str)
+            }
             Reason::Blocked => "blocked",
             Reason::Cooldown => "cooldown",
             Reason::Backoff => "backoff",
@@ -118,7 +52,7 @@ impl Reason {
 
 /// How a decision left one limit, in two words: every decision holds one for each limit that a rule may have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Left {
+pub(crate) struct HeaderStatus {
     /// Milliseconds until there is more 48, upper half of what remains 16.
     more: u64,
     /// Milliseconds until all of it is there again 48, lower half of what remains 16.
@@ -128,26 +62,26 @@ pub(crate) struct Left {
 /// 48 bits of milliseconds, rounded up.
 #[inline(always)]
 fn packed(nanos: u64) -> u64 {
-    if nanos == NEVER { Left::NEVER } else { nanos.saturating_add(999_999) / 1_000_000 }
+    if nanos == NEVER { HeaderStatus::NEVER } else { nanos.saturating_add(999_999) / 1_000_000 }
 }
 
-impl Left {
+impl HeaderStatus {
     /// Ends in 8,900 years.
     const NEVER: u64 = (1 << 48) - 1;
 
     #[inline]
-    pub(crate) fn new(view: &LimitStatus) -> Left {
+    pub(crate) fn new(view: &LimitStatus) -> HeaderStatus {
         // Never more than 10^9.
         let remaining = view.remaining & 0xffff_ffff;
-        Left {
+        HeaderStatus {
             more: packed(view.more) << 16 | remaining >> 16,
             reset: packed(view.reset) << 16 | remaining & 0xffff,
         }
     }
     /// Those of a rule whose only limit this is. (Spelled out, they are written at once where they are wanted.)
     #[inline(always)]
-    pub(crate) fn alone(self) -> [Left; MOST_LIMITS] {
-        const NONE: Left = Left { more: 0, reset: 0 };
+    pub(crate) fn alone(self) -> [HeaderStatus; MOST_LIMITS] {
+        const NONE: HeaderStatus = HeaderStatus { more: 0, reset: 0 };
         [self, NONE, NONE, NONE, NONE, NONE, NONE, NONE]
     }
     pub(crate) fn remaining(self) -> u64 {
@@ -157,13 +91,13 @@ impl Left {
     #[inline]
     pub(crate) fn more_after(self) -> Option<Duration> {
         let more = self.more >> 16;
-        (more != Left::NEVER).then(|| Duration::from_millis(more))
+        (more != HeaderStatus::NEVER).then(|| Duration::from_millis(more))
     }
     /// Until all of it is there again; nothing if that is never.
     #[inline]
     pub(crate) fn reset_after(self) -> Duration {
         let reset = self.reset >> 16;
-        Duration::from_millis(if reset == Left::NEVER { 0 } else { reset })
+        Duration::from_millis(if reset == HeaderStatus::NEVER { 0 } else { reset })
     }
 }
 
@@ -180,7 +114,7 @@ impl Left {
 #[must_use]
 #[repr(C)]
 pub struct Decision {
-    pub(crate) variant: Ground,
+    pub(crate) variant: Interned,
     /// Yes or no.
     pub allowed: bool,
     /// The size of the limit with the least left, or of the one that denies; none for exempt and off.
@@ -199,27 +133,15 @@ pub struct Decision {
     pub notify: bool,
     pub(crate) reason: Option<Reason>,
     pub(crate) would: Option<Reason>,
-    pub(crate) left: [Left; MOST_LIMITS],
+    pub(crate) left: [HeaderStatus; MOST_LIMITS],
     /// When it was made, by the limiter's clock.
     pub(crate) at: u64,
 }
 
-/// Whole milliseconds, rounded up; none for a time that never ends.
-#[inline]
-pub(crate) fn millis(nanos: u64) -> Option<u64> {
-    (nanos != NEVER).then(|| nanos.div_ceil(1_000_000))
-}
-
-/// As [`millis`], as a duration.
-#[inline]
-pub(crate) fn whole_millis(nanos: u64) -> Option<Duration> {
-    millis(nanos).map(Duration::from_millis)
-}
-
 impl Decision {
     #[inline]
-    pub(crate) fn face(&self) -> &Face {
-        &self.variant.face
+    pub(crate) fn labels(&self) -> &RuleLabels {
+        &self.variant.labels
     }
 
     /// The rule that was hit.
@@ -229,7 +151,7 @@ impl Decision {
     /// assert_eq!(limiter.hit("alice", 1).unwrap().rule(), "default");
     /// ```
     pub fn rule(&self) -> &str {
-        &self.face().rule
+        &self.labels().rule
     }
 
     /// Why it was denied: the denying limit's name, `cooldown`, `backoff`, `budget`, `cost` or `full`; or
@@ -242,7 +164,7 @@ impl Decision {
     /// ```
     #[inline]
     pub fn reason(&self) -> Option<&str> {
-        self.reason.map(|reason| reason.name(self.face()))
+        self.reason.map(|reason| reason.name(self.labels()))
     }
 
     /// In shadow mode, why it would have been denied.
@@ -253,7 +175,7 @@ impl Decision {
     /// ```
     #[inline]
     pub fn would_deny(&self) -> Option<&str> {
-        self.would.map(|reason| reason.name(self.face()))
+        self.would.map(|reason| reason.name(self.labels()))
     }
 
     /// What the rule hands back with a denial.

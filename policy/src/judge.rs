@@ -1,5 +1,8 @@
 //! The order of judgement: off, exempt, blocked, cost, budget, cooldown, enforced backoff, limits.
 
+pub(crate) mod budget;
+pub(crate) mod penalty;
+
 use std::array::from_fn;
 use std::time::Duration;
 
@@ -9,19 +12,18 @@ use tidegate_core::{
     peek_together, reserve_together,
 };
 
-use crate::budget::Day;
-use crate::call::Call;
-use crate::config::Mode;
-use crate::decision::{Decision, Left, Reason, millis, whole_millis};
+use crate::compiled::interned::Interned;
+use crate::compiled::plan::{MOST_GROUPS, MOST_LIMITS};
+use crate::compiled::variant::Variant;
+use crate::config::policy::Mode;
+use crate::decision::view::DecisionView;
+use crate::decision::{Decision, HeaderStatus, Reason};
 use crate::error::Error;
-use crate::ground::Ground;
-use crate::penalty::{Denial, Standing};
-use crate::plan::{MOST_GROUPS, MOST_LIMITS};
-use crate::rule::Live;
-use crate::runtime::Note;
-use crate::snapshot::{Hashes, Resolved, Snapshot};
-use crate::told::Told;
-use crate::variant::Variant;
+use crate::judge::penalty::{Barred, Denial, Standing};
+use crate::key::Call;
+use crate::snapshot::{Hashes, Resolved, RuleView, Snapshot};
+use crate::store::runtime::Note;
+use crate::time::{Day, millis, whole_millis};
 
 /// What is wanted of a judgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -187,7 +189,7 @@ pub(crate) fn judge(
 
 /// An allowed decision about which nothing else is known.
 #[inline]
-fn plain(variant: &Ground, reason: Option<Reason>, now: u64) -> Decision {
+fn plain(variant: &Interned, reason: Option<Reason>, now: u64) -> Decision {
     Decision {
         allowed: true,
         limit: None,
@@ -200,7 +202,7 @@ fn plain(variant: &Ground, reason: Option<Reason>, now: u64) -> Decision {
         reason,
         would: None,
         variant: variant.clone(),
-        left: [Left::default(); MOST_LIMITS],
+        left: [HeaderStatus::default(); MOST_LIMITS],
         at: now,
     }
 }
@@ -212,14 +214,14 @@ pub(crate) struct Plain<'s> {
     pub(crate) warning: bool,
     view: LimitStatus,
     now: u64,
-    base: &'s Ground,
+    base: &'s Interned,
 }
 
 /// A hit of a plain rule with one bucket: what the order of judgement comes to then. `None` if the
 /// general way has to be gone.
 #[inline(always)]
-pub(crate) fn hit_plainly<'s>(rule: Live<'s>, call: &Call<'_>, cost: u64) -> Option<Plain<'s>> {
-    let Live { snapshot, engine, base } = rule;
+pub(crate) fn hit_plainly<'s>(rule: RuleView<'s>, call: &Call<'_>, cost: u64) -> Option<Plain<'s>> {
+    let RuleView { snapshot, engine, base } = rule;
     let key = snapshot.plain_key(call).filter(|_| snapshot.lone)?;
     let part = engine.part(engine.hash(key));
     part.prefetch();
@@ -238,17 +240,17 @@ pub(crate) fn hit_plainly<'s>(rule: Live<'s>, call: &Call<'_>, cost: u64) -> Opt
 
 impl Plain<'_> {
     #[inline(always)]
-    pub(crate) fn left(&self) -> Left {
-        Left::new(&self.view)
+    pub(crate) fn left(&self) -> HeaderStatus {
+        HeaderStatus::new(&self.view)
     }
 
     /// The decision, with what is [left](Plain::left).
     #[inline(always)]
-    pub(crate) fn told<'a>(&'a self, left: &'a [Left]) -> Told<'a> {
+    pub(crate) fn view<'a>(&'a self, left: &'a [HeaderStatus]) -> DecisionView<'a> {
         let (view, full) = (&self.view, self.denied == Some(Reason::Full));
         let allowed = self.denied.is_none();
         let wait = if full { NEVER } else { view.wait };
-        Told {
+        DecisionView {
             allowed,
             warning: self.warning,
             alert: false,
@@ -268,36 +270,27 @@ impl Plain<'_> {
     /// In one piece, so that it is written once: where the caller wants it.
     #[inline(always)]
     pub(crate) fn decision(&self) -> Decision {
-        let told = self.told(&[]);
+        let view = self.view(&[]);
         Decision {
-            allowed: told.allowed,
-            limit: told.limit,
-            remaining: told.remaining,
-            retry_after: told.retry_after_ms.map(Duration::from_millis),
-            reset_after: Duration::from_millis(told.reset_after_ms),
-            warning: told.warning,
-            alert: told.alert,
-            notify: told.notify,
-            reason: told.reason,
-            would: told.would,
+            allowed: view.allowed,
+            limit: view.limit,
+            remaining: view.remaining,
+            retry_after: view.retry_after_ms.map(Duration::from_millis),
+            reset_after: Duration::from_millis(view.reset_after_ms),
+            warning: view.warning,
+            alert: view.alert,
+            notify: view.notify,
+            reason: view.reason,
+            would: view.would,
             variant: self.base.clone(),
             left: self.left().alone(),
-            at: told.at,
+            at: view.at,
         }
     }
 }
 
-/// Why a call is refused before its limits are asked, and for how long at least.
-#[derive(Clone, Copy)]
-pub(crate) struct Barred {
-    pub(crate) reason: Reason,
-    pub(crate) wait: u64,
-    /// The limit whose cooldown runs.
-    pub(crate) cooling: Option<usize>,
-}
-
 impl Case<'_> {
-    fn variant(&self) -> &Ground {
+    fn variant(&self) -> &Interned {
         &self.resolved.variant
     }
 
@@ -444,7 +437,7 @@ impl Case<'_> {
     /// What every decision says of its limits.
     fn fill(&self, joint: &Joint, decision: &mut Decision) {
         for (left, view) in decision.left.iter_mut().zip(self.views(joint)) {
-            *left = Left::new(view);
+            *left = HeaderStatus::new(view);
         }
         decision.reset_after = self.reset_after(joint);
     }

@@ -16,83 +16,60 @@
 //! assert_eq!(denied.reason(), Some("5/10s"));
 //! ```
 
-mod audit;
-mod budget;
-mod build;
-mod call;
-mod changes;
+mod compiled;
 mod config;
 mod decision;
 mod error;
-mod file;
-#[cfg(target_os = "linux")]
-mod folder;
-mod ground;
-mod headers;
-mod held;
-#[cfg(target_os = "linux")]
-mod inspect;
+#[cfg(feature = "tower")]
+mod http;
 mod ip;
 mod judge;
-mod known;
-mod limit;
+mod key;
 mod limiter;
-mod matching;
 mod metrics;
-#[cfg(target_os = "linux")]
-mod moving;
-mod nearest;
 mod notes;
-mod parse;
-mod penalty;
-mod plan;
 mod rule;
-mod runtime;
-#[cfg(feature = "schema")]
-mod schema;
 mod snapshot;
-mod stats;
-mod tables;
-mod told;
+mod store;
+mod time;
 #[cfg(feature = "tower")]
 pub mod tower;
-mod trail;
-mod variant;
 mod wait;
-mod waiters;
-mod why;
 
-pub use audit::{Finding, Severity};
-pub use budget::Budget;
-pub use call::{Call, Key, MOST_PARTS, Part, RESERVED, not_an_attribute};
-pub use changes::{BlockedKey, ChangeOptions, Changing};
-pub use config::{
+pub use config::limit::{Counts, IntoLimits, Limit, LimitPatch, LimitPatches, parse_period};
+pub use config::options::Options;
+pub use config::policy::{
     AlertAt, Backoff, BudgetConfig, Classify, DEFAULT_CAPACITY, DEFAULT_MEMORY, HeaderNames,
     LEAST_CAPACITY, Match, Mode, Notify, Policy, RuleConfig, When,
 };
-pub use decision::Decision;
-pub use error::{Code, Error, Problem};
-pub use file::{limit_patches, limit_patches_in, parse_bytes};
-pub use headers::{Facts, IETF_DRAFT, LimitLeft, Style};
-pub use held::{Permit, Reservation};
-#[cfg(target_os = "linux")]
-pub use inspect::Inspected;
-pub use ip::{V6_PREFIX, ip_key};
-pub use limit::{Counts, IntoLimits, Limit, LimitPatch, LimitPatches, parse_period};
-pub use limiter::{Limiter, ManualClock, Options};
-pub use metrics::{Event, Events, Metrics, NamedCount};
-pub use rule::{Recorded, Rule};
-pub use runtime::Target;
+pub use config::read::{limit_patches, limit_patches_in, parse_bytes};
 #[cfg(feature = "schema")]
-pub use schema::schema;
-pub use stats::{LimitUse, Stats};
+pub use config::schema::schema;
+pub use decision::Decision;
+pub use decision::headers::{Facts, IETF_DRAFT, LimitLeft, Style};
+pub use decision::view::{DecisionSink, DecisionView, Names};
+pub use error::{Code, Error, Problem};
+pub use ip::{V6_PREFIX, ip_key};
+pub use judge::budget::Budget;
+pub use key::name::NamedCount;
+pub use key::{Call, Key, MOST_PARTS, Part, RESERVED, not_an_attribute};
+pub use limiter::audit::{Finding, Severity};
+pub use limiter::{Limiter, ManualClock};
+pub use metrics::Metrics;
+pub use metrics::event::{Event, Events};
+pub use rule::changes::{BlockedKey, ChangeOptions, Changing};
+pub use rule::held::{Permit, Reservation};
+pub use rule::stats::{LimitUse, Stats};
+pub use rule::why::{Outcome, Step, StepValue, Why};
+pub use rule::{Recorded, Rule};
+#[cfg(target_os = "linux")]
+pub use store::inspect::Inspected;
+pub use store::runtime::Target;
+pub use store::trail::{Change, Changes};
 pub use tidegate_core::{Algorithm, Clock, OnFull};
 /// For surfaces: what a forked child may find taken must be these.
 #[doc(hidden)]
 pub use tidegate_core::{ForkLock, Once};
-pub use told::{Names, Tell, Told};
-pub use trail::{Change, Changes};
-pub use why::{Outcome, Step, StepValue, Why};
 
 /// The README's example, as pasted.
 #[cfg(doctest)]

@@ -1,5 +1,7 @@
 //! A policy at work.
 
+pub(crate) mod audit;
+
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
@@ -7,20 +9,25 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use serde_json::Value;
-use tidegate_core::{Clock, ForkLock, OnFull};
+use tidegate_core::{Clock, ForkLock};
 
-use crate::build::{self, Built, Known};
-use crate::changes::{BlockedKey, ChangeOptions, Changing};
-use crate::config::{Match, Mode, Policy, RuleConfig};
+use crate::compiled::validate::{self, Built};
+use crate::compiled::wanted::ExistingTables;
+use crate::config::limit::{IntoLimits, LimitPatches};
+use crate::config::options::Options;
+use crate::config::policy::{Match, Mode, Policy, RuleConfig};
 use crate::error::{Code, Error};
-use crate::limit::{IntoLimits, LimitPatches};
-use crate::metrics::{Events, Metrics, Sequence};
+use crate::metrics::Metrics;
+use crate::metrics::event::{Events, Sequence};
+use crate::rule::changes::{BlockedKey, ChangeOptions, Changing};
+use crate::rule::shared::Shared;
+use crate::rule::stats::Stats;
 use crate::rule::{Recorded, Rule, RuleState, closed};
-use crate::runtime::Target;
 use crate::snapshot::Snapshot;
-use crate::stats::Stats;
-use crate::tables::{Opening, Store, Tables};
-use crate::trail::Changes;
+use crate::store::open::{Opening, Store};
+use crate::store::runtime::Target;
+use crate::store::tables::Tables;
+use crate::store::trail::Changes;
 use crate::{Budget, Call, Decision, Permit, Reservation, Why};
 
 /// The rule of a limiter that is made from limits alone.
@@ -46,7 +53,7 @@ pub struct ManualClock {
 impl ManualClock {
     /// A clock at `start`, whose wall time is `wall` since the start of 1970.
     pub fn new(start: Duration, wall: Duration) -> ManualClock {
-        let (_, hand) = Clock::manual(crate::variant::nanos(start));
+        let (_, hand) = Clock::manual(crate::time::nanos(start));
         hand.set_wall(wall);
         ManualClock { hand }
     }
@@ -60,7 +67,7 @@ impl ManualClock {
     }
     /// Jumps, back too.
     pub fn set(&self, now: Duration) {
-        self.hand.set(crate::variant::nanos(now));
+        self.hand.set(crate::time::nanos(now));
     }
     /// The time.
     pub fn now(&self) -> Duration {
@@ -71,56 +78,6 @@ impl ManualClock {
         self.hand.set_wall(unix);
     }
 }
-
-/// What a limiter is made with; what is set wins over the policy.
-///
-/// ```
-/// use tidegate::{Limiter, Options};
-/// let options = Options { store: Some("memory:shared".into()), capacity: Some(100), ..Options::default() };
-/// let (a, b) = (Limiter::with("1/h", options.clone()).unwrap(), Limiter::with("1/h", options).unwrap());
-/// assert!(a.allow("alice").unwrap() && !b.allow("alice").unwrap());
-/// ```
-#[derive(Clone, Debug, Default)]
-pub struct Options {
-    /// Where state lives.
-    pub store: Option<String>,
-    /// Keys that a rule may hold live. Where neither this nor the policy states it, each rule takes
-    /// what fits into its share of `memory`.
-    pub capacity: Option<usize>,
-    /// What happens beyond that.
-    pub on_full: Option<OnFull>,
-    /// Where time comes from. A file store has a clock of its own, unless this is a manual one.
-    pub clock: Clock,
-    /// Whether tables of a file store that don't fit the policy, or can't be read, are made anew, and
-    /// their counts lost.
-    pub recreate: bool,
-    /// Whether the folder of a file store is shared with its group: the folder is made with mode 0770,
-    /// files with 0660.
-    pub group: Option<bool>,
-    /// Whether root may open a file store that is another user's. Then no link is followed, and every
-    /// file stays that user's. For other users it means nothing.
-    pub as_owner: bool,
-    /// Bytes that all tables together may take.
-    pub memory: Option<u64>,
-}
-
-/// What the handles of a limiter share.
-#[derive(Debug)]
-pub(crate) struct Shared {
-    pub(crate) policy: ArcSwap<Policy>,
-    rules: ArcSwap<HashMap<String, Arc<RuleState>>>,
-    store: Store,
-    options: Options,
-    /// The file that it was read from.
-    source: Option<PathBuf>,
-    /// One change of the rules at a time.
-    changing: ForkLock<Gone>,
-    /// Numbers the events of all rules.
-    sequence: Arc<Sequence>,
-}
-
-/// Rules that a reload took away and that somebody may still hold, by name.
-type Gone = HashMap<String, Weak<RuleState>>;
 
 /// A policy at work. Cheap to clone, and safe to use from any thread.
 ///
@@ -175,7 +132,7 @@ impl Limiter {
     pub fn with_rule(rule: RuleConfig, options: Options) -> Result<Limiter, Error> {
         let policy = Policy::new([(DEFAULT_RULE, rule)]);
         Limiter::make(policy, options, None)
-            .map_err(|error| build::within_rule(error, DEFAULT_RULE))
+            .map_err(|error| validate::within_rule(error, DEFAULT_RULE))
     }
 
     /// A limiter of a policy that is built in code.
@@ -242,15 +199,15 @@ impl Limiter {
 
     fn make(policy: Policy, options: Options, source: Option<PathBuf>) -> Result<Limiter, Error> {
         let policy = with_options(policy, &options);
-        if options.recreate && build::is_in_memory(&policy.store) {
-            return Err(Error::policy(vec![build::nothing_to_recreate()]));
+        if options.recreate && validate::is_in_memory(&policy.store) {
+            return Err(Error::policy(vec![validate::nothing_to_recreate()]));
         }
         let stated = source.as_deref().filter(|_| options.store.is_none());
         let base = stated.and_then(Path::parent).unwrap_or(Path::new(""));
         // First: a policy that can't be had must not leave a folder behind.
         let checked = match Store::is_there(&policy.store, base) {
             true => None,
-            false => Some(build::check(&policy, &options.clock)?),
+            false => Some(validate::check(&policy, &options.clock)?),
         };
         let (recreate, as_owner) = (options.recreate, options.as_owner);
         let opening = Opening { recreate, group: policy.group, as_owner };
@@ -273,7 +230,7 @@ impl Limiter {
         let known = |rule: &Built| store.capacity(&rule.name, &rule.wanted.plan);
         let built = match checked {
             Some(built) => built,
-            None => build::check_beside(&policy, &options.clock, known)?,
+            None => validate::check_beside(&policy, &options.clock, known)?,
         };
         let (mut rules, sequence) = (HashMap::new(), Arc::<Sequence>::default());
         if built.len() > 1 {
@@ -282,8 +239,8 @@ impl Limiter {
         }
         for rule in &built {
             let tables = store.tables(&rule.name, &rule.wanted, &rule.base, &options.clock)?;
-            let face = Arc::new(rule.face.with_clock(tables.clock()));
-            let snapshot = Snapshot::new(rule.config.clone(), face, tables)?;
+            let labels = Arc::new(rule.labels.with_clock(tables.clock()));
+            let snapshot = Snapshot::new(rule.config.clone(), labels, tables)?;
             let state = RuleState::new(snapshot, sequence.clone());
             rules.insert(rule.name.clone(), Arc::new(state));
         }
@@ -318,7 +275,10 @@ impl Limiter {
         let Some(state) = rules.get(name).or_else(fallback) else {
             self.shared.open()?;
             let known: Vec<&String> = policy.rules.iter().map(|(name, _)| name).collect();
-            return Err(Error::new(Code::Rule, crate::nearest::unknown("rule", name, &known)));
+            return Err(Error::new(
+                Code::Rule,
+                crate::config::suggest::unknown("rule", name, &known),
+            ));
         };
         if state.last().closed {
             return Err(closed());
@@ -389,10 +349,10 @@ impl Limiter {
             let (name, plan) = (&rule.name, &rule.wanted.plan);
             let tables = old.get(name).map(|state| state.last().tables.clone());
             let kept = tables.filter(|tables| plan.keeps_state_of(&tables.plan));
-            let kept = kept.map(|kept| Known::kept(kept.capacity));
+            let kept = kept.map(|kept| ExistingTables::kept(kept.capacity));
             kept.or_else(|| shared.store.capacity(name, plan))
         };
-        let built = build::check_beside(&policy, &shared.options.clock, known)?;
+        let built = validate::check_beside(&policy, &shared.options.clock, known)?;
         shared.open()?;
         // Before the first is moved: all or nothing.
         let clock = &shared.options.clock;
@@ -514,7 +474,7 @@ impl Limiter {
 
     /// The folder of a file store.
     #[cfg(target_os = "linux")]
-    pub(crate) fn folder(&self) -> Option<&crate::folder::Folder> {
+    pub(crate) fn folder(&self) -> Option<&crate::store::file_store::Folder> {
         match &self.shared.store {
             Store::Folder(folder) => Some(folder),
             _ => None,
@@ -568,7 +528,7 @@ fn come_back(state: &RuleState) {
     let last = state.last();
     last.tables.come_back();
     // Whoever opened them meanwhile was alone, and may have begun an era without the numbers of this limiter.
-    let again = Snapshot::new(last.config.clone(), last.face.clone(), last.tables.clone());
+    let again = Snapshot::new(last.config.clone(), last.labels.clone(), last.tables.clone());
     if let (Ok(again), false) = (again, last.closed) {
         state.replace(again);
     }
@@ -581,10 +541,6 @@ impl Shared {
             true => Err(closed()),
             false => Ok(()),
         }
-    }
-
-    pub(crate) fn changes_after(&self, since: u64) -> Result<Changes, Error> {
-        self.store.changes_after(since)
     }
 
     fn main(&self) -> Option<Arc<RuleState>> {
@@ -616,12 +572,12 @@ impl Shared {
                 made
             }
         };
-        // Who has written names down goes by the face: it stays while it says the same.
-        let same =
-            last.filter(|last| last.face.is_like(&rule.face) && Arc::ptr_eq(&last.tables, &tables));
-        let face = same.map(|last| last.face.clone());
-        let face = face.unwrap_or_else(|| Arc::new(rule.face.with_clock(tables.clock())));
-        Snapshot::new(rule.config.clone(), face, tables)
+        // Who has written names down goes by the labels: it stays while it says the same.
+        let same = last
+            .filter(|last| last.labels.is_like(&rule.labels) && Arc::ptr_eq(&last.tables, &tables));
+        let labels = same.map(|last| last.labels.clone());
+        let labels = labels.unwrap_or_else(|| Arc::new(rule.labels.with_clock(tables.clock())));
+        Snapshot::new(rule.config.clone(), labels, tables)
     }
 }
 
@@ -839,4 +795,32 @@ of_the_main_rule! {
     fn unblock<'a>(&self, call: impl Into<Call<'a>>) -> bool;
     /// See [`Rule::blocks`].
     fn blocks(&self) -> Vec<BlockedKey>;
+}
+
+#[cfg(target_os = "linux")]
+impl Limiter {
+    /// Looks at the tables of a folder, one by one, while others may be using them. Nothing is
+    /// changed, and no policy is needed.
+    ///
+    /// ```
+    /// use tidegate::{Limiter, Options};
+    ///
+    /// let folder = std::env::temp_dir().join(format!("tidegate-inspect-{}", std::process::id()));
+    /// let store = Some(format!("file:{}", folder.display()));
+    /// let options = Options { store, capacity: Some(10), ..Options::default() };
+    /// let limiter = Limiter::with("1/h", options).unwrap();
+    /// (0..3).for_each(|_| drop(limiter.allow("alice").unwrap()));
+    /// limiter.sync().unwrap();
+    /// let seen = Limiter::inspect(&folder).unwrap().remove(0);
+    /// assert_eq!((seen.rule.as_str(), seen.keys), ("default", 1));
+    /// assert_eq!(seen.top_offenders[0].key, ["alice"]);
+    /// std::fs::remove_dir_all(folder).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    /// If the folder can't be read or is another user's (root may look at any), or a table in it is not
+    /// sound.
+    pub fn inspect(path: impl AsRef<Path>) -> Result<Vec<crate::Inspected>, Error> {
+        crate::store::inspect::inspect(path.as_ref())
+    }
 }

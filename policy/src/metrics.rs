@@ -1,6 +1,9 @@
 //! Counts, names and the last events. Counting costs a hit one line of the thread's own; names are
 //! taken by sample once a rule is busy.
 
+pub(crate) mod event;
+pub(crate) mod heaviest;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -8,14 +11,16 @@ use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 use serde_json::{Value, json};
-use tidegate_core::{Counters, ForkGuard, ForkLock, OnFull};
+use tidegate_core::{Counters, ForkGuard, ForkLock};
 
-use crate::call::{Call, MOST_PARTS};
-use crate::decision::{Decision, Face, Reason};
-use crate::error::{Code, Error};
+use crate::compiled::labels::RuleLabels;
+use crate::compiled::plan::MOST_LIMITS;
+use crate::decision::{Decision, Reason};
 use crate::judge::{Found, Op, judge};
-use crate::plan::MOST_LIMITS;
-use crate::rule::Rule;
+use crate::key::Call;
+use crate::key::name::{Name, NamedCount, SPREAD};
+use crate::metrics::event::{Event, Sequence};
+use crate::metrics::heaviest::Heaviest;
 use crate::snapshot::Snapshot;
 
 /// What is counted of a rule; denials by a limit come after these.
@@ -44,284 +49,8 @@ const COUNTS: usize = NAMED_COUNTS + MOST_LIMITS;
 /// Names are kept of every hit so often, and then of one in [`SAMPLE`].
 const WARM: u64 = 1024;
 const SAMPLE: u64 = 64;
-/// The golden ratio, by which a sample is spread so that keys which come in turns are all met.
-const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
-/// Names that are watched, of which the first [`SHOWN`] are shown.
-const WATCHED: usize = 64;
-const SHOWN: usize = 10;
 /// Events that are kept.
 const EVENTS: usize = 256;
-/// Bytes of a name that are kept.
-const NAME_BYTES: usize = 128;
-
-/// A key by name, and how often it was met; an estimate once a rule is busy.
-///
-/// ```
-/// let limiter = tidegate::Limiter::new("3/min").unwrap();
-/// assert!(limiter.allow("alice").unwrap());
-/// let heaviest = limiter.metrics().unwrap()[0].heaviest[0].clone();
-/// assert_eq!((heaviest.key[0].as_str(), heaviest.count), ("alice", 1));
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NamedCount {
-    /// The key's parts, as text; long ones are cut.
-    pub key: Vec<String>,
-    /// How often.
-    pub count: u64,
-}
-
-/// What happened: a denial, or an alert. Or that the rule's table is retired: then the reason is
-/// `retired`, and the key has no parts.
-///
-/// ```
-/// let limiter = tidegate::Limiter::new("1/h").unwrap();
-/// (0..2).for_each(|_| drop(limiter.allow("alice").unwrap()));
-/// let event: tidegate::Event = limiter.events(None).unwrap().events.remove(0);
-/// assert_eq!((event.rule.as_str(), event.alert), ("default", false));
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Event {
-    /// Grows by one with each event of the limiter.
-    pub number: u64,
-    /// The rule.
-    pub rule: String,
-    /// The key's parts, as text.
-    pub key: Vec<String>,
-    /// Why it was denied.
-    pub reason: String,
-    /// Whether the denial raised the rule's alert.
-    pub alert: bool,
-    /// When, since the start of 1970.
-    pub at: Duration,
-}
-
-impl Event {
-    /// As a map, for surfaces that speak JSON.
-    ///
-    /// ```
-    /// let limiter = tidegate::Limiter::new("1/h").unwrap();
-    /// (0..2).for_each(|_| drop(limiter.allow("alice").unwrap()));
-    /// let events = limiter.events(None).unwrap().events;
-    /// assert_eq!(events[0].to_value()["key"], serde_json::json!(["alice"]));
-    /// ```
-    pub fn to_value(&self) -> Value {
-        json!({
-            "number": self.number,
-            "rule": self.rule,
-            "key": self.key,
-            "reason": self.reason,
-            "alert": self.alert,
-            "at_ms": u64::try_from(self.at.as_millis()).unwrap_or(u64::MAX),
-        })
-    }
-}
-
-/// The last events, and where to go on.
-///
-/// ```
-/// let limiter = tidegate::Limiter::new("1/h").unwrap();
-/// (0..3).for_each(|_| drop(limiter.allow("alice").unwrap()));
-/// let first: tidegate::Events = limiter.events(None).unwrap();
-/// assert_eq!((first.events.len(), first.missed), (2, 0));
-/// assert!(limiter.events(Some(&first.next)).unwrap().events.is_empty());
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Events {
-    /// In the order of their numbers.
-    pub events: Vec<Event>,
-    /// What to ask for the events after these with: one text for all rules of the limiter.
-    pub next: String,
-    /// How many events came after the ones that were asked for, and gave way to later ones before these
-    /// were read. Of one rule among several: at most so many.
-    pub missed: u64,
-}
-
-impl Events {
-    /// As a map, for surfaces that speak JSON.
-    ///
-    /// ```
-    /// let events = tidegate::Limiter::new("1/h").unwrap().events(None).unwrap();
-    /// assert_eq!(events.to_value()["missed"], 0);
-    /// ```
-    pub fn to_value(&self) -> Value {
-        let events: Vec<Value> = self.events.iter().map(Event::to_value).collect();
-        json!({ "events": events, "next": self.next, "missed": self.missed })
-    }
-}
-
-/// Numbers the events of a limiter's rules, so that one number says how far a reader is.
-#[derive(Debug)]
-pub(crate) struct Sequence {
-    /// Tells this limiter from others, and from those of this program's earlier runs.
-    id: u32,
-    /// The number of the last event.
-    last: AtomicU64,
-}
-
-impl Default for Sequence {
-    fn default() -> Sequence {
-        Sequence { id: tidegate_core::random_seed() as u32, last: AtomicU64::new(0) }
-    }
-}
-
-impl Sequence {
-    /// The number of a new event. Its rule's names are locked until the event is there, so that whoever
-    /// reads [`Sequence::last`] and then locks them finds it.
-    fn next(&self) -> u64 {
-        // ORDERING: Release, with the load in `last`: whoever sees the number sees the rule that gave it, too,
-        // where a reload has just brought it. The lock of the names publishes the event.
-        self.last.fetch_add(1, Ordering::Release) + 1
-    }
-
-    pub(crate) fn last(&self) -> u64 {
-        // ORDERING: Acquire, see `next`.
-        self.last.load(Ordering::Acquire)
-    }
-
-    /// Of this limiter, in this process: a forked child's events are numbered apart.
-    fn id(&self) -> u32 {
-        self.id ^ std::process::id()
-    }
-
-    /// The text that a reader goes on with after event `number`.
-    pub(crate) fn cursor(&self, number: u64) -> String {
-        format!("{:08x}-{number}", self.id())
-    }
-
-    /// The number of the last event that a reader knows. None of this limiter's if the text is another's.
-    pub(crate) fn known(&self, cursor: Option<&str>) -> Result<u64, Error> {
-        let Some(text) = cursor else { return Ok(0) };
-        let read = |text: &str| {
-            let (id, number) = text.split_once('-')?;
-            let id = u32::from_str_radix(id, 16).ok().filter(|_| id.len() == 8)?;
-            Some((id, number.parse::<u64>().ok()?))
-        };
-        match read(text) {
-            Some((id, number)) if id == self.id() => Ok(number),
-            Some(_) => Ok(0),
-            None => {
-                let message = format!("{text:?} is not what `next` of earlier events was");
-                Err(Error::new(Code::Range, message))
-            }
-        }
-    }
-}
-
-/// A key's parts as its caller gave them, cut to what is kept. Of fixed size, so that noting a name
-/// allocates nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Name {
-    bytes: [u8; NAME_BYTES],
-    /// Where each part ends.
-    ends: [u8; MOST_PARTS],
-    parts: u8,
-}
-
-impl Name {
-    /// As the top offenders in a file are kept: the number of parts, where they end, and the bytes.
-    #[cfg(target_os = "linux")]
-    fn to_words(self) -> tidegate_core::Name {
-        let mut words = [0; tidegate_core::NAME_WORDS];
-        words[0] = u64::from(self.parts);
-        words[1] = u64::from_le_bytes(self.ends);
-        for (word, bytes) in words[2..].iter_mut().zip(self.bytes.as_chunks::<8>().0) {
-            *word = u64::from_le_bytes(*bytes);
-        }
-        words
-    }
-
-    /// From the words of a file, which anybody may have damaged.
-    #[cfg(target_os = "linux")]
-    pub(crate) fn from_words(words: &tidegate_core::Name) -> Option<Name> {
-        let mut name = Name { bytes: [0; NAME_BYTES], ends: words[1].to_le_bytes(), parts: 0 };
-        name.parts = u8::try_from(words[0]).ok().filter(|&n| usize::from(n) <= MOST_PARTS)?;
-        for (bytes, word) in name.bytes.as_chunks_mut::<8>().0.iter_mut().zip(&words[2..]) {
-            *bytes = word.to_le_bytes();
-        }
-        let ends = &name.ends[..usize::from(name.parts)];
-        let sound = ends.is_sorted() && ends.iter().all(|&end| usize::from(end) <= NAME_BYTES);
-        sound.then_some(name)
-    }
-
-    fn of(call: &Call<'_>) -> Name {
-        let parts = call.key.len().min(MOST_PARTS);
-        let mut name = Name { bytes: [0; NAME_BYTES], ends: [0; MOST_PARTS], parts: parts as u8 };
-        let mut end = 0;
-        for index in 0..parts {
-            let part = call.key.part(index);
-            let kept = part.len().min(NAME_BYTES - end);
-            name.bytes[end..end + kept].copy_from_slice(&part[..kept]);
-            end += kept;
-            name.ends[index] = end as u8;
-        }
-        name
-    }
-
-    /// The same for the same name, and seldom for another.
-    fn mark(&self) -> u64 {
-        let used = self.ends[usize::from(self.parts).saturating_sub(1)];
-        let words = self.bytes.as_chunks::<8>().0.iter().take(usize::from(used).div_ceil(8));
-        let words = words.map(|word| u64::from_le_bytes(*word));
-        words.fold(u64::from_le_bytes(self.ends), |mark, word| {
-            (mark ^ word).wrapping_mul(SPREAD).rotate_left(32)
-        })
-    }
-
-    pub(crate) fn texts(&self) -> Vec<String> {
-        let mut start = 0;
-        let ends = self.ends[..usize::from(self.parts)].iter();
-        ends.map(|&end| {
-            let part = &self.bytes[start..usize::from(end)];
-            start = usize::from(end);
-            String::from_utf8_lossy(part).into_owned()
-        })
-        .collect()
-    }
-}
-
-/// The heaviest of many names in little memory ("space saving", after Metwally, Agrawal and El Abbadi): a
-/// new name takes the place, and the count, of the lightest.
-#[derive(Debug)]
-struct Heaviest {
-    names: Vec<Name>,
-    /// For each name: its mark, so that most names need not be compared.
-    marks: Vec<u64>,
-    counts: Vec<u64>,
-}
-
-impl Heaviest {
-    fn new() -> Heaviest {
-        Heaviest {
-            names: Vec::with_capacity(WATCHED),
-            marks: Vec::with_capacity(WATCHED),
-            counts: Vec::with_capacity(WATCHED),
-        }
-    }
-
-    fn add(&mut self, name: &Name, weight: u64) {
-        let mark = name.mark();
-        let mut alike = (0..).zip(&self.marks).filter(|&(_, other)| *other == mark);
-        if let Some((at, _)) = alike.find(|&(at, _): &(usize, _)| self.names[at] == *name) {
-            self.counts[at] += weight;
-        } else if self.names.len() < WATCHED {
-            self.names.push(*name);
-            self.marks.push(mark);
-            self.counts.push(weight);
-        } else if let Some(lightest) = (0..WATCHED).min_by_key(|&at| self.counts[at]) {
-            self.names[lightest] = *name;
-            self.marks[lightest] = mark;
-            self.counts[lightest] += weight;
-        }
-    }
-
-    fn shown(&self) -> Vec<NamedCount> {
-        let named = |(name, count): (&Name, &u64)| NamedCount { key: name.texts(), count: *count };
-        let mut all: Vec<NamedCount> = self.names.iter().zip(&self.counts).map(named).collect();
-        all.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.key.cmp(&b.key)));
-        all.truncate(SHOWN);
-        all
-    }
-}
 
 /// An event as it is kept.
 #[derive(Clone, Debug)]
@@ -332,7 +61,7 @@ struct Happened {
     reason: Option<Reason>,
     alert: bool,
     at: Duration,
-    face: Arc<Face>,
+    labels: Arc<RuleLabels>,
 }
 
 /// Room for all of it is taken at the start; what is never used is never touched.
@@ -365,7 +94,7 @@ pub(crate) struct Meter {
     names: ForkLock<Names>,
     /// Alerts of hits that found `names` locked: the next one to lock it keeps them.
     late: ArcSwapOption<Late>,
-    sequence: Arc<Sequence>,
+    pub(crate) sequence: Arc<Sequence>,
 }
 
 /// An alert that is still to be kept, and the one before it.
@@ -386,6 +115,12 @@ impl Meter {
     /// Numbers the alerts that still have none, so that a reader of the last number finds them.
     pub(crate) fn number_late(&self) {
         drop(self.names());
+    }
+
+    /// The keys that were denied most, and those that were met most; waits for other threads.
+    pub(crate) fn top_keys(&self) -> (Vec<NamedCount>, Vec<NamedCount>) {
+        let names = self.names();
+        (names.offenders.shown(), names.users.shown())
     }
 
     /// The names, with every alert; waits for other threads.
@@ -568,7 +303,7 @@ impl Meter {
             && let Some(mut names) = self.names.try_lock()
             && !told(&self.told_retired)
         {
-            let nobody = Name { bytes: [0; NAME_BYTES], ends: [0; MOST_PARTS], parts: 0 };
+            let nobody = Name::empty();
             names.push(&self.sequence, Happened::new(snapshot, nobody, None, false));
         }
         retired
@@ -586,7 +321,7 @@ impl Meter {
     }
 
     /// Denials by limit `index`, but for those of the fastest path.
-    fn denied_by(&self, index: usize) -> u64 {
+    pub(crate) fn denied_by(&self, index: usize) -> u64 {
         self.counters.sum(NAMED_COUNTS + index)
     }
 
@@ -618,16 +353,16 @@ impl Names {
 impl Happened {
     /// Its number is given when it is kept.
     fn new(snapshot: &Snapshot, name: Name, reason: Option<Reason>, alert: bool) -> Happened {
-        let (at, face) = (snapshot.tables.clock().wall(), snapshot.face.clone());
-        Happened { number: 0, name, reason, alert, at, face }
+        let (at, labels) = (snapshot.tables.clock().wall(), snapshot.labels.clone());
+        Happened { number: 0, name, reason, alert, at, labels }
     }
 
     fn told(&self) -> Event {
         Event {
             number: self.number,
-            rule: self.face.rule.clone(),
+            rule: self.labels.rule.clone(),
             key: self.name.texts(),
-            reason: self.reason.map_or("retired", |reason| reason.name(&self.face)).to_string(),
+            reason: self.reason.map_or("retired", |reason| reason.name(&self.labels)).to_string(),
             alert: self.alert,
             at: self.at,
         }
@@ -729,98 +464,5 @@ impl Metrics {
             "top_offenders": counts(&self.top_offenders),
             "heaviest": counts(&self.heaviest),
         })
-    }
-}
-
-impl Rule {
-    /// What happened so far. Counts are exact; names are exact until a rule has seen a thousand hits,
-    /// and then estimated from one hit in 64.
-    ///
-    /// ```
-    /// let limiter = tidegate::Limiter::new("1/min").unwrap();
-    /// (0..3).for_each(|_| drop(limiter.allow("alice").unwrap()));
-    /// let metrics = limiter.metrics().unwrap().remove(0);
-    /// assert_eq!((metrics.allowed, metrics.denied), (1, vec![("1/min".to_string(), 2)]));
-    /// assert_eq!(metrics.top_offenders[0].key, ["alice"]);
-    /// ```
-    ///
-    /// # Errors
-    /// If the limiter is closed.
-    pub fn metrics(&self) -> Result<Metrics, Error> {
-        let snapshot = self.state.snapshot()?;
-        let (meter, tables) = (&self.state.meter, &snapshot.tables);
-        let engine = |count| tables.engines.iter().map(|e| e.total(count)).sum::<u64>();
-        let first = &tables.engines[0];
-        let mut denied: Vec<(String, u64)> = snapshot
-            .face
-            .limits
-            .iter()
-            .enumerate()
-            .map(|(index, name)| (name.clone(), meter.denied_by(index)))
-            .collect();
-        // The fastest path leaves counting a lone limit's denials to the engine.
-        if !snapshot.several {
-            denied[0].1 += first.total(tidegate_core::Count::Denied);
-        }
-        let reasons = [
-            ("blocked", Count::Blocked),
-            ("cooldown", Count::Cooldown),
-            ("backoff", Count::Backoff),
-            ("budget", Count::Budget),
-            ("cost", Count::Cost),
-            ("full", Count::Full),
-        ];
-        denied.extend(reasons.map(|(name, count)| (name.to_string(), meter.total(count))));
-        denied.retain(|(_, count)| *count > 0);
-        let crowded = engine(tidegate_core::Count::Full);
-        let overflows = tables.on_full == OnFull::Overflow;
-        let retired = meter.note_retired(&snapshot);
-        let names = meter.names();
-        Ok(Metrics {
-            rule: snapshot.face.rule.clone(),
-            allowed: meter.total(Count::Allowed) + first.total(tidegate_core::Count::Allowed),
-            warned: meter.total(Count::Warned),
-            denied,
-            shadowed: meter.total(Count::Shadowed),
-            exempt: meter.total(Count::Exempt),
-            off: meter.total(Count::Off),
-            alerts: meter.total(Count::Alerts),
-            evictions: engine(tidegate_core::Count::Evicted),
-            full: if overflows { 0 } else { crowded },
-            overflow: if overflows { crowded } else { 0 },
-            classify_defaults: meter.total(Count::Defaulted),
-            capacity: tables.capacity,
-            keys: first.len(),
-            bytes: tables.bytes(),
-            retired,
-            top_offenders: names.offenders.shown(),
-            heaviest: names.users.shown(),
-        })
-    }
-
-    /// The rule's last denials and alerts, from a ring of 256; with `since`, what `next` was, those after
-    /// that. Once a rule is busy, one denial in 64 is kept, and every alert.
-    ///
-    /// ```
-    /// let limiter = tidegate::Limiter::new("1/h").unwrap();
-    /// let rule = limiter.rule("default").unwrap();
-    /// assert!(rule.events(None).unwrap().events.is_empty());
-    /// ```
-    ///
-    /// # Errors
-    /// If `since` is not what `next` was, or the limiter is closed.
-    pub fn events(&self, since: Option<&str>) -> Result<Events, Error> {
-        self.is_retired()?;
-        let meter = &self.state.meter;
-        meter.number_late();
-        let (last, since) = (meter.sequence.last(), meter.sequence.known(since)?);
-        let (events, missed) = meter.events(since, last);
-        Ok(Events { events, next: meter.sequence.cursor(last), missed })
-    }
-
-    /// Whether another table took the place of this rule's.
-    pub(crate) fn is_retired(&self) -> Result<bool, crate::Error> {
-        let snapshot = self.state.snapshot()?;
-        Ok(self.state.meter.note_retired(&snapshot))
     }
 }

@@ -1,5 +1,14 @@
 //! A rule at work, and everything that can be done with it.
 
+pub(crate) mod changes;
+pub(crate) mod headers;
+pub(crate) mod held;
+pub(crate) mod metrics;
+pub(crate) mod shared;
+pub(crate) mod stats;
+pub(crate) mod waiters;
+pub(crate) mod why;
+
 use std::cell::{Ref, RefCell};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,21 +17,22 @@ use std::time::Duration;
 use arc_swap::{ArcSwap, Guard};
 use tidegate_core::{Engine, LimitStatus, PerThread, Time};
 
-use crate::budget::Day;
-use crate::call::Call;
-use crate::decision::{Decision, whole_millis};
+use crate::compiled::interned::Interned;
+use crate::compiled::plan::MOST_LIMITS;
+use crate::compiled::variant::Variant;
+use crate::config::limit::Counts;
+use crate::decision::Decision;
+use crate::decision::view::DecisionSink;
 use crate::error::{Code, Error};
-use crate::ground::Ground;
-use crate::held::{Held, Permit, Reservation};
 use crate::judge::{Found, Op, Plain, Receipts, hit_plainly, judge, part_of};
-use crate::limit::Counts;
-use crate::limiter::Shared;
-use crate::metrics::{Meter, Sequence};
-use crate::plan::MOST_LIMITS;
-use crate::snapshot::{Hashes, Resolved, Snapshot};
-use crate::told::Tell;
-use crate::variant::Variant;
-use crate::waiters::Waiters;
+use crate::key::Call;
+use crate::metrics::Meter;
+use crate::metrics::event::Sequence;
+use crate::rule::held::{Charged, Permit, Reservation};
+use crate::rule::shared::Shared;
+use crate::rule::waiters::Waiters;
+use crate::snapshot::{Hashes, Resolved, RuleView, Snapshot};
+use crate::time::{Day, whole_millis};
 
 /// What belongs to a rule for as long as its limiter lives, whatever its policy becomes.
 #[derive(Debug)]
@@ -32,7 +42,7 @@ pub(crate) struct RuleState {
     replaced: AtomicU64,
     /// What each thread goes by, so that a hit need not count one more owner of `live`, which would
     /// have all threads write to one place. An idle thread may keep an old one.
-    lent: PerThread<Place>,
+    cached: PerThread<Place>,
     pub(crate) meter: Meter,
     pub(crate) waiters: Waiters,
 }
@@ -40,34 +50,25 @@ pub(crate) struct RuleState {
 /// A panic leaves what a thread keeps as it was: it is replaced whole, or not.
 impl std::panic::RefUnwindSafe for RuleState {}
 
-type Place = RefCell<Option<Lent>>;
+type Place = RefCell<Option<ThreadCache>>;
 
 /// A rule as a thread found it.
 #[derive(Debug)]
-struct Lent {
+struct ThreadCache {
     /// The rule's `replaced` before it was looked at.
     replaced: u64,
     snapshot: Arc<Snapshot>,
     /// The first of the snapshot's, where it is found without going from one to the other: a hit can't
     /// begin before it has read the engine's seed.
     engine: Arc<Engine>,
-    base: Ground,
+    base: Interned,
 }
 
-impl Lent {
+impl ThreadCache {
     #[inline(always)]
-    fn live(&self) -> Live<'_> {
-        Live { snapshot: &self.snapshot, engine: &self.engine, base: &self.base }
+    fn live(&self) -> RuleView<'_> {
+        RuleView { snapshot: &self.snapshot, engine: &self.engine, base: &self.base }
     }
-}
-
-/// A rule as it stands, and its own numbers to be handed on with a decision.
-#[derive(Clone, Copy)]
-pub(crate) struct Live<'a> {
-    pub(crate) snapshot: &'a Snapshot,
-    /// The first of the snapshot's.
-    pub(crate) engine: &'a Engine,
-    pub(crate) base: &'a Ground,
 }
 
 impl RuleState {
@@ -75,7 +76,7 @@ impl RuleState {
         RuleState {
             live: ArcSwap::from_pointee(snapshot),
             replaced: AtomicU64::new(0),
-            lent: PerThread::default(),
+            cached: PerThread::default(),
             meter: Meter::new(sequence),
             waiters: Waiters::default(),
         }
@@ -97,30 +98,31 @@ impl RuleState {
 
     /// They look no more: what they went by, and the tables of that, would stay.
     fn forget_ended_threads(&self) {
-        self.lent.vacant(|place| drop(place.take()));
+        self.cached.vacant(|place| drop(place.take()));
     }
 
     /// Asks the rule as this thread found it; none if it does not stand so any more.
     #[inline(always)]
-    fn with_lent<R>(&self, ask: impl FnOnce(Option<Live<'_>>) -> R) -> R {
-        self.lent.with(|mine| {
-            let lent = mine.and_then(|mine| self.standing(mine));
-            ask(lent.as_ref().map(|lent| lent.live()))
+    fn with_cached<R>(&self, ask: impl FnOnce(Option<RuleView<'_>>) -> R) -> R {
+        self.cached.with(|mine| {
+            let cached = mine.and_then(|mine| self.standing(mine));
+            ask(cached.as_ref().map(|cached| cached.live()))
         })
     }
 
     #[inline(always)]
-    fn standing<'p>(&self, place: &'p Place) -> Option<Ref<'p, Lent>> {
+    fn standing<'p>(&self, place: &'p Place) -> Option<Ref<'p, ThreadCache>> {
         // ORDERING: Acquire, see `replace`.
         let replaced = self.replaced.load(Ordering::Acquire);
-        let stands = |lent: &&Lent| lent.replaced == replaced && lent.snapshot.is_current();
-        Ref::filter_map(place.try_borrow().ok()?, |lent| lent.as_ref().filter(stands)).ok()
+        let stands =
+            |cached: &&ThreadCache| cached.replaced == replaced && cached.snapshot.is_current();
+        Ref::filter_map(place.try_borrow().ok()?, |cached| cached.as_ref().filter(stands)).ok()
     }
 
     /// Asks the rule as it stands now.
     #[inline(always)]
-    fn with<R>(&self, ask: impl FnOnce(Live<'_>) -> Result<R, Error>) -> Result<R, Error> {
-        self.with_lent(|lent| match lent {
+    fn with<R>(&self, ask: impl FnOnce(RuleView<'_>) -> Result<R, Error>) -> Result<R, Error> {
+        self.with_cached(|cached| match cached {
             Some(standing) => ask(standing),
             None => self.with_new(ask),
         })
@@ -129,11 +131,11 @@ impl RuleState {
     /// Asks the rule as it stands now, which this thread goes by from now on.
     #[cold]
     #[inline(never)]
-    fn with_new<R>(&self, ask: impl FnOnce(Live<'_>) -> Result<R, Error>) -> Result<R, Error> {
-        self.lent.claimed(|mine| {
+    fn with_new<R>(&self, ask: impl FnOnce(RuleView<'_>) -> Result<R, Error>) -> Result<R, Error> {
+        self.cached.claimed(|mine| {
             // A thread may not find its place at once.
-            if let Some(lent) = mine.and_then(|mine| self.standing(mine)) {
-                return ask(lent.live());
+            if let Some(cached) = mine.and_then(|mine| self.standing(mine)) {
+                return ask(cached.live());
             }
             // ORDERING: Acquire, see `replace`. Read before the snapshot, so that no later one is missed.
             let replaced = self.replaced.load(Ordering::Acquire);
@@ -143,10 +145,11 @@ impl RuleState {
             if let Some(Ok(mut mine)) = mine.map(RefCell::try_borrow_mut) {
                 let base = snapshot.base.apart();
                 let engine = snapshot.tables.engines[0].clone();
-                *mine = Some(Lent { replaced, snapshot: Arc::clone(&snapshot), engine, base });
+                *mine =
+                    Some(ThreadCache { replaced, snapshot: Arc::clone(&snapshot), engine, base });
             }
             let engine = &snapshot.tables.engines[0];
-            ask(Live { snapshot: &snapshot, engine, base: &snapshot.base })
+            ask(RuleView { snapshot: &snapshot, engine, base: &snapshot.base })
         })
     }
 
@@ -169,7 +172,7 @@ impl RuleState {
             // Another thread reads what was changed; until then this is all that is known.
             return Ok(Guard::from_inner(Arc::clone(old)));
         }
-        let next = Snapshot::new(old.config.clone(), old.face.clone(), old.tables.clone())?;
+        let next = Snapshot::new(old.config.clone(), old.labels.clone(), old.tables.clone())?;
         let next = Arc::new(next);
         // Who loses to a reload or to another change goes by its own, which knows all that was
         // changed before this call. The winner's may not: it may have been read before that.
@@ -232,7 +235,7 @@ impl Rule {
     /// assert_eq!(limiter.rule("default").unwrap().name(), "default");
     /// ```
     pub fn name(&self) -> String {
-        self.state.last().face.rule.clone()
+        self.state.last().labels.rule.clone()
     }
 
     /// Whether the two are one rule at work, and not only of one name: a rule that a reload took away
@@ -255,8 +258,8 @@ impl Rule {
     #[inline]
     pub fn allow<'a>(&self, call: impl Into<Call<'a>>) -> Result<bool, Error> {
         let call = call.into();
-        let plainly = |rule: Option<Live<'_>>| self.allow_plainly(rule?, call);
-        match self.state.with_lent(plainly) {
+        let plainly = |rule: Option<RuleView<'_>>| self.allow_plainly(rule?, call);
+        match self.state.with_cached(plainly) {
             Some(allowed) => Ok(allowed),
             None => self.allow_any(&{ call }),
         }
@@ -265,8 +268,8 @@ impl Rule {
     /// The call is copied only where something is done with it but reading its key: else it would have
     /// to be written down before each hit.
     #[inline(always)]
-    fn allow_plainly(&self, rule: Live<'_>, call: Call<'_>) -> Option<bool> {
-        let Live { snapshot, engine, .. } = rule;
+    fn allow_plainly(&self, rule: RuleView<'_>, call: Call<'_>) -> Option<bool> {
+        let RuleView { snapshot, engine, .. } = rule;
         let key = snapshot.plain_key(&call)?;
         let (allowed, nth) = engine.allow_counted(key);
         let weight = self.state.meter.weight(nth);
@@ -345,7 +348,7 @@ impl Rule {
             return Ok(());
         }
         let message =
-            format!("rule {:?} has no concurrent limit: use `{operation}`", snapshot.face.rule);
+            format!("rule {:?} has no concurrent limit: use `{operation}`", snapshot.labels.rule);
         Err(Error::new(Code::Operation, message))
     }
 
@@ -379,7 +382,7 @@ impl Rule {
 
     /// In one piece for all kinds of keys: what it finds stays in registers until the decision is written.
     fn hit_call(&self, call: &Call<'_>, cost: u64) -> Result<Decision, Error> {
-        self.state.with_lent(|rule| match rule {
+        self.state.with_cached(|rule| match rule {
             Some(rule) => self.hit_by(rule, call, cost),
             None => self.hit_anew(call, cost),
         })
@@ -391,7 +394,7 @@ impl Rule {
     }
 
     #[inline(always)]
-    fn hit_by(&self, rule: Live<'_>, call: &Call<'_>, cost: u64) -> Result<Decision, Error> {
+    fn hit_by(&self, rule: RuleView<'_>, call: &Call<'_>, cost: u64) -> Result<Decision, Error> {
         match self.hit_plainly(rule, call, cost) {
             Some(plain) => Ok(plain.decision()),
             None => self.hit_any(rule.snapshot, call, cost),
@@ -399,28 +402,28 @@ impl Rule {
     }
 
     #[inline(always)]
-    fn hit_plainly<'s>(&self, rule: Live<'s>, call: &Call<'_>, cost: u64) -> Option<Plain<'s>> {
+    fn hit_plainly<'s>(&self, rule: RuleView<'s>, call: &Call<'_>, cost: u64) -> Option<Plain<'s>> {
         let plain = hit_plainly(rule, call, cost)?;
         let meter = &self.state.meter;
         meter.count_plainly(rule.snapshot, call, plain.denied, plain.warning, cost);
         Some(plain)
     }
 
-    /// As [`Rule::hit`], for who writes the answer down in a form of their own; see [`Told`](crate::Told).
+    /// As [`Rule::hit`], for who writes the answer down in a form of their own; see [`DecisionView`](crate::Told).
     ///
     /// # Errors
     /// As [`Rule::hit`].
     #[inline]
-    pub fn hit_telling<T: Tell>(
+    pub fn hit_into<T: DecisionSink>(
         &self,
         call: &Call<'_>,
         cost: u64,
-        tell: T,
+        sink: T,
     ) -> Result<T::Output, Error> {
-        self.state.with_lent(|rule| {
+        self.state.with_cached(|rule| {
             match rule.and_then(|rule| self.hit_plainly(rule, call, cost)) {
-                Some(plain) => Ok(tell.tell(&plain.told(&[plain.left()]))),
-                None => Ok(tell.tell(&self.hit_call(call, cost)?.told())),
+                Some(plain) => Ok(sink.accept(&plain.view(&[plain.left()]))),
+                None => Ok(sink.accept(&self.hit_call(call, cost)?.view())),
             }
         })
     }
@@ -525,8 +528,8 @@ impl Rule {
         Ok(())
     }
 
-    fn held(&self, snapshot: &Guard<Arc<Snapshot>>, variant: Ground, hashes: Hashes) -> Held {
-        Held { snapshot: Arc::clone(snapshot), variant, hashes }
+    fn held(&self, snapshot: &Guard<Arc<Snapshot>>, variant: Interned, hashes: Hashes) -> Charged {
+        Charged { snapshot: Arc::clone(snapshot), variant, hashes }
     }
 
     /// A hit whose true cost is known later: spends the estimate, to be settled.
@@ -773,7 +776,7 @@ impl Rule {
     /// # Errors
     /// If the limiter is closed.
     pub fn limit_names(&self) -> Result<Vec<String>, Error> {
-        Ok(self.snapshot()?.face.limits.clone())
+        Ok(self.snapshot()?.labels.limits.clone())
     }
 }
 

@@ -1,27 +1,29 @@
 //! A rule as it stands at one moment: its policy, what was changed at run time, and all numbers that
 //! follow. Hits read it without a lock; a change makes a new one.
 
+pub(crate) mod source;
+
 use std::borrow::Cow;
 use std::cell::LazyCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::notes::Spent;
-use tidegate_core::{Algorithm, Hash, OnFull, Once};
+use tidegate_core::{Algorithm, Engine, Hash, OnFull, Once};
 
-use crate::budget::Day;
-use crate::call::{Call, MOST_PARTS};
-use crate::config::{Match, Mode, RuleConfig, When};
-use crate::decision::{Face, Reason};
+use crate::compiled::interned::Interned;
+use crate::compiled::labels::RuleLabels;
+use crate::compiled::matching::{Matcher, Subject, closest};
+use crate::compiled::plan::{MOST_GROUPS, Plan};
+use crate::compiled::variant::{Effective, Variant};
+use crate::config::limit::{Counts, LimitPatches};
+use crate::config::policy::{Match, Mode, RuleConfig};
+use crate::decision::Reason;
 use crate::error::{Code, Error, Problem};
-use crate::ground::Ground;
-use crate::limit::{Counts, LimitPatch, LimitPatches};
-use crate::matching::{Matcher, Subject, closest};
-use crate::plan::{MOST_GROUPS, Plan};
-use crate::runtime::{Note, Runtime, Target, Timed};
-use crate::tables::{Tables, is_unspent};
-use crate::variant::{Effective, Variant};
-use crate::why::Source;
+use crate::key::{Call, MOST_PARTS};
+use crate::store::runtime::{Note, Runtime, Target, Timed};
+use crate::store::tables::{Tables, is_unspent};
+use crate::time::Day;
 
 /// A key's row in each group; groups that the rule does not have are left at 0.
 pub(crate) type Hashes = [Option<Hash>; MOST_GROUPS];
@@ -64,7 +66,7 @@ struct Blocked {
 pub(crate) struct Snapshot {
     pub(crate) config: Arc<RuleConfig>,
     pub(crate) tables: Arc<Tables>,
-    pub(crate) face: Arc<Face>,
+    pub(crate) labels: Arc<RuleLabels>,
     pub(crate) generation: u64,
     /// Nothing is served any more.
     pub(crate) closed: bool,
@@ -93,26 +95,26 @@ pub(crate) struct Snapshot {
     /// The numbers of all layers that were met: for each of `key_layers`, and none of them, a row.
     variants: Box<[Once<Row>]>,
     /// The rule's own numbers, those of no layer.
-    pub(crate) base: Ground,
+    pub(crate) base: Interned,
     /// Why the run-time default is not applied, if this policy can't have it.
     pub(crate) refused_default: Vec<Problem>,
 }
 
 /// The numbers for each of `by_match` and none of them, and for each entry of `when` and none of them.
-type Row = Box<[Once<Ground>]>;
+type Row = Box<[Once<Interned>]>;
 
 /// The numbers that a call is judged by: the rule's, or some of its own.
-pub(crate) enum Numbers<'a> {
-    Known(&'a Ground),
-    Own(Ground),
+pub(crate) enum VariantRef<'a> {
+    Known(&'a Interned),
+    Own(Interned),
 }
 
-impl std::ops::Deref for Numbers<'_> {
-    type Target = Ground;
-    fn deref(&self) -> &Ground {
+impl std::ops::Deref for VariantRef<'_> {
+    type Target = Interned;
+    fn deref(&self) -> &Interned {
         match self {
-            Numbers::Known(variant) => variant,
-            Numbers::Own(variant) => variant,
+            VariantRef::Known(variant) => variant,
+            VariantRef::Own(variant) => variant,
         }
     }
 }
@@ -140,7 +142,7 @@ fn by_labels<'r>(runtime: &'r Runtime, plan: &Plan) -> Cow<'r, Runtime> {
 /// What a hit needs to know of the call.
 pub(crate) struct Resolved<'a> {
     pub(crate) subject: Subject<'a>,
-    pub(crate) variant: Numbers<'a>,
+    pub(crate) variant: VariantRef<'a>,
     /// `classify` had to use its default.
     pub(crate) defaulted: bool,
 }
@@ -150,13 +152,13 @@ impl Snapshot {
     /// more) are left out.
     pub(crate) fn new(
         config: Arc<RuleConfig>,
-        face: Arc<Face>,
+        labels: Arc<RuleLabels>,
         tables: Arc<Tables>,
     ) -> Result<Snapshot, Error> {
         let (runtime, generation) = tables.runtime();
         let (runtime, timed) = tables.standing(&runtime);
         let runtime = by_labels(&runtime, &own_plan(&config, &tables.plan));
-        let snapshot = Snapshot::build(config, face, tables, &runtime)?;
+        let snapshot = Snapshot::build(config, labels, tables, &runtime)?;
         // Others are introduced when they are first compiled.
         snapshot.tables.widen(&snapshot.base);
         let whens = (1..=snapshot.whens.len()).map(|when| Layers { when, ..Layers::default() });
@@ -167,7 +169,7 @@ impl Snapshot {
     /// The rule as it would be with these changes, as the store has them.
     pub(crate) fn with_runtime(&self, runtime: &Runtime) -> Result<Snapshot, Error> {
         let runtime = by_labels(runtime, &self.own_plan());
-        Snapshot::build(self.config.clone(), self.face.clone(), self.tables.clone(), &runtime)
+        Snapshot::build(self.config.clone(), self.labels.clone(), self.tables.clone(), &runtime)
     }
 
     /// The plan with the names that this policy has for its limits. Those who made the tables, or an
@@ -185,12 +187,12 @@ impl Snapshot {
     /// A default that this policy can't have, such as another version's, is left out.
     fn build(
         config: Arc<RuleConfig>,
-        face: Arc<Face>,
+        labels: Arc<RuleLabels>,
         tables: Arc<Tables>,
         runtime: &Runtime,
     ) -> Result<Snapshot, Error> {
         let build = |default: &LimitPatches| {
-            Snapshot::with_default(config.clone(), face.clone(), tables.clone(), runtime, default)
+            Snapshot::with_default(config.clone(), labels.clone(), tables.clone(), runtime, default)
         };
         match build(&runtime.default.what) {
             Err(refused_default) if !runtime.default.what.is_empty() => {
@@ -203,7 +205,7 @@ impl Snapshot {
 
     fn with_default(
         config: Arc<RuleConfig>,
-        face: Arc<Face>,
+        labels: Arc<RuleLabels>,
         tables: Arc<Tables>,
         runtime: &Runtime,
         default: &LimitPatches,
@@ -214,13 +216,13 @@ impl Snapshot {
         let exempts = exempts.iter().filter_map(|m| Matcher::new(m, &config.key).ok());
         let mode = runtime.mode.as_ref().map(|mode| mode.what);
         let effective = Effective::of(&config).patched(default).in_mode(mode);
-        let base = Variant::new(effective, &tables.plan, &face)?;
+        let base = Variant::new(effective, &tables.plan, &labels)?;
         // What is changed at run time comes and goes.
         let as_stated = default.is_empty() && mode.is_none();
-        let ground = if as_stated { Ground::kept } else { Ground::own };
-        let base = ground(base);
+        let intern = if as_stated { Interned::kept } else { Interned::own };
+        let base = intern(base);
         // All numbers of a rule go by the names of its own.
-        let face = base.face.clone();
+        let labels = base.labels.clone();
         let mut snapshot = Snapshot {
             base,
             classes: classes(&config),
@@ -241,7 +243,7 @@ impl Snapshot {
             concurrent: config.limits.iter().any(|l| l.algorithm == Algorithm::Concurrent),
             config,
             tables,
-            face,
+            labels,
             generation: 0,
             refused_default: Vec::new(),
         };
@@ -250,7 +252,7 @@ impl Snapshot {
         snapshot.variants = (0..=snapshot.key_layers.len()).map(|_| Once::new()).collect();
         for when in 1..=snapshot.whens.len() {
             let layers = Layers { when, ..Layers::default() };
-            snapshot.slot(layers).set(ground(snapshot.compile(layers)?));
+            snapshot.slot(layers).set(intern(snapshot.compile(layers)?));
         }
         snapshot.plain = snapshot.is_plain();
         let by_cost = snapshot.plan().counts(0) == Counts::Cost;
@@ -303,7 +305,7 @@ impl Snapshot {
 
     /// The same rule, closed.
     pub(crate) fn closed(&self) -> Result<Snapshot, Error> {
-        let next = Snapshot::new(self.config.clone(), self.face.clone(), self.tables.clone())?;
+        let next = Snapshot::new(self.config.clone(), self.labels.clone(), self.tables.clone())?;
         Ok(Snapshot { closed: true, plain: false, lone: false, ..next })
     }
 
@@ -344,7 +346,7 @@ impl Snapshot {
 
     /// Where the numbers of these layers are kept. A row is made when the first of it is asked for: most keys
     /// that have an override are met by few of the others.
-    fn slot(&self, layers: Layers) -> &Once<Ground> {
+    fn slot(&self, layers: Layers) -> &Once<Interned> {
         let Layers { when, by_match, by_key } = layers;
         let (columns, rows) = (1 + self.whens.len(), 1 + self.by_match.len());
         let row = || (0..columns * rows).map(|_| Once::new()).collect();
@@ -353,14 +355,14 @@ impl Snapshot {
 
     /// The numbers of these layers, compiled when they are first asked for.
     #[inline]
-    fn variant(&self, layers: Layers) -> &Ground {
+    fn variant(&self, layers: Layers) -> &Interned {
         match layers == Layers::default() {
             true => &self.base,
             false => self.variant_of(layers),
         }
     }
 
-    fn variant_of(&self, layers: Layers) -> &Ground {
+    fn variant_of(&self, layers: Layers) -> &Interned {
         let slot = self.slot(layers);
         if let Some(variant) = slot.get() {
             return variant;
@@ -368,7 +370,7 @@ impl Snapshot {
         match self.compile(layers) {
             Ok(variant) => {
                 self.tables.widen(&variant);
-                slot.set(Ground::own(variant))
+                slot.set(Interned::own(variant))
             }
             // An override that the policy has no room for, such as another version's.
             Err(_) if layers.by_key > 0 => {
@@ -396,23 +398,24 @@ impl Snapshot {
         if let Some(by_key) = layers.by_key.checked_sub(1) {
             effective = effective.patched(&self.key_layers[by_key]);
         }
-        Variant::new(effective, self.plan(), &self.face)
+        Variant::new(effective, self.plan(), &self.labels)
     }
 
     /// Which of the changes this policy can't apply, and why: the rest of them are in force.
     pub(crate) fn ignored(&self, runtime: &Runtime) -> Vec<Problem> {
         let (plan, key) = (self.plan(), &self.config.key);
-        let mut ignored = crate::build::check_patches("default", &runtime.default.what, plan, key);
+        let mut ignored =
+            crate::compiled::validate::check_patches("default", &runtime.default.what, plan, key);
         ignored.extend(self.refused_default.iter().map(|why| why.within("default")));
         for (index, one) in runtime.overrides.iter().enumerate() {
             let (target, limits) = &one.what;
             let path = format!("overrides[{index}]");
             let wrong = self.check_target(target).map(drop).err().unwrap_or_default();
             ignored.extend(wrong.iter().map(|why| why.within(&path)));
-            let unknown = crate::build::check_patches(&path, limits, plan, key);
+            let unknown = crate::compiled::validate::check_patches(&path, limits, plan, key);
             let compile = |when| {
                 let effective = self.effective(when).patched(limits);
-                Variant::new(effective, plan, &self.face).err()
+                Variant::new(effective, plan, &self.labels).err()
             };
             let refused = || (0..=self.whens.len()).find_map(compile).unwrap_or_default();
             match unknown.is_empty() {
@@ -533,7 +536,7 @@ impl Snapshot {
         };
         let message = format!(
             "rule {:?} has keys of {wanted} {} [{parts}], not of {got}{made}",
-            self.face.rule,
+            self.labels.rule,
             if wanted == 1 { "part" } else { "parts" },
         );
         Error::new(Code::Key, message)
@@ -565,99 +568,6 @@ impl Snapshot {
         layers
     }
 
-    /// What each layer changes of the limits, the weakest first.
-    fn patches(&self, layers: Layers) -> impl Iterator<Item = (Source, &LimitPatches)> {
-        let when = layers.when.checked_sub(1);
-        let by_match = layers.by_match.checked_sub(1).map(|at| &self.by_match[at]);
-        let by_key = layers.by_key.checked_sub(1).map(|at| &self.key_layers[at]);
-        let when = when.map(|at| (Source::When(at), &self.config.when[at].limits));
-        let by_match = by_match.map(|(_, limits)| (Source::OverrideByMatch, limits));
-        let by_key = by_key.map(|limits| (Source::Override, limits));
-        [(Source::Default, &self.default)].into_iter().chain(when).chain(by_match).chain(by_key)
-    }
-
-    /// Who stated a field of a limit last; nobody, if it is not stated.
-    fn source<T>(
-        &self,
-        layers: Layers,
-        index: usize,
-        own: Option<T>,
-        field: impl Fn(&LimitPatch) -> Option<T>,
-    ) -> Option<Source> {
-        let name = &self.config.limits[index].name;
-        let changed = self.patches(layers).filter(|(_, limits)| {
-            limits.iter().any(|(other, patch)| other == name && field(patch).is_some())
-        });
-        changed.last().map(|(source, _)| source).or(own.map(|_| Source::Rule))
-    }
-
-    /// Who stated the size of a limit; `by_call` if the call has a `max`, which an unwritten burst follows.
-    pub(crate) fn size_source(&self, layers: Layers, index: usize, by_call: bool) -> Source {
-        let limit = &self.config.limits[index];
-        let burst = self.source(layers, index, limit.burst, |patch| patch.burst);
-        let max = || self.source(layers, index, Some(limit.max), |patch| patch.max);
-        burst.or_else(|| if by_call { Some(Source::Call) } else { max() }).unwrap_or(Source::Rule)
-    }
-
-    /// Who stated the cooldown of a limit.
-    pub(crate) fn cooldown_source(&self, layers: Layers, index: usize) -> Source {
-        let own = self.config.limits[index].cooldown;
-        let source = self.source(layers, index, own, |patch| patch.cooldown);
-        let of_rule = || self.when_source(layers, |when| when.cooldown.is_some());
-        source.unwrap_or_else(of_rule)
-    }
-
-    /// Who stated the mode.
-    pub(crate) fn mode_source(&self, layers: Layers) -> Source {
-        match self.mode {
-            Some(_) => Source::Change,
-            None => self.when_source(layers, |when| when.mode.is_some()),
-        }
-    }
-
-    /// What is noted of a run-time change that a call is judged by. For who asks why: the changes are searched.
-    pub(crate) fn note_of(
-        &self,
-        source: Source,
-        layers: Layers,
-        subject: &Subject<'_>,
-    ) -> Option<Note> {
-        let runtime = self.changes();
-        match source {
-            Source::Default => Some(runtime.default.note),
-            Source::Change => runtime.mode.map(|mode| mode.note),
-            Source::Override => {
-                let key = Target::Key(subject.parts().iter().map(|part| part.to_vec()).collect());
-                runtime.override_for(&key).map(|one| one.note.clone())
-            }
-            Source::OverrideByMatch => {
-                let matcher = &self.by_match.get(layers.by_match.checked_sub(1)?)?.0;
-                let is_it = |target: &Target| match target {
-                    Target::Match(m) => {
-                        Matcher::new(m, &self.config.key).ok().as_ref() == Some(matcher)
-                    }
-                    Target::Key(_) => false,
-                };
-                let found = runtime.overrides.into_iter().find(|one| is_it(&one.what.0));
-                found.map(|one| one.note)
-            }
-            Source::Rule | Source::When(_) | Source::Call => None,
-        }
-    }
-
-    fn when_source(&self, layers: Layers, states: impl Fn(&When) -> bool) -> Source {
-        let when = layers.when.checked_sub(1).filter(|&at| states(&self.config.when[at]));
-        when.map_or(Source::Rule, Source::When)
-    }
-
-    /// What is noted of an exemption that was made at run time.
-    pub(crate) fn exempt_note(&self, matches: &Match) -> Option<Note> {
-        let runtime = self.changes();
-        let added = runtime.added.into_iter().find(|one| one.what == *matches);
-        let all = runtime.exempts.filter(|all| all.what.contains(matches));
-        added.map(|one| one.note).or(all.map(|all| all.note))
-    }
-
     /// The exemptions that the snapshot goes by, in their order.
     pub(crate) fn exempts_in_force(&self) -> Vec<Match> {
         let all = self.changes().exempts(&self.config.exempt);
@@ -675,8 +585,8 @@ impl Snapshot {
         let (subject, defaulted) = self.subject(call)?;
         let variant = self.variant(self.layers(&subject));
         let variant = match call.max {
-            Some(max) => Numbers::Own(Ground::own(self.with_max(variant, max)?)),
-            None => Numbers::Known(variant),
+            Some(max) => VariantRef::Own(Interned::own(self.with_max(variant, max)?)),
+            None => VariantRef::Known(variant),
         };
         Ok(Resolved { subject, variant, defaulted })
     }
@@ -709,7 +619,7 @@ impl Snapshot {
     /// The same numbers with the call's own `max`.
     fn with_max(&self, variant: &Variant, max: u64) -> Result<Variant, Error> {
         let effective = variant.effective.clone().with_max(max).ok_or_else(|| {
-            let rule = &self.face.rule;
+            let rule = &self.labels.rule;
             let message = format!("rule {rule:?} has several limits; `max` is for rules with one");
             Error::new(Code::Operation, message)
         })?;
@@ -717,7 +627,7 @@ impl Snapshot {
             let message = Error::policy(problems).to_string();
             Error::new(Code::Range, message)
         };
-        let compiled = Variant::new(effective, self.plan(), &self.face).map_err(error)?;
+        let compiled = Variant::new(effective, self.plan(), &self.labels).map_err(error)?;
         self.tables.widen(&compiled);
         Ok(compiled)
     }
@@ -818,4 +728,13 @@ fn classes(config: &RuleConfig) -> Option<Classes> {
         default: stated.default.clone(),
         is_part: config.key.last() == Some(&stated.to),
     })
+}
+
+/// A rule as it stands, and its own numbers to be handed on with a decision.
+#[derive(Clone, Copy)]
+pub(crate) struct RuleView<'a> {
+    pub(crate) snapshot: &'a Snapshot,
+    /// The first of the snapshot's.
+    pub(crate) engine: &'a Engine,
+    pub(crate) base: &'a Interned,
 }

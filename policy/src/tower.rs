@@ -22,8 +22,6 @@
 //! let service = app.into_make_service_with_connect_info::<SocketAddr>();
 //! ```
 
-mod client;
-mod problem;
 mod service;
 
 use std::fmt;
@@ -34,12 +32,12 @@ use http::Extensions;
 use http::request::Parts;
 use tower_layer::Layer;
 
-use self::client::Trust;
 use self::service::Verdict;
 pub use self::service::{RateLimit, ResponseFuture};
-use crate::call::{Call, Key};
 use crate::error::{Code, Error};
+use crate::http::client::Trust;
 use crate::ip::{Range, V6_PREFIX, address_key};
+use crate::key::{Call, Key};
 use crate::rule::Rule;
 
 type PeerOf = Arc<dyn Fn(&Extensions) -> Option<SocketAddr> + Send + Sync>;

@@ -9,16 +9,16 @@ use std::time::Duration;
 
 use tidegate_core::{Algorithm, Clock};
 
-use crate::call::Call;
-use crate::config::Mode;
+use crate::compiled::plan::MOST_GROUPS;
+use crate::config::policy::Mode;
 use crate::decision::{Decision, Reason};
 use crate::error::Error;
-use crate::held::{Permit, Reservation};
 use crate::judge::{Op, Receipts};
-use crate::plan::MOST_GROUPS;
+use crate::key::Call;
 use crate::rule::Rule;
+use crate::rule::held::{Permit, Reservation};
+use crate::rule::waiters::{LineKey, Ticket, WHOLE_KEY, Waiters};
 use crate::snapshot::Snapshot;
-use crate::waiters::{LineKey, Ticket, WHOLE_KEY, Waiters};
 
 /// How long those sleep at most who wait by a clock that is moved by hand.
 const MANUAL_NAP: Duration = Duration::from_millis(1);
@@ -158,7 +158,7 @@ impl<'r, 'c, G: Goal> Waiting<'r, 'c, G> {
             let shared = hashes[index].filter(|_| !plan.is_whole(&group.scope));
             wide[index] = shared.map(|hash| (index, hash.as_u64()));
         }
-        let end = |timeout: Duration| clock.now().saturating_add(crate::variant::nanos(timeout));
+        let end = |timeout: Duration| clock.now().saturating_add(crate::time::nanos(timeout));
         let deadline = timeout.map(end);
         let concurrent = plan.algorithms.iter().map(|one| *one == Algorithm::Concurrent);
         let limits = plan.places.iter().map(|(group, _)| *group).zip(concurrent).collect();

@@ -1,6 +1,6 @@
 //! Run-time changes, read by hits that only try.
 //!
-//! `policy/src/known.rs` is the code: it needs files and arc-swap, which loom does not have. Its steps are
+//! `policy/src/store/known.rs` is the code: it needs files and arc-swap, which loom does not have. Its steps are
 //! here with the file's text as a word, and what is known as one word of text and number.
 
 use std::sync::Arc;

@@ -2,9 +2,9 @@
 //!
 //! The two words and their order are the engine's own (`retired`). What the kernel and the rules do
 //! around them is here in their steps: the name of a table in its folder (`directory`, and
-//! `Folder::table` in `policy/src/folder.rs`), a hit that finds another generation
+//! `Folder::table` in `policy/src/store/file_store.rs`), a hit that finds another generation
 //! (`RuleState::renewed` in `policy/src/rule.rs`), the one event (`Meter::note_retired` in
-//! `policy/src/metrics.rs`), and opening (`Tables::in_folder` in `policy/src/tables.rs`).
+//! `policy/src/metrics.rs`), and opening (`Tables::in_folder` in `policy/src/store/tables.rs`).
 
 use std::sync::Arc;
 

@@ -10,12 +10,13 @@ use http::{Request, Response};
 use pin_project_lite::pin_project;
 use tower_service::Service;
 
-use super::{RateLimitLayer, problem};
-use crate::call::Call;
+use super::RateLimitLayer;
 use crate::decision::Decision;
 use crate::error::Error;
-use crate::held::Permit;
+use crate::http::problem;
+use crate::key::Call;
 use crate::rule::Rule;
+use crate::rule::held::Permit;
 
 const NO_KEY: &str = "This request has no key to be limited by: either the layer's `key` gave none, or its \
     extensions hold no peer address. Name the extension that does with `peer`, or set a `fallback_key`.";

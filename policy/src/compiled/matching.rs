@@ -1,0 +1,137 @@
+//! Which calls a match applies to.
+
+use std::net::IpAddr;
+
+use crate::config::policy::Match;
+use crate::ip::{Range, parse_address};
+use crate::key::{MOST_PARTS, not_an_attribute};
+
+/// The field whose values are addresses.
+const ADDRESS: &str = "ip";
+
+/// A call as rules look at it: all parts of its key, and its attributes.
+#[derive(Clone, Copy)]
+pub(crate) struct Subject<'a> {
+    pub(crate) parts: [&'a [u8]; MOST_PARTS],
+    pub(crate) len: usize,
+    pub(crate) attributes: &'a [(&'a str, &'a str)],
+    /// An attribute that was made of another.
+    pub(crate) classified: Option<(&'a str, &'a str)>,
+}
+
+impl<'a> Subject<'a> {
+    pub(crate) fn parts(&self) -> &[&'a [u8]] {
+        &self.parts[..self.len]
+    }
+
+    pub(crate) fn attribute(&self, name: &str) -> Option<&'a str> {
+        let named = |(field, _): &&(&str, &str)| *field == name;
+        let given = self.attributes.iter().find(named);
+        self.classified.iter().find(named).or(given).map(|(_, value)| *value)
+    }
+
+    fn value(&self, field: &Field) -> Option<&'a [u8]> {
+        match field {
+            Field::Part(index) => Some(self.parts[*index]),
+            Field::Attribute(name) => self.attribute(name).map(str::as_bytes),
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Field {
+    Part(usize),
+    Attribute(Box<str>),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Pattern {
+    Text(Box<str>),
+    Range(Range),
+}
+
+/// How closely a match fits: more fields are closer, then a longer prefix of an address.
+pub(crate) type Fit = (usize, u8);
+
+/// A [`Match`], ready for use.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Matcher {
+    fields: Box<[(Field, Box<[Pattern]>)]>,
+}
+
+impl Matcher {
+    /// For a rule with these key parts. Problems come with the field they are in.
+    pub(crate) fn new(stated: &Match, key: &[String]) -> Result<Matcher, Vec<(String, String)>> {
+        let (mut fields, mut wrong) = (Vec::new(), Vec::new());
+        for (name, values) in &stated.fields {
+            if values.is_empty() {
+                wrong.push((name.clone(), "there is no value to compare with".to_string()));
+            }
+            let field = match key.iter().position(|part| part == name) {
+                Some(index) => Field::Part(index),
+                None => {
+                    let reserved = not_an_attribute(name);
+                    wrong.extend(reserved.map(|message| (name.clone(), message)));
+                    Field::Attribute(name.as_str().into())
+                }
+            };
+            let mut patterns = Vec::new();
+            for value in values {
+                match pattern(name, value) {
+                    Ok(pattern) => patterns.push(pattern),
+                    Err(message) => wrong.push((name.clone(), message)),
+                }
+            }
+            fields.push((field, patterns.into()));
+        }
+        if wrong.is_empty() { Ok(Matcher { fields: fields.into() }) } else { Err(wrong) }
+    }
+
+    /// How closely it fits the call, if it does.
+    pub(crate) fn fit(&self, subject: &Subject<'_>) -> Option<Fit> {
+        let mut bits = 0;
+        for (field, patterns) in &self.fields {
+            let value = subject.value(field)?;
+            let address = || std::str::from_utf8(value).ok().and_then(address_of);
+            let fits = |pattern: &Pattern| match pattern {
+                Pattern::Text(text) => (text.as_bytes() == value).then_some(0),
+                Pattern::Range(range) => {
+                    address().filter(|a| range.holds(*a)).map(|_| range.bits())
+                }
+            };
+            bits = bits.max(patterns.iter().filter_map(fits).max()?);
+        }
+        Some((self.fields.len(), bits))
+    }
+
+    /// Whether every call fits.
+    pub(crate) fn is_all(&self) -> bool {
+        let whole =
+            |pattern: &Pattern| matches!(pattern, Pattern::Range(range) if range.bits() == 0);
+        self.fields.iter().all(|(_, patterns)| patterns.iter().any(whole))
+    }
+}
+
+fn pattern(field: &str, value: &str) -> Result<Pattern, String> {
+    match field {
+        ADDRESS => Range::parse(value).map(Pattern::Range),
+        _ => Ok(Pattern::Text(value.into())),
+    }
+}
+
+/// The address in a value, which may be a key made by `ip_key`.
+fn address_of(value: &str) -> Option<IpAddr> {
+    parse_address(value.split_once('/').map_or(value, |(address, _)| address))
+}
+
+/// The entry that fits most closely: most fields, then the longest prefix, then the later.
+pub(crate) fn closest<'m>(
+    matchers: impl Iterator<Item = &'m Matcher>,
+    subject: &Subject<'_>,
+) -> Option<usize> {
+    matchers
+        .enumerate()
+        .filter_map(|(index, matcher)| Some((matcher.fit(subject)?, index)))
+        .max()
+        .map(|(_, index)| index)
+}
