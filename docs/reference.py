@@ -204,8 +204,8 @@ def page() -> str:
 <!-- Made by docs/reference.py from policy/policy.schema.json; change it there. -->
 
 A policy file is YAML or JSON. An unknown option is an error that names its path and the nearest
-known option. All errors are reported together. `${NAME}` and `${NAME:-default}` take variables of the
-environment, in any text.
+known option. All errors are reported together. `${NAME}` and `${NAME:-default}` take variables of
+the environment, in any text.
 [`policy.schema.json`](../policy/policy.schema.json) checks policy files in an editor.
 
 | form | meaning |
