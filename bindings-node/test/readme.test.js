@@ -1,5 +1,5 @@
 'use strict';
-// README's Node part, pasted into a fresh folder: as CommonJS, as a module, and as TypeScript.
+// The guide's page for Node, pasted into a fresh folder: as CommonJS, as a module, and as TypeScript.
 
 const assert = require('node:assert/strict');
 const { execFileSync, spawn } = require('node:child_process');
@@ -12,7 +12,7 @@ const tidegate = require('tidegate');
 
 const FOLDER = path.join(__dirname, '..');
 const read = (file) => fs.readFileSync(file, 'utf8');
-const [, part] = /^## Use it from Node\n([^]*?)^## /m.exec(read(path.join(FOLDER, '../README.md')));
+const part = read(path.join(FOLDER, '../docs/node.md'));
 const blocks = (text) =>
   [...text.matchAll(/^```(js|ts)\n([^]*?)^```/gm)].map(([, language, code]) => ({ language, code }));
 
@@ -33,12 +33,13 @@ test('as CommonJS', (t) => {
   const found = [...blocks(part), ...blocks(read(path.join(FOLDER, 'README.md')))].filter(({ code }) =>
     /= require\('tidegate'\)/.test(code),
   );
-  assert.equal(found.length, 3);
-  const [first, second, third] = found.map(({ code }, index) => {
+  assert.equal(found.length, 4);
+  const [first, slots, second, third] = found.map(({ code }, index) => {
     fs.writeFileSync(path.join(folder, `${index}.cjs`), code);
     return run(folder, `${index}.cjs`);
   });
   assert.match(first, /message 5: 0 left\nmessage 6: 5\/10s, wait 60000 ms {\n.*X-RateLimit-Limit/s);
+  assert.equal(slots, '');
   assert.equal(second, '');
   const told = ["1 block { key: [ 'mallory' ] } ops", "2 set_override { key: [ 'alice' ] } ops", '3 set_mode null null'];
   assert.equal(third, told.map((line) => `${line}\n`).join(''));

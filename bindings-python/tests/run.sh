@@ -37,6 +37,9 @@ case $(only wheel) in *-cp310-abi3-*) ;; *) echo "$(only wheel) is not for every
 installed wheel
 "$bin/python" -m pytest -q -p no:cacheprovider $tests
 
+python3 docs/reference.py --check
+python3 docs/check.py --yaml "$bin/python" --python "$bin/python"
+
 echo "python: types"
 "$bin/mypy" --strict --cache-dir "$out/mypy" $tests/typed_calls.py
 "$bin/mypy" --strict --cache-dir "$out/mypy" bindings-python/python/tidegate/*.py

@@ -19,8 +19,8 @@ def pasted(file, head, index=0):
     return re.findall(r"```python\n(.*?)```", section, re.DOTALL)[index]
 
 
-def test_readme_works_as_pasted(tmp_path):
-    code = pasted("README.md", "Use it from Python")
+def test_the_guide_works_as_pasted(tmp_path):
+    code = pasted("docs/python.md", "Start")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, timeout=120)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Installs the library into a prefix of its own and tests it there as its users have it: from C and C++, by
 # gcc and clang, plain, under ASan and UBSan, and under valgrind; the vectors through the C ABI; a C process
-# and a Rust process on one folder; and what README says.
+# and a Rust process on one folder; and what the guide says.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 out=$PWD/${CARGO_TARGET_DIR:-target}/c
@@ -117,14 +117,16 @@ granted=$(awk '{ sum[$1] += $2 } END { print sum["bucket"], sum["window"], sum["
 echo "c: C was granted $(tr '\n' ' ' <"$scratch/share/c")and both together $granted"
 [ "$granted" = "50000 4000 50000 50000 3000" ]
 
-# What README says, outside of the tree: by pkg-config, and by CMake.
+python3 docs/check.py --c "$prefix/lib"
+
+# What the guide says, outside of the tree: by pkg-config, and by CMake.
 echo "c: the examples, by pkg-config and by CMake"
-python3 - <<'README'
+python3 - <<'GUIDE'
 import pathlib, re
-shown = re.search("```c\n(.*?)```", pathlib.Path("README.md").read_text(), re.S).group(1)
+shown = re.search("```c\n(.*?)```", pathlib.Path("docs/c.md").read_text(), re.S).group(1)
 example = [line.strip() for line in pathlib.Path("examples/c/hello.c").read_text().splitlines()]
-assert all(line.strip() in example for line in shown.splitlines()), "README shows another hello.c"
-README
+assert all(line.strip() in example for line in shown.splitlines()), "the guide shows another hello.c"
+GUIDE
 cp -r examples/c "$scratch/examples"
 expected=$'yes\nyes\nno'
 gcc "$scratch/examples/hello.c" -o "$scratch/hello" $(pkg-config --cflags --libs tidegate)

@@ -9,6 +9,8 @@ pub mod cold;
 pub mod corrupt;
 pub mod endure;
 pub mod forks;
+#[cfg(doctest)]
+mod guide;
 pub mod hammer;
 pub mod harm;
 pub mod move_steps;
