@@ -5,7 +5,8 @@ SHELL := /bin/bash -eu -o pipefail
 LOOM := RUSTFLAGS="--cfg loom -C debug-assertions" cargo test --release -p tidegate-core --lib --target-dir target/loom
 DEMO_PYTHON := target/demo-python
 
-.PHONY: demo test toolchain lint engine loom policy files vectors c header install python node benches bench mutants
+.PHONY: demo test toolchain lint engine loom policy files vectors c header install python node benches bench mutants \
+	rustdoc msrv portable deny semver tsan miri
 
 demo: toolchain $(DEMO_PYTHON)/ready
 	@cargo run --quiet --release -p tidegate --example openclaw
@@ -15,7 +16,7 @@ demo: toolchain $(DEMO_PYTHON)/ready
 
 # The Python package and gunicorn in an environment of their own, made anew when a source is newer.
 $(DEMO_PYTHON)/ready: $(shell find bindings-python/src bindings-python/python bindings-python/*.toml core/src policy/src -type f ! -name '*.pyc')
-	@python3 -c 'import ensurepip' 2>/dev/null || { (apt-get update && apt-get install -y python3-venv) >/dev/null; }
+	@python3 -c 'import ensurepip' 2>/dev/null || tests/need.sh python3-venv
 	@python3 -m venv $(DEMO_PYTHON)
 	@$(DEMO_PYTHON)/bin/pip install --quiet --disable-pip-version-check gunicorn==27.0.0 ./bindings-python
 	@touch $@
@@ -26,14 +27,19 @@ test: toolchain lint engine loom policy files vectors c python node
 # Rust comes from rustup or the distribution; nothing else is needed to build.
 toolchain:
 	@command -v cargo >/dev/null || { echo "Tidegate needs Rust 1.90 or later: install it with rustup, or your distribution's cargo package"; exit 1; }
-	@command -v cc >/dev/null || { (apt-get update && apt-get install -y gcc libc6-dev) >/dev/null; }
-	@command -v python3 >/dev/null || { (apt-get update && apt-get install -y python3) >/dev/null; }
+	@command -v cc >/dev/null || tests/need.sh gcc libc6-dev
+	@command -v python3 >/dev/null || tests/need.sh python3
 
 lint:
 	cargo fmt --all --check
 	python3 tests/mutants.py --check
 	PYO3_NO_PYTHON=1 PYO3_BUILD_EXTENSION_MODULE=1 cargo clippy --workspace --all-targets \
 		--features tidegate/tokio,tidegate/tower,tidegate/schema --locked -- -D warnings
+	python3 tests/tidy.py versions links
+	tests/actionlint.sh
+	@$(MAKE) --no-print-directory rustdoc
+
+rustdoc:
 	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps -p tidegate-core -p tidegate --all-features --locked
 
 # Unit tests, properties, boundaries, drift, threads, floods, doctests; overflow checks on.
@@ -97,3 +103,45 @@ bench:
 
 mutants:
 	python3 tests/mutants.py
+
+# Not part of `test` either: each needs something that is not everywhere, and says what.
+# usage: $(call needs,COMMAND THAT SUCCEEDS IF IT IS THERE,WHAT TO DO OTHERWISE)
+needs = @$(1) >/dev/null 2>&1 || { echo "make $@ needs $(2)"; exit 1; }
+MSRV := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
+HOST = $$(rustc -vV | sed -n 's/^host: //p')
+BASE ?= main
+
+# The workspace builds with the oldest compiler that Cargo.toml names.
+msrv:
+	$(call needs,cargo +$(MSRV) --version,Rust $(MSRV): rustup toolchain install $(MSRV))
+	cargo +$(MSRV) check -p tidegate-core -p tidegate -p tidegate-c --all-features --locked
+
+# What holds on every operating system: memory stores, and the C library builds.
+portable:
+	cargo test -p tidegate-core -p tidegate --lib --locked
+	cargo build -p tidegate-c --locked
+
+# Licences, banned crates, sources. Advisories need a database from the network: `cargo deny check`.
+deny:
+	$(call needs,cargo deny --version,cargo-deny: cargo install --locked cargo-deny)
+	cargo deny check licenses bans sources
+
+# The public Rust API against that of BASE.
+semver:
+	$(call needs,cargo semver-checks --version,cargo-semver-checks: cargo install --locked cargo-semver-checks)
+	cargo semver-checks -p tidegate-core -p tidegate --baseline-rev '$(BASE)'
+
+# The engine's threads under ThreadSanitizer. The standard library is instrumented too, or its own
+# synchronisation would be reported.
+tsan:
+	$(call needs,cargo +nightly --version,a nightly compiler: rustup toolchain install nightly)
+	$(call needs,test -d "$$(rustc +nightly --print sysroot)/lib/rustlib/src/rust/library",the sources of the standard library: rustup component add --toolchain nightly rust-src)
+	RUSTFLAGS="-Zsanitizer=thread" cargo +nightly test -Zbuild-std --target $(HOST) \
+		--target-dir target/tsan -p tidegate-core --test stress --locked
+
+# The engine's unit tests in an interpreter that checks every access of unsafe code.
+miri:
+	$(call needs,cargo +nightly --version,a nightly compiler: rustup toolchain install nightly)
+	$(call needs,cargo +nightly miri --version,Miri: rustup component add --toolchain nightly miri rust-src)
+	MIRIFLAGS="-Zmiri-disable-isolation" PROPTEST_CASES=4 cargo +nightly miri test \
+		--target-dir target/miri -p tidegate-core --lib --locked

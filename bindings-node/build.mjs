@@ -25,4 +25,4 @@ const name = join(folder, `tidegate.${platforms()[0]}.node`);
 copyFileSync(built.filenames[0], `${name}.new`);
 renameSync(`${name}.new`, name);
 // A package has its licence with it; npm packs no links.
-for (const file of ['LICENSE', 'LICENSE-APACHE']) copyFileSync(join(folder, '..', file), join(folder, file));
+for (const file of ['LICENSE-MIT', 'LICENSE-APACHE']) copyFileSync(join(folder, '..', file), join(folder, file));

@@ -45,9 +45,9 @@ test('the versions of the package, of its native part and of the workspace are o
 test('what is packed is what users need, and nothing else', (t) => {
   const folder = path.join(installed(t), 'node_modules/tidegate');
   const files = fs.readdirSync(folder, { recursive: true }).filter((name) => !fs.statSync(path.join(folder, name)).isDirectory());
-  const wanted = ['index.js', 'index.mjs', 'index.d.ts', 'index.d.mts', 'native.js', 'package.json', 'README.md', 'LICENSE', 'lib/limiter.js'];
+  const wanted = ['index.js', 'index.mjs', 'index.d.ts', 'index.d.mts', 'native.js', 'package.json', 'README.md', 'LICENSE-MIT', 'LICENSE-APACHE', 'lib/limiter.js'];
   for (const name of wanted) assert(files.includes(name), `${name} is not packed`);
-  for (const name of files) assert.match(name, /^(lib\/)?[a-z-]+\.(c|m)?(js|d\.[cm]?ts)$|^(package\.json|README\.md|LICENSE(-APACHE)?)$/);
+  for (const name of files) assert.match(name, /^(lib\/)?[a-z-]+\.(c|m)?(js|d\.[cm]?ts)$|^(package\.json|README\.md|LICENSE-(MIT|APACHE))$/);
   const exported = Object.values(manifest.exports).flatMap((entry) => JSON.stringify(entry).match(/\.\/[^"]+/g));
   for (const name of exported) assert(files.includes(name.slice(2)), `${name} is exported and not packed`);
   for (const name of files) {

@@ -5,9 +5,8 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 out=$PWD/${CARGO_TARGET_DIR:-target}/python
 tests=bindings-python/tests
-need() { (apt-get update && apt-get install -y "$@") >/dev/null 2>&1; }
 python3 -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "python: 3.10 or later is needed"; exit 1; }
-python3 -c 'import venv, ensurepip' 2>/dev/null || need python3-venv
+python3 -c 'import venv, ensurepip' 2>/dev/null || tests/need.sh python3-venv
 mkdir -p "$out"
 [ -x "$out/venv/bin/pip" ] || python3 -m venv "$out/venv"
 export PIP_DISABLE_PIP_VERSION_CHECK=1 PYTHONDONTWRITEBYTECODE=1

@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 out=$PWD/${CARGO_TARGET_DIR:-target}/c
 prefix=$out/prefix
-need() { command -v "$1" >/dev/null || (apt-get update && apt-get install -y "$2") >/dev/null 2>&1; }
+need() { command -v "$1" >/dev/null || tests/need.sh "$2"; }
 need gcc gcc
 need g++ g++
 need clang clang

