@@ -35,6 +35,7 @@ lint:
 	python3 tests/mutants.py --check
 	PYO3_NO_PYTHON=1 PYO3_BUILD_EXTENSION_MODULE=1 cargo clippy --workspace --all-targets \
 		--features tidegate/tokio,tidegate/tower,tidegate/schema --locked -- -D warnings
+	python3 tests/cycles.py --check core/src policy/src
 	python3 tests/tidy.py versions links
 	tests/actionlint.sh
 	@$(MAKE) --no-print-directory rustdoc

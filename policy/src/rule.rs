@@ -409,7 +409,7 @@ impl Rule {
         Some(plain)
     }
 
-    /// As [`Rule::hit`], for who writes the answer down in a form of their own; see [`DecisionView`](crate::Told).
+    /// As [`Rule::hit`], for who writes the answer down in a form of their own; see [`DecisionView`](crate::DecisionView).
     ///
     /// # Errors
     /// As [`Rule::hit`].

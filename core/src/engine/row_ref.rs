@@ -120,7 +120,7 @@ impl RowRef<'_> {
         row.is_some_and(|row| self.limits.mend(&row, time).unwrap_or(true))
     }
 
-    /// Gives back what a [reservation](reserve_together) took here, up to `amount` and only what still counts:
+    /// Gives back what a [reservation](crate::reserve_together) took here, up to `amount` and only what still counts:
     /// of a bucket the cost less what was refilled since, of a window its own entry while that is inside, of
     /// a fixed count or a counter only in the same span or cell; nothing after a reset or an eviction.
     /// A receipt is good for once.
