@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use policy::{Clock, Limiter, ManualClock, OnFull, Options, Policy, RuleConfig};
+use policy::{Clock, Limiter, LimiterBuilder, ManualClock, OnFull, Policy, RuleConfig};
 use serde_json::Value as Json;
 
 use crate::failure::Failure;
@@ -37,7 +37,7 @@ fn time(scope: Scope<'_>, value: Value, what: &str) -> Result<Duration> {
 }
 
 /// What a limiter is made with: a map as JSON, and perhaps a clock.
-fn options(scope: Scope<'_>, map: Value, clock: Value) -> Result<Options> {
+fn options(scope: Scope<'_>, map: Value, clock: Value) -> Result<LimiterBuilder> {
     let map = json_of(scope, map)?;
     let clock = match scope.kind(clock)? {
         Kind::Undefined | Kind::Null => Clock::default(),
@@ -53,18 +53,20 @@ fn options(scope: Scope<'_>, map: Value, clock: Value) -> Result<Options> {
             return Err(Failure::range(message));
         }
     };
-    Ok(Options {
-        store: map["store"].as_str().map(str::to_string),
-        capacity: map["capacity"].as_u64().map(|capacity| capacity as usize),
-        on_full,
-        clock,
-        recreate: map["recreate"] == Json::Bool(true),
-        group: map["group"].as_bool(),
-        as_owner: false,
-        memory: match &map["memory"] {
-            Json::String(text) => Some(policy::parse_bytes(text)?),
-            other => other.as_u64(),
-        },
+    let memory = match &map["memory"] {
+        Json::String(text) => Some(policy::parse_bytes(text)?),
+        other => other.as_u64(),
+    };
+    let builder = Limiter::builder()
+        .capacity(map["capacity"].as_u64().map(|capacity| capacity as usize))
+        .on_full(on_full)
+        .clock(clock)
+        .recreate(map["recreate"] == Json::Bool(true))
+        .group(map["group"].as_bool())
+        .memory(memory);
+    Ok(match map["store"].as_str() {
+        Some(store) => builder.store(store),
+        None => builder,
     })
 }
 
@@ -79,15 +81,15 @@ pub(crate) fn functions(add: Add<'_>, scope: Scope<'_>, surface: &Rc<Surface>) -
     functions! {
         c"fromRule": |call: Cold<'_>, [rule, map, clock]: [Value; 3]| {
             let rule = RuleConfig::from_value(&json_of(call.scope, rule)?)?;
-            made(call.scope, Limiter::with_rule(rule, options(call.scope, map, clock)?)?)
+            made(call.scope, options(call.scope, map, clock)?.rule(rule).build()?)
         };
         c"fromPolicy": |call: Cold<'_>, [policy, map, clock]: [Value; 3]| {
             let policy = Policy::from_value(&json_of(call.scope, policy)?)?;
-            made(call.scope, Limiter::from_config_with(policy, options(call.scope, map, clock)?)?)
+            made(call.scope, options(call.scope, map, clock)?.policy(policy).build()?)
         };
         c"fromFile": |call: Cold<'_>, [path, map, clock]: [Value; 3]| {
             let path = text(call.scope, path, "path")?;
-            made(call.scope, Limiter::from_file_with(path, options(call.scope, map, clock)?)?)
+            made(call.scope, options(call.scope, map, clock)?.file(path).build()?)
         };
         c"rules": |call: Cold<'_>, [handle]: [Value; 1]| {
             let names = limiter(&call, handle)?.rules();

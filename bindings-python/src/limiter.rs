@@ -5,7 +5,7 @@
 
 use std::path::PathBuf;
 
-use policy::{OnFull, Options, Policy, RuleConfig};
+use policy::{LimiterBuilder, OnFull, Policy, RuleConfig};
 use pyo3::types::PyType;
 use serde_json::Value;
 
@@ -59,16 +59,17 @@ fn options(
     recreate: bool,
     memory: Option<Bytes>,
     group: Option<bool>,
-) -> PyResult<Options> {
-    Ok(Options {
-        store: store.map(|store| store.0),
-        capacity: capacity.map(|capacity| usize::try_from(capacity.0).unwrap_or(usize::MAX)),
-        on_full: on_full(full)?,
-        clock: clock.map(|clock| clock.get().clock.clock()).unwrap_or_default(),
-        recreate,
-        memory: memory.map(|memory| memory.0),
-        group,
-        as_owner: false,
+) -> PyResult<LimiterBuilder> {
+    let builder = policy::Limiter::builder()
+        .capacity(capacity.map(|capacity| usize::try_from(capacity.0).unwrap_or(usize::MAX)))
+        .on_full(on_full(full)?)
+        .clock(clock.map(|clock| clock.get().clock.clock()).unwrap_or_default())
+        .recreate(recreate)
+        .memory(memory.map(|memory| memory.0))
+        .group(group);
+    Ok(match store {
+        Some(store) => builder.store(store.0),
+        None => builder,
     })
 }
 
@@ -92,7 +93,7 @@ operations! { Limiter {
         let mut rule = rule_options
             .map_or(Ok(Value::Object(Default::default())), |options| to_json(options))?;
         rule["limits"] = to_json(limits)?;
-        let made = || policy::Limiter::with_rule(RuleConfig::from_value_in(&rule, UNIT)?, options);
+        let made = || options.rule(RuleConfig::from_value_in(&rule, UNIT)?).build();
         py.detach(|| guard(made)).map(|inner| Limiter { inner })
     }
 
@@ -114,7 +115,7 @@ operations! { Limiter {
         let options = options(store, capacity, on_full, clock, recreate, memory, group)?;
         let policy = to_json(mapping)?;
         let made =
-            || policy::Limiter::from_config_with(Policy::from_value_in(&policy, UNIT)?, options);
+            || options.policy(Policy::from_value_in(&policy, UNIT)?).build();
         py.detach(|| guard(made)).map(|inner| Limiter { inner })
     }
 
@@ -134,7 +135,7 @@ operations! { Limiter {
         group: Option<bool>,
     ) -> PyResult<Limiter> {
         let options = options(store, capacity, on_full, clock, recreate, memory, group)?;
-        let made = || policy::Limiter::from_file_with(path, options);
+        let made = || options.file(path).build();
         py.detach(|| guard(made)).map(|inner| Limiter { inner })
     }
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ffi::{CString, c_char};
 use std::mem::MaybeUninit;
 
-use policy::{Finding, ForkLock, Limiter, Metrics, OnFull, Options, Policy};
+use policy::{Finding, ForkLock, Limiter, LimiterBuilder, Metrics, OnFull};
 
 use crate::boundary::{free, given, guard, optional_text, owned_text, slice, text, utf8};
 use crate::clock::tg_manual_clock;
@@ -51,7 +51,7 @@ pub struct tg_options {
 impl tg_options {
     /// # Safety
     /// What it points to is there.
-    unsafe fn read(&self) -> Result<Options, Failure> {
+    unsafe fn read(&self) -> Result<LimiterBuilder, Failure> {
         let wrong = |message| Failure::new(TG_STATUS_ARGUMENT, message);
         if !(1..=TG_OPTIONS_VERSION).contains(&self.version) {
             let message = format!("options.version is {}: use TG_OPTIONS_INIT", self.version);
@@ -68,34 +68,32 @@ impl tg_options {
             other => return Err(wrong(format!("options.on_full is a TG_ON_FULL_…, not {other}"))),
         };
         // SAFETY: the caller's word.
-        let store = unsafe { optional_text(self.store, "options.store") }?.map(str::to_string);
+        let store = unsafe { optional_text(self.store, "options.store") }?;
         let capacity = usize::try_from(self.capacity).map_err(|_| {
             Failure::new(TG_STATUS_RANGE, format!("options.capacity is {}", self.capacity))
         })?;
         // SAFETY: NULL, or a clock that the caller has not freed.
         let clock = unsafe { self.clock.as_ref() };
-        Ok(Options {
-            store,
-            capacity: (capacity > 0).then_some(capacity),
-            on_full,
-            clock: clock.map(|clock| clock.clock.clock()).unwrap_or_default(),
-            recreate: self.recreate == 1,
+        let builder = Limiter::builder()
+            .capacity((capacity > 0).then_some(capacity))
+            .on_full(on_full)
+            .clock(clock.map(|clock| clock.clock.clock()).unwrap_or_default())
+            .recreate(self.recreate == 1)
             // What was padding in version 1 may be anything there.
-            group: (self.version > 1 && self.group == 1).then_some(true),
-            as_owner: false,
-            memory: match self.version {
-                1 => None,
-                _ => Some(self.memory).filter(|&bytes| bytes > 0),
-            },
+            .group((self.version > 1 && self.group == 1).then_some(true))
+            .memory(Some(self.memory).filter(|&bytes| self.version > 1 && bytes > 0));
+        Ok(match store {
+            Some(store) => builder.store(store),
+            None => builder,
         })
     }
 }
 
 /// # Safety
 /// What it points to is there.
-unsafe fn read(options: Option<&tg_options>) -> Result<Options, Failure> {
+unsafe fn read(options: Option<&tg_options>) -> Result<LimiterBuilder, Failure> {
     match options {
-        None => Ok(Options::default()),
+        None => Ok(Limiter::builder()),
         // SAFETY: the caller's word.
         Some(options) => unsafe { options.read() },
     }
@@ -132,7 +130,7 @@ pub unsafe extern "C" fn tg_limiter_new(
         let limits = unsafe { text(limits, "limits") }?;
         // SAFETY: the caller's word.
         let options = unsafe { read(options) }?;
-        made(Limiter::with(limits, options)?, out);
+        made(options.limits(limits).build()?, out);
         Ok(())
     })
 }
@@ -153,7 +151,7 @@ pub unsafe extern "C" fn tg_limiter_from_policy(
         let text = utf8(unsafe { slice(text, len, "text") }?, "text")?;
         // SAFETY: the caller's word.
         let options = unsafe { read(options) }?;
-        made(Limiter::from_config_with(Policy::from_text(text)?, options)?, out);
+        made(options.text(text).build()?, out);
         Ok(())
     })
 }
@@ -173,7 +171,7 @@ pub unsafe extern "C" fn tg_limiter_from_file(
         let path = unsafe { text(path, "path") }?;
         // SAFETY: the caller's word.
         let options = unsafe { read(options) }?;
-        made(Limiter::from_file_with(path, options)?, out);
+        made(options.file(path).build()?, out);
         Ok(())
     })
 }

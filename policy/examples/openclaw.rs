@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use tidegate::{Limiter, ManualClock, Options, Rule};
+use tidegate::{Limiter, ManualClock, Rule};
 
 const POLICY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/policies/openclaw.yaml");
 const LENGTH: Duration = Duration::from_secs(600);
@@ -75,8 +75,8 @@ impl Got {
 
 fn main() -> ExitCode {
     let clock = ManualClock::new(Duration::ZERO, WALL);
-    let options = Options { clock: clock.clock(), ..Options::default() };
-    let limiter = match Limiter::from_file_with(POLICY, options) {
+    let options = Limiter::builder().clock(clock.clock());
+    let limiter = match options.file(POLICY).build() {
         Ok(limiter) => limiter,
         Err(error) => {
             eprintln!("{error}");

@@ -9,7 +9,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, Command, ExitCode, Stdio};
 
-use tidegate::{Limiter, Options};
+use tidegate::Limiter;
 
 const PROCESSES: usize = 4;
 const LIMIT: u64 = 2_000;
@@ -23,8 +23,8 @@ fn main() -> ExitCode {
 }
 
 fn open(folder: &Path) -> Result<Limiter, tidegate::Error> {
-    let store = Some(format!("file:{}", folder.display()));
-    Limiter::with(LIMITS, Options { store, capacity: Some(100), ..Options::default() })
+    let store = format!("file:{}", folder.display());
+    Limiter::builder().store(store).capacity(100).limits(LIMITS).build()
 }
 
 /// One process: a line for each grant, until there are no more.

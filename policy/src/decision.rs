@@ -183,7 +183,7 @@ impl Decision {
     /// ```
     /// let mut rule = tidegate::RuleConfig::new("3/min").unwrap();
     /// rule.attach = Some("upgrade".into());
-    /// let limiter = tidegate::Limiter::with_rule(rule, tidegate::Options::default()).unwrap();
+    /// let limiter = tidegate::Limiter::builder().rule(rule).build().unwrap();
     /// assert_eq!(limiter.hit("alice", 9).unwrap().attach().unwrap(), "upgrade");
     /// ```
     #[inline]

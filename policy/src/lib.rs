@@ -37,7 +37,6 @@ pub mod tower;
 mod wait;
 
 pub use config::limit::{Counts, IntoLimits, Limit, LimitPatch, LimitPatches, parse_period};
-pub use config::options::Options;
 pub use config::policy::{
     AlertAt, Backoff, BudgetConfig, Classify, DEFAULT_CAPACITY, DEFAULT_MEMORY, HeaderNames,
     LEAST_CAPACITY, Match, Mode, Notify, Policy, RuleConfig, When,
@@ -54,6 +53,7 @@ pub use judge::budget::Budget;
 pub use key::name::NamedCount;
 pub use key::{Call, Key, MOST_PARTS, Part, RESERVED, not_an_attribute};
 pub use limiter::audit::{Finding, Severity};
+pub use limiter::builder::LimiterBuilder;
 pub use limiter::{Limiter, ManualClock};
 pub use metrics::Metrics;
 pub use metrics::event::{Event, Events};

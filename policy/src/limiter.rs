@@ -1,6 +1,7 @@
 //! A policy at work.
 
 pub(crate) mod audit;
+pub(crate) mod builder;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -17,6 +18,7 @@ use crate::config::limit::{IntoLimits, LimitPatches};
 use crate::config::options::Options;
 use crate::config::policy::{Match, Mode, Policy, RuleConfig};
 use crate::error::{Code, Error};
+use crate::limiter::builder::LimiterBuilder;
 use crate::metrics::Metrics;
 use crate::metrics::event::{Events, Sequence};
 use crate::rule::changes::{BlockedKey, ChangeOptions, Changing};
@@ -37,10 +39,10 @@ const DEFAULT_RULE: &str = "default";
 ///
 /// ```
 /// use std::time::Duration;
-/// use tidegate::{Limiter, ManualClock, Options};
+/// use tidegate::{Limiter, ManualClock};
 ///
 /// let clock = ManualClock::new(Duration::ZERO, Duration::ZERO);
-/// let limiter = Limiter::with("1/min", Options { clock: clock.clock(), ..Options::default() }).unwrap();
+/// let limiter = Limiter::builder().limits("1/min").clock(&clock).build().unwrap();
 /// assert!(limiter.allow("alice").unwrap() && !limiter.allow("alice").unwrap());
 /// clock.advance(Duration::from_secs(60));
 /// assert!(limiter.allow("alice").unwrap());
@@ -79,6 +81,12 @@ impl ManualClock {
     }
 }
 
+impl From<&ManualClock> for Clock {
+    fn from(clock: &ManualClock) -> Clock {
+        clock.clock()
+    }
+}
+
 /// A policy at work. Cheap to clone, and safe to use from any thread.
 ///
 /// ```
@@ -102,37 +110,17 @@ impl Limiter {
     /// # Errors
     /// For limits that can't be read or had.
     pub fn new(limits: impl IntoLimits) -> Result<Limiter, Error> {
-        Limiter::with(limits, Options::default())
+        Limiter::builder().limits(limits).build()
     }
 
-    /// As [`Limiter::new`], with options.
+    /// A builder, for limiters with a store, a clock or other options.
     ///
     /// ```
-    /// use tidegate::{Limiter, Options};
-    /// let limiter = Limiter::with("1/h", Options { capacity: Some(9), ..Options::default() }).unwrap();
+    /// let limiter = tidegate::Limiter::builder().limits("1/h").capacity(9).build().unwrap();
     /// assert_eq!(limiter.metrics().unwrap()[0].capacity, 9);
     /// ```
-    ///
-    /// # Errors
-    /// As [`Limiter::new`]; and if the store can't be had.
-    pub fn with(limits: impl IntoLimits, options: Options) -> Result<Limiter, Error> {
-        Limiter::with_rule(RuleConfig::new(limits)?, options)
-    }
-
-    /// A limiter with one rule, `default`.
-    ///
-    /// ```
-    /// use tidegate::{Limiter, Options, RuleConfig};
-    /// let limiter = Limiter::with_rule(RuleConfig::new("1/h").unwrap(), Options::default()).unwrap();
-    /// assert!(limiter.allow("alice").unwrap());
-    /// ```
-    ///
-    /// # Errors
-    /// As [`Limiter::with`]. Problems are named by their path within the rule.
-    pub fn with_rule(rule: RuleConfig, options: Options) -> Result<Limiter, Error> {
-        let policy = Policy::new([(DEFAULT_RULE, rule)]);
-        Limiter::make(policy, options, None)
-            .map_err(|error| validate::within_rule(error, DEFAULT_RULE))
+    pub fn builder() -> LimiterBuilder {
+        LimiterBuilder::default()
     }
 
     /// A limiter of a policy that is built in code.
@@ -140,61 +128,47 @@ impl Limiter {
     /// ```
     /// use tidegate::{Limiter, Policy, RuleConfig};
     /// let policy = Policy::new([("a", RuleConfig::new("1/h").unwrap())]);
-    /// assert_eq!(Limiter::from_config(policy).unwrap().rules(), ["a"]);
+    /// assert_eq!(Limiter::from_policy(policy).unwrap().rules(), ["a"]);
     /// ```
     ///
     /// # Errors
     /// With all problems of the policy; and if its store can't be had.
-    pub fn from_config(policy: Policy) -> Result<Limiter, Error> {
-        Limiter::make(policy, Options::default(), None)
+    pub fn from_policy(policy: Policy) -> Result<Limiter, Error> {
+        Limiter::builder().policy(policy).build()
     }
 
-    /// As [`Limiter::from_config`], with options.
-    ///
-    /// # Errors
-    /// As [`Limiter::from_config`].
-    pub fn from_config_with(policy: Policy, options: Options) -> Result<Limiter, Error> {
-        Limiter::make(policy, options, None)
-    }
-
-    /// A limiter of a policy as a plain map, as a file has it.
+    /// A limiter of a policy as a map, with the fields of a policy file.
     ///
     /// ```
     /// let policy = serde_json::json!({"version": 1, "rules": {"messages": {"limits": "20/min"}}});
-    /// let limiter = tidegate::Limiter::from_policy(&policy).unwrap();
+    /// let limiter = tidegate::Limiter::from_value(&policy).unwrap();
     /// assert!(limiter.rule("messages").unwrap().allow("alice").unwrap());
     /// ```
     ///
     /// # Errors
-    /// As [`Limiter::from_config`].
-    pub fn from_policy(policy: &Value) -> Result<Limiter, Error> {
-        Limiter::from_policy_with(policy, Options::default())
-    }
-
-    /// As [`Limiter::from_policy`], with options.
-    ///
-    /// # Errors
-    /// As [`Limiter::from_config`].
-    pub fn from_policy_with(policy: &Value, options: Options) -> Result<Limiter, Error> {
-        Limiter::make(Policy::from_value(policy)?, options, None)
+    /// As [`Limiter::from_policy`].
+    pub fn from_value(policy: &Value) -> Result<Limiter, Error> {
+        Limiter::builder().value(policy).build()
     }
 
     /// A limiter of a policy file, YAML or JSON.
     ///
     /// # Errors
-    /// If the file can't be read; and as [`Limiter::from_config`].
+    /// If the file can't be read; and as [`Limiter::from_policy`].
     pub fn from_file(path: impl AsRef<Path>) -> Result<Limiter, Error> {
-        Limiter::from_file_with(path, Options::default())
+        Limiter::builder().file(path.as_ref()).build()
     }
 
-    /// As [`Limiter::from_file`], with options.
-    ///
-    /// # Errors
-    /// As [`Limiter::from_file`].
-    pub fn from_file_with(path: impl AsRef<Path>, options: Options) -> Result<Limiter, Error> {
-        let path = path.as_ref();
-        let policy = Policy::from_file(path)?;
-        Limiter::make(policy, options, Some(path.to_path_buf())).map_err(|e| e.in_file(path))
+    /// One rule, `default`. Problems are named by their path within the rule.
+    fn of_rule(rule: RuleConfig, options: Options) -> Result<Limiter, Error> {
+        let policy = Policy::new([(DEFAULT_RULE, rule)]);
+        Limiter::make(policy, options, None)
+            .map_err(|error| validate::within_rule(error, DEFAULT_RULE))
+    }
+
+    fn of_file(path: PathBuf, options: Options) -> Result<Limiter, Error> {
+        let policy = Policy::from_file(&path)?;
+        Limiter::make(policy, options, Some(path.clone())).map_err(|error| error.in_file(&path))
     }
 
     fn make(policy: Policy, options: Options, source: Option<PathBuf>) -> Result<Limiter, Error> {
@@ -803,12 +777,11 @@ impl Limiter {
     /// changed, and no policy is needed.
     ///
     /// ```
-    /// use tidegate::{Limiter, Options};
+    /// use tidegate::Limiter;
     ///
     /// let folder = std::env::temp_dir().join(format!("tidegate-inspect-{}", std::process::id()));
-    /// let store = Some(format!("file:{}", folder.display()));
-    /// let options = Options { store, capacity: Some(10), ..Options::default() };
-    /// let limiter = Limiter::with("1/h", options).unwrap();
+    /// let builder = Limiter::builder().limits("1/h").capacity(10);
+    /// let limiter = builder.store(format!("file:{}", folder.display())).build().unwrap();
     /// (0..3).for_each(|_| drop(limiter.allow("alice").unwrap()));
     /// limiter.sync().unwrap();
     /// let seen = Limiter::inspect(&folder).unwrap().remove(0);

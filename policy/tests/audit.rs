@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tidegate::{Finding, LimitPatch, Limiter, Severity, Target};
 
 fn audit(policy: &Value) -> Vec<Finding> {
-    Limiter::from_policy(policy).unwrap().audit().unwrap()
+    Limiter::from_value(policy).unwrap().audit().unwrap()
 }
 
 fn found<'f>(findings: &'f [Finding], id: &str) -> Vec<(&'f str, Severity)> {

@@ -1,12 +1,12 @@
 //! How many keys a rule may hold where nobody says, and what `memory` counts.
 
 use serde_json::{Value, json};
-use tidegate::{Code, DEFAULT_CAPACITY, Error, LEAST_CAPACITY, Limiter, Options, Policy};
+use tidegate::{Code, DEFAULT_CAPACITY, Error, LEAST_CAPACITY, Limiter, LimiterBuilder, Policy};
 
 const MB: u64 = 1 << 20;
 
-fn made(policy: &Value, options: Options) -> Result<Limiter, Error> {
-    Limiter::from_policy_with(policy, options)
+fn made(policy: &Value, options: LimiterBuilder) -> Result<Limiter, Error> {
+    options.value(policy).build()
 }
 
 fn capacities(limiter: &Limiter) -> Vec<usize> {
@@ -29,8 +29,8 @@ fn a_large_window_holds_what_fits() {
     assert!((LEAST_CAPACITY..DEFAULT_CAPACITY).contains(&held), "{held}");
     assert!(bytes(&limiter) <= 256 * MB && bytes(&limiter) > 250 * MB);
     assert_eq!(adapted(&limiter), ["rules.default.capacity"]);
-    let more = Options { memory: Some(1 << 30), ..Options::default() };
-    let limiter = Limiter::with("500/h window", more).unwrap();
+    let more = Limiter::builder().memory(1 << 30);
+    let limiter = more.limits("500/h window").build().unwrap();
     assert_eq!((capacities(&limiter), adapted(&limiter).len()), (vec![DEFAULT_CAPACITY], 0));
 }
 
@@ -38,15 +38,15 @@ fn a_large_window_holds_what_fits() {
 fn what_fits_is_as_much_as_fits() {
     for limits in ["20/min", "100/h window", "3 concurrent"] {
         for memory in [2 * MB, 3 * MB, 5 * MB, 9 * MB] {
-            let options = Options { memory: Some(memory), ..Options::default() };
-            let limiter = Limiter::with(limits, options.clone()).unwrap();
+            let options = Limiter::builder().memory(memory);
+            let limiter = options.clone().limits(limits).build().unwrap();
             let held = capacities(&limiter)[0];
             assert!(bytes(&limiter) <= memory, "{limits} in {memory}");
             if held == DEFAULT_CAPACITY {
                 continue;
             }
             let capacity = Some(held + 1);
-            let refused = Limiter::with(limits, Options { capacity, ..options }).unwrap_err();
+            let refused = options.capacity(capacity).limits(limits).build().unwrap_err();
             assert_eq!(refused.code(), Code::Memory, "{limits}: {} keys fit too", held + 1);
         }
     }
@@ -62,32 +62,32 @@ fn stated_capacities_come_first_and_the_rest_is_shared_equally() {
             "small": {"limits": "20/min"},
         }})
     };
-    let limiter = made(&policy(64 * MB), Options::default()).unwrap();
+    let limiter = made(&policy(64 * MB), Limiter::builder()).unwrap();
     let [stated, a, b, small] = capacities(&limiter)[..] else { panic!("four rules") };
     assert_eq!((stated, small, a), (1000, DEFAULT_CAPACITY, b));
     let all = limiter.metrics().unwrap();
     let share = (64 * MB - all[0].bytes) / 3;
     assert!(all[1].bytes <= share && all[1].bytes > share - share / 50, "{} {share}", all[1].bytes);
     assert_eq!(adapted(&limiter), ["rules.a.capacity", "rules.b.capacity"]);
-    let error = made(&policy(8 * MB), Options::default()).unwrap_err();
+    let error = made(&policy(8 * MB), Limiter::builder()).unwrap_err();
     assert_eq!(error.code(), Code::Memory);
     assert!(error.to_string().contains("1024 keys of rule a"), "{error}");
-    let error = made(&policy(MB / 4), Options::default()).unwrap_err();
+    let error = made(&policy(MB / 4), Limiter::builder()).unwrap_err();
     assert!(error.to_string().contains("stated"), "{error}");
 }
 
 #[test]
 fn memory_is_an_option_that_wins_over_the_policy() {
     let policy = json!({"version": 1, "memory": "1KB", "rules": {"a": {"limits": "20/min"}}});
-    assert_eq!(made(&policy, Options::default()).unwrap_err().code(), Code::Memory);
-    let more = Options { memory: Some(8 * MB), ..Options::default() };
+    assert_eq!(made(&policy, Limiter::builder()).unwrap_err().code(), Code::Memory);
+    let more = Limiter::builder().memory(8 * MB);
     assert_eq!(capacities(&made(&policy, more).unwrap()), [DEFAULT_CAPACITY]);
 }
 
 #[test]
 fn a_stated_default_is_not_adapted() {
-    let options = Options { capacity: Some(DEFAULT_CAPACITY), ..Options::default() };
-    let error = Limiter::with("500/h window", options).unwrap_err();
+    let options = Limiter::builder().capacity(DEFAULT_CAPACITY);
+    let error = options.limits("500/h window").build().unwrap_err();
     assert_eq!(error.code(), Code::Memory, "{error}");
     let text = "version: 1\ncapacity: 65536\nrules: { a: { limits: 500/h window } }";
     assert_eq!(Policy::from_text(text).unwrap().capacity, Some(65_536));
@@ -95,16 +95,12 @@ fn a_stated_default_is_not_adapted() {
 
 #[test]
 fn those_who_share_a_table_by_name_take_its_capacity() {
-    let on = |capacity| Options {
-        store: Some("memory:capacity-by-name".to_string()),
-        capacity,
-        ..Options::default()
-    };
-    let first = Limiter::with("1/h", on(Some(50))).unwrap();
-    let second = Limiter::with("1/h", on(None)).unwrap();
+    let on = |capacity| Limiter::builder().store("memory:capacity-by-name").capacity(capacity);
+    let first = on(Some(50)).limits("1/h").build().unwrap();
+    let second = on(None).limits("1/h").build().unwrap();
     assert_eq!(capacities(&second), [50]);
     assert!(first.allow("alice").unwrap() && !second.allow("alice").unwrap());
-    assert_eq!(Limiter::with("1/h", on(Some(51))).unwrap_err().code(), Code::Store);
+    assert_eq!(on(Some(51)).limits("1/h").build().unwrap_err().code(), Code::Store);
 }
 
 #[test]
@@ -147,30 +143,27 @@ fn a_reload_of_a_bucket_to_larger_numbers_keeps_its_counts() {
 mod file {
     use super::*;
 
-    fn place(name: &str) -> (std::path::PathBuf, Option<String>) {
+    fn place(name: &str) -> (std::path::PathBuf, String) {
         let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
         let path = path.join(format!("capacity-{name}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&path);
-        let store = Some(format!("file:{}", path.display()));
+        let store = format!("file:{}", path.display());
         (path, store)
     }
 
     #[test]
     fn the_capacity_of_a_table_that_is_there_wins_over_an_unstated_one() {
         let (path, store) = place("wins");
-        let options = |capacity, memory| Options {
-            store: store.clone(),
-            capacity,
-            memory,
-            ..Options::default()
+        let options = |capacity, memory| {
+            Limiter::builder().store(store.clone()).capacity(capacity).memory(memory)
         };
-        drop(Limiter::with("100/h window", options(Some(3000), None)).unwrap());
+        drop(options(Some(3000), None).limits("100/h window").build().unwrap());
         for memory in [None, Some(4 * MB), Some(64 * MB)] {
-            let limiter = Limiter::with("100/h window", options(None, memory)).unwrap();
+            let limiter = options(None, memory).limits("100/h window").build().unwrap();
             assert_eq!(capacities(&limiter), [3000]);
         }
         // To one that is stated the table is moved.
-        let other = Limiter::with("100/h window", options(Some(3001), None)).unwrap();
+        let other = options(Some(3001), None).limits("100/h window").build().unwrap();
         assert_eq!(capacities(&other), [3001]);
         std::fs::remove_dir_all(path).unwrap();
     }
@@ -180,14 +173,14 @@ mod file {
         let (path, store) = place("ledgers");
         let needed = {
             let capacity = Some(2000);
-            let options = Options { store: store.clone(), capacity, ..Options::default() };
-            bytes(&Limiter::with("20/min", options).unwrap())
+            let options = Limiter::builder().store(store.clone()).capacity(capacity);
+            bytes(&options.limits("20/min").build().unwrap())
         };
         std::fs::remove_dir_all(&path).unwrap();
         let within = |memory: u64| {
             let (capacity, memory) = (Some(2000), Some(memory));
-            let options = Options { store: store.clone(), capacity, memory, ..Options::default() };
-            Limiter::with("20/min", options)
+            let options = Limiter::builder().store(store.clone()).capacity(capacity).memory(memory);
+            options.limits("20/min").build()
         };
         assert_eq!(within(needed - 1).unwrap_err().code(), Code::Memory);
         assert_eq!(bytes(&within(needed).unwrap()), needed);
@@ -203,7 +196,7 @@ mod file {
                 rules.iter().map(|name| (name.to_string(), rule.clone())).collect();
             json!({"version": 1, "memory": "24MB", "rules": rules})
         };
-        let options = Options { store, ..Options::default() };
+        let options = Limiter::builder().store(store);
         let both = capacities(&made(&policy(&["a", "b"]), options.clone()).unwrap());
         // Fewer rules would have larger shares, but the table is there.
         let limiter = made(&policy(&["a"]), options.clone()).unwrap();

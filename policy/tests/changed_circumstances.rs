@@ -6,9 +6,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tidegate::{
-    Call, Decision, Limiter, ManualClock, Options, Permit, Rule, Style, Target, limit_patches,
-};
+use tidegate::{Call, Decision, Limiter, ManualClock, Permit, Rule, Style, Target, limit_patches};
 
 const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_secs(60);
@@ -23,8 +21,8 @@ fn limiter(limit: &str, matched: Value) -> (Limiter, ManualClock) {
     let rule = json!({"limits": {"l": limit}, "when": [entry]});
     let policy = json!({"version": 1, "rules": {"default": rule}});
     let clock = ManualClock::new(START, Duration::ZERO);
-    let options = Options { clock: clock.clock(), ..Options::default() };
-    (Limiter::from_policy_with(&policy, options).unwrap(), clock)
+    let options = Limiter::builder().clock(clock.clock());
+    (options.value(&policy).build().unwrap(), clock)
 }
 
 fn plain(limit: &str) -> (Limiter, ManualClock) {
@@ -202,8 +200,8 @@ fn i13_a_window_keeps_its_units_though_others_judge_by_a_shorter_period() {
 #[test]
 fn i9_a_counters_clock_that_goes_back_into_its_first_cell_forgets_none() {
     let clock = ManualClock::new(8 * SECOND, Duration::ZERO);
-    let options = Options { clock: clock.clock(), ..Options::default() };
-    let limiter = Limiter::with("5/10s counter", options).unwrap();
+    let options = Limiter::builder().clock(clock.clock());
+    let limiter = options.limits("5/10s counter").build().unwrap();
     assert!(passes(&limiter, 3));
     clock.set(12 * SECOND);
     assert!(passes(&limiter, 2));
@@ -256,8 +254,8 @@ fn a_look_reports_no_cooldown_that_has_not_begun() {
     let limit = json!({"max": 1, "per": "1s", "cooldown": "60s"});
     let policy = json!({"version": 1, "rules": {"default": {"limits": {"l": limit}}}});
     let clock = ManualClock::new(START, Duration::ZERO);
-    let options = Options { clock: clock.clock(), ..Options::default() };
-    let limiter = Limiter::from_policy_with(&policy, options).unwrap();
+    let options = Limiter::builder().clock(clock.clock());
+    let limiter = options.value(&policy).build().unwrap();
     assert!(passes(&limiter, 1));
     let look = limiter.peek("a", 1).unwrap();
     assert_eq!((look.reason(), look.retry_after), (Some("l"), Some(SECOND)));

@@ -1,11 +1,11 @@
 //! What a change of a rule's limits may state: the algorithm and the scope that a limit has, and no other.
 
 use serde_json::{Value, json};
-use tidegate::{Error, LimitPatch, Limiter, Options, Policy, Target, limit_patches};
+use tidegate::{Error, LimitPatch, Limiter, Policy, Target, limit_patches};
 
 fn policy(rule: Value) -> Result<Limiter, Error> {
     let policy = json!({"version": 1, "rules": {"default": rule}});
-    Limiter::from_config(Policy::from_value(&policy)?)
+    Limiter::from_policy(Policy::from_value(&policy)?)
 }
 
 /// A rule with one limit, by each algorithm.
@@ -130,9 +130,9 @@ fn overrides_are_listed_by_their_numbers() {
 
 #[test]
 fn limits_that_are_named_by_their_text_are_one_by_position_in_a_shared_table() {
-    let on = || Options { store: Some("memory:changes-by-position".into()), ..Options::default() };
-    let one = Limiter::with("5/h fixed, 70/h", on()).unwrap();
-    let other = Limiter::with("9/h fixed, 80/h", on()).unwrap();
+    let on = || Limiter::builder().store("memory:changes-by-position");
+    let one = on().limits("5/h fixed, 70/h").build().unwrap();
+    let other = on().limits("9/h fixed, 80/h").build().unwrap();
     let patch = |name: &str, max: u64| vec![(name.to_string(), LimitPatch::max(max))];
     one.set_override(Target::key("alice"), patch("5/h", 2)).unwrap();
     assert_eq!(other.hit("alice", 1).unwrap().limit, Some(2));

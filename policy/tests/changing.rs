@@ -12,7 +12,7 @@ use exact::{MILLI, Verdict};
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 use serde_json::{Value, json};
-use tidegate::{Call, Limiter, ManualClock, Options, Rule, Target, limit_patches};
+use tidegate::{Call, Limiter, ManualClock, Rule, Target, limit_patches};
 use tidegate_core::{Limit, Limits};
 
 type Checked = Result<(), TestCaseError>;
@@ -97,8 +97,8 @@ impl Run {
         let rule = json!({"limits": {"l": field(own)}, "when": [entry]});
         let policy = json!({"version": 1, "rules": {"default": rule}});
         let clock = ManualClock::new(Duration::from_millis(start), Duration::ZERO);
-        let options = Options { clock: clock.clock(), ..Options::default() };
-        let limiter = Limiter::from_policy_with(&policy, options).unwrap();
+        let options = Limiter::builder().clock(clock.clock());
+        let limiter = options.value(&policy).build().unwrap();
         let exact = exact::Bucket::new(&limits, &ticks, start * MILLI);
         Run { limiter, clock, maxes, exact, own, when, default: None, key: None }
     }

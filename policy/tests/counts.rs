@@ -1,7 +1,7 @@
 //! Limits that count hits beside limits that count costs, where the vectors don't reach: threads and files.
 
 use serde_json::{Value, json};
-use tidegate::{Counts, Limit, Limiter, Options};
+use tidegate::{Counts, Limit, Limiter};
 
 fn policy(requests: u64, tokens: u64) -> Value {
     json!({"version": 1, "rules": {"default": {"capacity": 16, "limits": {
@@ -18,7 +18,7 @@ fn used(limiter: &Limiter) -> (u64, u64) {
 #[test]
 fn threads_take_of_both_limits_or_of_none() {
     for (requests, tokens) in [(100, 1_000_000), (1_000, 2_000)] {
-        let limiter = Limiter::from_policy(&policy(requests, tokens)).unwrap();
+        let limiter = Limiter::from_value(&policy(requests, tokens)).unwrap();
         let granted = |cost: u64| {
             let hit = |_: &u64| limiter.hit("alice", cost).unwrap().allowed;
             (0..200).filter(hit).count() as u64
@@ -57,9 +57,8 @@ fn a_file_keeps_both_and_knows_what_is_counted() {
     let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"))
         .join(format!("counts-{}", std::process::id()));
     let _ = std::fs::remove_dir_all(&path);
-    let options =
-        || Options { store: Some(format!("file:{}", path.display())), ..Options::default() };
-    let open = |policy: &Value| Limiter::from_policy_with(policy, options());
+    let options = || Limiter::builder().store(format!("file:{}", path.display()));
+    let open = |policy: &Value| options().value(policy).build();
     let first = open(&policy(60, 100_000)).unwrap();
     assert!(first.hit("alice", 1_200).unwrap().allowed);
     let second = open(&policy(60, 100_000)).unwrap();

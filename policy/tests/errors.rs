@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tidegate::{
-    Call, Code, Counts, Error, Limit, LimitPatch, Limiter, ManualClock, Match, Options, Policy,
-    RuleConfig, Target, ip_key, limit_patches, parse_period,
+    Call, Code, Counts, Error, Limit, LimitPatch, Limiter, ManualClock, Match, Policy, RuleConfig,
+    Target, ip_key, limit_patches, parse_period,
 };
 
 /// What stands in the place of a message that is missing.
@@ -174,7 +174,7 @@ fn files(book: &mut Book) {
 fn policies(book: &mut Book) {
     book.head("fields of a policy");
     let rules = json!({"r": {"limits": "5/s"}});
-    book.refused("no version", Limiter::from_policy(&json!({"rules": rules})));
+    book.refused("no version", Limiter::from_value(&json!({"rules": rules})));
     for (field, value) in [
         ("version", json!(2)),
         ("version", json!("1")),
@@ -208,16 +208,16 @@ fn policies(book: &mut Book) {
     ] {
         let mut policy = json!({"version": 1, "rules": rules});
         policy[field] = value.clone();
-        book.refused(&format!("{field}: {value}"), Limiter::from_policy(&policy));
+        book.refused(&format!("{field}: {value}"), Limiter::from_value(&policy));
     }
     let policy = json!({"version": 1, "capacity": 1_000_000, "rules": {
         "logins": {"limits": "4000/day window"}, "calls": {"limits": "10/s"}}});
-    book.refused("windows for a million keys", Limiter::from_policy(&policy));
+    book.refused("windows for a million keys", Limiter::from_value(&policy));
 }
 
 fn rules(book: &mut Book) {
     book.head("fields of a rule");
-    book.refused("no limits", Limiter::from_policy(&of_rule(json!({}))));
+    book.refused("no limits", Limiter::from_value(&of_rule(json!({}))));
     let whole = json!({"daily": 5});
     for (field, value) in [
         ("limts", json!("5/s")),
@@ -280,15 +280,15 @@ fn rules(book: &mut Book) {
     ] {
         book.refused(
             &format!("{field}: {value}"),
-            Limiter::from_policy(&with(field, value.clone())),
+            Limiter::from_value(&with(field, value.clone())),
         );
     }
     let rule = json!({"key": ["tier", "user"], "limits": "5/s", "budget": whole,
         "classify": {"from": "action", "to": "tier", "map": {}, "default": "c"}});
-    book.refused("classify into the first part", Limiter::from_policy(&of_rule(rule)));
+    book.refused("classify into the first part", Limiter::from_value(&of_rule(rule)));
     let window = |ceiling: u64| of_rule(json!({"limits": "50/s window", "ceiling": ceiling}));
-    book.refused("a ceiling below the window", Limiter::from_policy(&window(10)));
-    book.refused("a ceiling above all windows", Limiter::from_policy(&window(5000)));
+    book.refused("a ceiling below the window", Limiter::from_value(&window(10)));
+    book.refused("a ceiling above all windows", Limiter::from_value(&window(5000)));
 }
 
 fn limits(book: &mut Book) {
@@ -323,10 +323,7 @@ fn limits(book: &mut Book) {
         json!({"max": 5, "per": "1m", "name": "b"}),
         json!({"max": 5, "prr": "1m"}),
     ] {
-        book.refused(
-            &limit.to_string(),
-            Limiter::from_policy(&with("limits", json!({"a": limit}))),
-        );
+        book.refused(&limit.to_string(), Limiter::from_value(&with("limits", json!({"a": limit}))));
     }
     book.head("names of limits");
     for names in [
@@ -335,26 +332,26 @@ fn limits(book: &mut Book) {
         json!({"größe": "5/s"}),
         json!({"a\nb": "5/s"}),
     ] {
-        book.refused(&names.to_string(), Limiter::from_policy(&with("limits", names.clone())));
+        book.refused(&names.to_string(), Limiter::from_value(&with("limits", names.clone())));
     }
     let nine: Vec<String> = (1..10).map(|n| format!("{n}/s")).collect();
-    book.refused("nine limits", Limiter::from_policy(&with("limits", json!(nine))));
+    book.refused("nine limits", Limiter::from_value(&with("limits", json!(nine))));
     book.refused(
         "two of a name",
-        Limiter::from_policy(&with("limits", json!(["5/s", "5/s window"]))),
+        Limiter::from_value(&with("limits", json!(["5/s", "5/s window"]))),
     );
     book.refused(
         "two of permits",
-        Limiter::from_policy(&with("limits", json!(["5 concurrent", "6 concurrent"]))),
+        Limiter::from_value(&with("limits", json!(["5 concurrent", "6 concurrent"]))),
     );
     let scoped = |scope: Value| json!({"max": 5, "per": "1s", "scope": scope});
     let rule = json!({"key": ["a", "b", "c"], "limits": {"1": scoped(json!(["a"])), "2": scoped(json!(["b"])),
         "3": scoped(json!(["c"])), "4": scoped(json!([])), "5": scoped(json!(["a", "b"]))}});
-    book.refused("five scopes", Limiter::from_policy(&of_rule(rule)));
+    book.refused("five scopes", Limiter::from_value(&of_rule(rule)));
     let hits = |scope: Value| json!({"max": 5, "per": "1s", "scope": scope, "counts": "hits"});
     let rule = json!({"key": ["a", "b", "c"], "limits": {"1": scoped(json!(["a"])), "2": hits(json!(["a"])),
         "3": scoped(json!(["b"])), "4": hits(json!(["b"])), "5": hits(json!([]))}});
-    book.refused("five groups in three scopes", Limiter::from_policy(&of_rule(rule)));
+    book.refused("five groups in three scopes", Limiter::from_value(&of_rule(rule)));
 }
 
 fn whens(book: &mut Book) {
@@ -388,7 +385,7 @@ fn whens(book: &mut Book) {
         ),
     ] {
         let rule = json!({"limits": limits, "when": [entry]});
-        book.refused(&format!("{limits} and {entry}"), Limiter::from_policy(&of_rule(rule)));
+        book.refused(&format!("{limits} and {entry}"), Limiter::from_value(&of_rule(rule)));
     }
 }
 
@@ -418,7 +415,7 @@ rules:
 
 fn calls(book: &mut Book) {
     book.head("calls");
-    let limiter = Limiter::from_policy(&json!({"version": 1, "rules": {
+    let limiter = Limiter::from_value(&json!({"version": 1, "rules": {
         "messages": {"key": ["channel", "sender"], "limits": "5/s, 9/min"},
         "jobs": {"limits": "2 concurrent"},
         "logins": {"limits": "5/min window", "ceiling": 10},
@@ -500,9 +497,7 @@ fn calls(book: &mut Book) {
 
 fn stores(book: &mut Book) {
     book.head("stores");
-    let on = |store: &str| {
-        Limiter::with("5/s", Options { store: Some(store.into()), ..Options::default() })
-    };
+    let on = |store: &str| Limiter::builder().store(store).limits("5/s").build();
     for store in [
         "",
         "disk",
@@ -519,9 +514,8 @@ fn stores(book: &mut Book) {
     let _first = on("memory:errors").unwrap();
     let other = |limits: &str, capacity: Option<usize>, clock: Option<&ManualClock>| {
         let clock = clock.map(ManualClock::clock).unwrap_or_default();
-        let options =
-            Options { store: Some("memory:errors".into()), capacity, clock, ..Options::default() };
-        Limiter::with(limits, options)
+        let options = Limiter::builder().store("memory:errors").capacity(capacity).clock(clock);
+        options.limits(limits).build()
     };
     book.refused("shared, with other limits", other("6/s fixed", None, None));
     book.refused("shared, with another capacity", other("5/s", Some(5), None));

@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tidegate::{Call, Code, Error, LimitPatch, Limiter, ManualClock, Match, Options, Target};
+use tidegate::{
+    Call, Code, Error, LimitPatch, Limiter, LimiterBuilder, ManualClock, Match, Target,
+};
 
 /// A folder of its own, gone with the test.
 struct Place(PathBuf);
@@ -35,13 +37,13 @@ impl Drop for Place {
     }
 }
 
-fn open_with(place: &Place, rule: Value, options: Options) -> Result<Limiter, Error> {
+fn open_with(place: &Place, rule: Value, options: LimiterBuilder) -> Result<Limiter, Error> {
     let policy = json!({ "version": 1, "rules": { "default": rule } });
-    Limiter::from_policy_with(&policy, Options { store: Some(place.store()), ..options })
+    options.store(place.store()).value(&policy).build()
 }
 
 fn open(place: &Place, rule: Value) -> Result<Limiter, Error> {
-    open_with(place, rule, Options::default())
+    open_with(place, rule, Limiter::builder())
 }
 
 fn rule(limits: &str) -> Value {
@@ -122,7 +124,7 @@ fn other_numbers_are_adopted_and_other_keys_are_refused_with_the_remedy() {
     let limiter = open(&place, json!({ "limits": "10/h window" })).unwrap();
     assert_eq!(limiter.metrics().unwrap()[0].capacity, 100);
     drop(limiter);
-    let recreate = Options { recreate: true, ..Options::default() };
+    let recreate = Limiter::builder().recreate(true);
     let limiter = open_with(&place, rule("10/h"), recreate).unwrap();
     assert_eq!(granted(&limiter, "alice", 20), 10, "made anew");
 }
@@ -145,7 +147,7 @@ fn a_table_that_cannot_be_read_is_made_anew_only_if_told_so() {
         let message = refusal(open(&place, rule("10/h")));
         assert!(message.contains(word) && message.contains("recreate"), "{word}: {message}");
         assert_eq!(std::fs::read(&path).unwrap(), bytes, "nothing was changed");
-        let recreate = || Options { recreate: true, ..Options::default() };
+        let recreate = || Limiter::builder().recreate(true);
         let limiter = open_with(&place, rule("10/h"), recreate()).unwrap();
         assert_eq!(granted(&limiter, "alice", 20), 10, "made anew");
         drop(limiter);
@@ -193,7 +195,7 @@ fn several_who_recreate_at_once_have_one_table() {
         let barrier = std::sync::Barrier::new(4);
         let recreate = || {
             barrier.wait();
-            let options = Options { recreate: true, ..Options::default() };
+            let options = Limiter::builder().recreate(true);
             let limiter = open_with(&place, rule("10/h"), options).expect("a table");
             granted(&limiter, "alice", 20)
         };
@@ -316,7 +318,7 @@ fn no_bit_of_the_header_can_be_flipped_unnoticed_and_give_anything_away() {
 fn a_manual_clocks_file_opens_only_with_one() {
     let place = Place::new();
     let clock = ManualClock::new(Duration::from_secs(5), Duration::ZERO);
-    let manual = || Options { clock: clock.clock(), ..Options::default() };
+    let manual = || Limiter::builder().clock(clock.clock());
     let limiter = open_with(&place, rule("10/min"), manual()).unwrap();
     assert_eq!(granted(&limiter, "alice", 20), 10);
     assert!(refusal(open(&place, rule("10/min"))).contains("manual"));
@@ -346,8 +348,8 @@ fn a_store_can_be_looked_at_from_outside() {
         "a/b": { "limits": "2/h window, 9/day", "capacity": 100, "cooldown": "1h", "key": ["channel", "sender"] },
         "plain": { "limits": { "each": "3/h", "all": { "max": 5, "per": "1h", "scope": [] } }, "capacity": 50 },
     }});
-    let options = Options { store: Some(place.store()), ..Options::default() };
-    let limiter = Limiter::from_policy_with(&policy, options).unwrap();
+    let options = Limiter::builder().store(place.store());
+    let limiter = options.value(&policy).build().unwrap();
     let rule = limiter.rule("a/b").unwrap();
     for sender in ["alice", "bob"] {
         let allowed = (0..5).filter(|_| rule.allow(["telegram", sender]).unwrap()).count();
@@ -372,7 +374,7 @@ fn clock() -> ManualClock {
 }
 
 fn open_small(place: &Place, clock: &ManualClock) -> Limiter {
-    let options = Options { clock: clock.clock(), ..Options::default() };
+    let options = Limiter::builder().clock(clock.clock());
     open_with(place, json!({ "limits": "10/min", "capacity": 16 }), options).unwrap()
 }
 
@@ -432,7 +434,7 @@ fn a_max_that_the_policy_states_for_some_is_known_to_all() {
         "limits": { "l": "8/min" }, "capacity": 16,
         "when": [{ "match": { "role": "x" }, "limits": { "l": { "per": "1h" } } }],
     });
-    let manual = || Options { clock: clock.clock(), ..Options::default() };
+    let manual = || Limiter::builder().clock(clock.clock());
     let first = open_with(&place, stated.clone(), manual()).unwrap();
     first.set_default(vec![("l".into(), LimitPatch::max(2))]).unwrap();
     let call = || Call::of("vip").with(&[("role", "x")]).max(8);
@@ -463,7 +465,7 @@ fn a_max_that_the_policy_states_is_known_to_all_whatever_the_run_time_default_ch
 }
 
 fn open_limits(place: &Place, clock: &ManualClock, limits: &str) -> Limiter {
-    let options = Options { clock: clock.clock(), ..Options::default() };
+    let options = Limiter::builder().clock(clock.clock());
     open_with(place, json!({ "limits": { "l": limits }, "capacity": 16 }), options).unwrap()
 }
 
@@ -547,7 +549,7 @@ fn a_process_that_has_a_folder_to_itself_forgets_slow_numbers_when_their_time_is
 fn notes_are_kept_for_the_longest_cooldown_of_any_process() {
     let (place, clock) = (Place::new(), clock());
     let open = |cooldown: &str| {
-        let options = Options { clock: clock.clock(), ..Options::default() };
+        let options = Limiter::builder().clock(clock.clock());
         let rule = json!({ "limits": "1/s", "cooldown": cooldown, "capacity": 16 });
         open_with(&place, rule, options).unwrap()
     };
@@ -564,7 +566,7 @@ fn rows_of_a_counter_give_way_when_the_policy_counts_by_a_longer_period() {
     let (place, clock) =
         (Place::new(), ManualClock::new(Duration::from_secs(30 * 86_400), Duration::ZERO));
     let open = |limits: &str| {
-        let manual = Options { clock: clock.clock(), ..Options::default() };
+        let manual = Limiter::builder().clock(clock.clock());
         open_with(&place, json!({ "limits": { "l": limits }, "capacity": 16 }), manual).unwrap()
     };
     let first = open("10/s counter");

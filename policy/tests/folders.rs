@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
-use tidegate::{Code, Error, LimitPatch, Limiter, Match, Options, Target};
+use tidegate::{Code, Error, LimitPatch, Limiter, LimiterBuilder, Match, Target};
 
 /// A folder of its own, gone with the test.
 struct Place(PathBuf);
@@ -42,22 +42,22 @@ impl Drop for Place {
     }
 }
 
-fn open_rule(folder: &Path, rule: Value, options: Options) -> Result<Limiter, Error> {
+fn open_rule(folder: &Path, rule: Value, options: LimiterBuilder) -> Result<Limiter, Error> {
     let policy = json!({ "version": 1, "rules": { "default": rule } });
-    let store = Some(format!("file:{}", folder.display()));
-    Limiter::from_policy_with(&policy, Options { store, ..options })
+    let store = format!("file:{}", folder.display());
+    options.store(store).value(&policy).build()
 }
 
-fn open_with(folder: &Path, options: Options) -> Result<Limiter, Error> {
+fn open_with(folder: &Path, options: LimiterBuilder) -> Result<Limiter, Error> {
     open_rule(folder, json!({ "limits": "5/h", "capacity": 100 }), options)
 }
 
 fn open(folder: &Path) -> Result<Limiter, Error> {
-    open_with(folder, Options::default())
+    open_with(folder, Limiter::builder())
 }
 
-fn recreate() -> Options {
-    Options { recreate: true, ..Options::default() }
+fn recreate() -> LimiterBuilder {
+    Limiter::builder().recreate(true)
 }
 
 fn refusal(result: Result<Limiter, Error>) -> String {
@@ -92,10 +92,10 @@ fn a_policy_that_cannot_be_had_leaves_no_folder() {
     let place = Place::new();
     let wrong = json!({ "limits": "5/h", "when": [{ "match": { "a": "b" }, "mode": "shadow",
         "limits": { "unknown": { "max": 1 } } }] });
-    let error = open_rule(&place.store(), wrong, Options::default()).map(drop).unwrap_err();
+    let error = open_rule(&place.store(), wrong, Limiter::builder()).map(drop).unwrap_err();
     assert_eq!(error.code(), Code::Policy, "{error}");
     let large = json!({ "limits": "4096/h window", "capacity": 100_000 });
-    let error = open_rule(&place.store(), large, Options::default()).map(drop).unwrap_err();
+    let error = open_rule(&place.store(), large, Limiter::builder()).map(drop).unwrap_err();
     assert_eq!(error.code(), Code::Memory, "{error}");
     assert!(!place.store().exists());
 }
@@ -111,8 +111,8 @@ fn a_path_is_from_the_place_that_states_it() {
     let here = std::env::current_dir().unwrap();
     let up: PathBuf = here.components().skip(1).map(|_| "..").collect();
     let other = up.join(place.0.strip_prefix("/").unwrap()).join("other");
-    let store = Some(format!("file:{}", other.display()));
-    drop(Limiter::from_file_with(&file, Options { store, ..Options::default() }).unwrap());
+    let store = format!("file:{}", other.display());
+    drop(Limiter::builder().store(store).file(&file).build().unwrap());
     assert!(place.0.join("other/a.table").exists());
 }
 
@@ -257,7 +257,7 @@ fn a_folder_that_was_made_for_nothing_is_removed() {
     let store = place.0.join("a/b/limits");
     let shape = "x".repeat(2 << 20);
     let rule = json!({ "limits": { shape: "5/h" }, "capacity": 100 });
-    let message = refusal(open_rule(&store, rule, Options::default()));
+    let message = refusal(open_rule(&store, rule, Limiter::builder()));
     assert!(message.contains("its description has"), "{message}");
     assert!(!place.0.join("a").exists());
     // One that was there stays.
@@ -271,7 +271,7 @@ fn a_folder_that_was_made_for_nothing_is_removed() {
 #[test]
 fn a_folder_that_its_group_can_not_use_is_refused_to_be_shared() {
     let place = Place::new();
-    let shared = || Options { group: Some(true), ..Options::default() };
+    let shared = || Limiter::builder().group(true);
     drop(open(&place.store()).unwrap());
     for unshared in [0o700, 0o750, 0o755] {
         set_mode(&place.store(), unshared);
@@ -289,27 +289,25 @@ fn a_folder_that_its_group_can_not_use_is_refused_to_be_shared() {
 #[test]
 fn memory_can_not_be_made_anew() {
     for store in ["memory", "memory:recreate"] {
-        let options =
-            || Options { store: Some(store.to_string()), recreate: true, ..Options::default() };
-        let message = Limiter::with("5/h", options()).unwrap_err().to_string();
+        let options = || Limiter::builder().store(store).recreate(true);
+        let message = options().limits("5/h").build().unwrap_err().to_string();
         assert!(
             message.contains("recreate: ") && message.contains("`store: file:PATH`"),
             "{message}"
         );
-        drop(Limiter::with("5/h", Options { recreate: false, ..options() }).unwrap());
+        drop(options().recreate(false).limits("5/h").build().unwrap());
     }
 }
 
 #[test]
 fn a_group_can_not_share_memory() {
     for store in ["memory", "memory:name"] {
-        let options =
-            || Options { store: Some(store.to_string()), group: Some(true), ..Options::default() };
-        let error = Limiter::with("5/h", options()).map(drop).unwrap_err();
+        let options = || Limiter::builder().store(store).group(true);
+        let error = options().limits("5/h").build().map(drop).unwrap_err();
         assert_eq!(error.code(), Code::Policy, "{error}");
         let message = error.to_string();
         assert!(message.contains("group: ") && message.contains("`store: file:PATH`"), "{message}");
-        drop(Limiter::with("5/h", Options { group: Some(false), ..options() }).unwrap());
+        drop(options().group(false).limits("5/h").build().unwrap());
     }
 }
 
@@ -357,7 +355,7 @@ fn what_killed_makers_left_is_removed_by_the_next_to_open() {
 #[test]
 fn a_group_has_a_folder_and_files_that_it_may_write() {
     let place = Place::new();
-    let shared = || Options { group: Some(true), ..Options::default() };
+    let shared = || Limiter::builder().group(true);
     let limiter = open_with(&place.store(), shared()).unwrap();
     limiter.add_exempt(Match::new([("role", "admin")])).unwrap();
     assert_eq!(mode(&place.store()), 0o770);
@@ -395,8 +393,8 @@ fn a_policy_says_whether_a_group_shares_its_store() {
     write("");
     let error = limiter.reload().unwrap_err().to_string();
     assert!(error.contains("another store needs another limiter"), "{error}");
-    let shared = Options { group: Some(true), ..Options::default() };
-    drop(Limiter::from_file_with(&file, shared).unwrap());
+    let shared = Limiter::builder().group(true);
+    drop(shared.file(&file).build().unwrap());
     write("group: maybe");
     let error = Limiter::from_file(&file).map(drop).unwrap_err().to_string();
     assert!(error.contains("group: "), "{error}");

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use tidegate::{Call, LimitPatch, Limiter, ManualClock, Match, Options, Target};
+use tidegate::{Call, LimitPatch, Limiter, ManualClock, Match, Target};
 
 const SECOND: Duration = Duration::from_secs(1);
 
 fn limiter(limits: &str) -> (Limiter, ManualClock) {
     let clock = ManualClock::new(1_000 * SECOND, Duration::ZERO);
-    let options = Options { clock: clock.clock(), ..Options::default() };
-    (Limiter::with(limits, options).unwrap(), clock)
+    let options = Limiter::builder().clock(clock.clock());
+    (options.limits(limits).build().unwrap(), clock)
 }
 
 /// How many whole seconds a key is kept after one hit.

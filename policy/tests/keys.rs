@@ -10,7 +10,7 @@ fn are_one(parts: usize, first: Key<'_>, second: Key<'_>) -> bool {
     let names: Vec<String> = (0..parts).map(|index| format!("part{index}")).collect();
     let rule = json!({"limits": "1/h", "key": names});
     let policy = json!({"version": 1, "rules": {"default": rule}});
-    let limiter = Limiter::from_policy(&policy).unwrap();
+    let limiter = Limiter::from_value(&policy).unwrap();
     assert!(limiter.allow(first).unwrap());
     !limiter.allow(second).unwrap()
 }
@@ -49,7 +49,7 @@ fn names_that_operations_take_are_no_attributes_of_a_policy() {
     for (name, takers) in RESERVED {
         let of = |rule: serde_json::Value| {
             let policy = json!({"version": 1, "rules": {"default": rule}});
-            Limiter::from_policy(&policy)
+            Limiter::from_value(&policy)
         };
         let classify = json!({"from": name, "to": "tier", "map": {}, "default": "low"});
         for rule in [

@@ -65,7 +65,7 @@ fn a_shadowed_hit_counts_as_allowed_and_never_as_denied() {
     let rule =
         json!({ "limits": "1/h", "mode": "shadow", "alert": { "violations": 2, "within": "1m" } });
     let policy = json!({ "version": 1, "rules": { "default": rule } });
-    let limiter = Limiter::from_policy(&policy).unwrap();
+    let limiter = Limiter::from_value(&policy).unwrap();
     for _ in 0..4 {
         assert!(limiter.hit("alice", 1).unwrap().allowed);
     }
@@ -83,7 +83,7 @@ fn a_shadowed_hit_counts_as_allowed_and_never_as_denied() {
 fn no_alert_is_lost_to_those_who_look() {
     let rule = json!({ "limits": "1/h", "alert": { "violations": 1, "within": "1m" } });
     let policy = json!({ "version": 1, "rules": { "default": rule } });
-    let limiter = Limiter::from_policy(&policy).unwrap();
+    let limiter = Limiter::from_value(&policy).unwrap();
     let over = std::sync::atomic::AtomicBool::new(false);
     std::thread::scope(|s| {
         s.spawn(|| {
@@ -105,7 +105,7 @@ fn two_rules() -> Limiter {
     let policy = serde_json::json!({"version": 1, "rules": {
         "busy": {"limits": "1/h"}, "quiet": {"limits": "1/h"},
     }});
-    Limiter::from_policy(&policy).unwrap()
+    Limiter::from_value(&policy).unwrap()
 }
 
 fn deny(limiter: &Limiter, rule: &str, times: usize) {

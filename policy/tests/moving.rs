@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tidegate::{Call, Code, Error, LimitPatch, Limiter, ManualClock, Options, Target};
+use tidegate::{Call, Code, Error, LimitPatch, Limiter, ManualClock, Target};
 
 /// A folder of its own, gone with the test, and a clock that is moved by hand.
 struct Place {
@@ -28,9 +28,9 @@ impl Place {
 
     fn try_open(&self, rule: Value) -> Result<Limiter, Error> {
         let policy = json!({ "version": 1, "rules": { "default": rule } });
-        let store = Some(format!("file:{}", self.path.display()));
-        let options = Options { store, clock: self.clock.clock(), ..Options::default() };
-        Limiter::from_policy_with(&policy, options)
+        let store = format!("file:{}", self.path.display());
+        let options = Limiter::builder().store(store).clock(self.clock.clock());
+        options.value(&policy).build()
     }
 
     fn open(&self, rule: Value) -> Limiter {
@@ -535,10 +535,10 @@ fn an_unstated_capacity_is_the_tables_also_if_that_is_moved() {
     assert_eq!(capacity(&new), 70_000);
     drop(new);
     // Where `memory` has no room for it, it is what a new table would have.
-    let store = Some(format!("file:{}", place.path.display()));
+    let store = format!("file:{}", place.path.display());
     let clock = place.clock.clock();
-    let options = Options { store, clock, memory: Some(4 << 20), ..Options::default() };
-    let new = Limiter::with("5/h, 9/d, 8/d fixed", options).unwrap();
+    let options = Limiter::builder().store(store).clock(clock).memory(4 << 20);
+    let new = options.limits("5/h, 9/d, 8/d fixed").build().unwrap();
     assert!((10_000..60_000).contains(&capacity(&new)), "{}", capacity(&new));
 }
 
@@ -575,8 +575,8 @@ fn a_reload_to_another_shape_keeps_the_counts_of_a_file_store() {
         std::fs::write(&path, text).unwrap();
     };
     write("5/h");
-    let options = Options { clock: place.clock.clock(), ..Options::default() };
-    let limiter = Limiter::from_file_with(&path, options).unwrap();
+    let options = Limiter::builder().clock(place.clock.clock());
+    let limiter = options.file(&path).build().unwrap();
     assert_eq!(granted(&limiter, "alice", 2), 2);
     write("\"5/h, 4/d window\"");
     limiter.reload().unwrap();
@@ -596,8 +596,8 @@ fn a_reload_goes_back_to_an_earlier_shape_if_no_other_limiter_has_the_store() {
         std::fs::write(&path, text).unwrap();
     };
     let open = || {
-        let options = Options { clock: place.clock.clock(), ..Options::default() };
-        Limiter::from_file_with(&path, options)
+        let options = Limiter::builder().clock(place.clock.clock());
+        options.file(&path).build()
     };
     let shapes = ["5/h", "\"5/h, 40/d\""];
     write(shapes[0]);
@@ -634,8 +634,8 @@ fn a_reload_that_is_refused_leaves_the_limiter_a_user_of_its_tables() {
         std::fs::write(&path, text).unwrap();
     };
     let open = || {
-        let options = Options { clock: place.clock.clock(), ..Options::default() };
-        Limiter::from_file_with(&path, options)
+        let options = Limiter::builder().clock(place.clock.clock());
+        options.file(&path).build()
     };
     write("5/h", "x");
     let limiter = open().unwrap();
@@ -658,9 +658,9 @@ fn no_rule_is_moved_if_another_is_refused() {
     let place = Place::new();
     let open = |rules: Value| {
         let policy = json!({ "version": 1, "capacity": 50, "rules": rules });
-        let store = Some(format!("file:{}", place.path.display()));
-        let options = Options { store, clock: place.clock.clock(), ..Options::default() };
-        Limiter::from_policy_with(&policy, options)
+        let store = format!("file:{}", place.path.display());
+        let options = Limiter::builder().store(store).clock(place.clock.clock());
+        options.value(&policy).build()
     };
     let [one, two] = ["5/h", "5/h, 6/d"].map(|limits| json!({ "limits": limits }));
     let parts = json!({ "limits": "5/h", "key": ["a", "b"] });
@@ -680,9 +680,9 @@ fn no_rule_is_moved_if_another_is_damaged_or_has_too_few_places() {
     let place = Place::new();
     let open = |rules: Value| {
         let policy = json!({ "version": 1, "rules": rules });
-        let store = Some(format!("file:{}", place.path.display()));
-        let options = Options { store, clock: place.clock.clock(), ..Options::default() };
-        Limiter::from_policy_with(&policy, options)
+        let store = format!("file:{}", place.path.display());
+        let options = Limiter::builder().store(store).clock(place.clock.clock());
+        options.value(&policy).build()
     };
     let with = |limits: &str, capacity: u64| json!({ "limits": limits, "capacity": capacity });
     let old = open(json!({ "a": with("5/h", 50), "b": with("5/h", 1000) })).unwrap();
@@ -708,9 +708,9 @@ fn no_rule_is_moved_if_another_of_format_1_is_refused() {
     let (place, seen) = format1();
     let open = |rules: Value| {
         let policy = json!({ "version": 1, "rules": rules });
-        let store = Some(format!("file:{}", place.path.display()));
-        let options = Options { store, clock: place.clock.clock(), ..Options::default() };
-        Limiter::from_policy_with(&policy, options)
+        let store = format!("file:{}", place.path.display());
+        let options = Limiter::builder().store(store).clock(place.clock.clock());
+        options.value(&policy).build()
     };
     let old = open(json!({ "a": { "limits": "5/h" } })).unwrap();
     let mut rule = seen["policy"]["rules"]["default"].clone();
@@ -763,9 +763,9 @@ fn a_table_of_format_1_is_moved() {
     policy["rules"]["default"]["capacity"] = json!(300);
     policy["rules"]["default"]["limits"]["new"] = json!("1000/d fixed");
     let open = || {
-        let store = Some(format!("file:{}", place.path.display()));
-        let options = Options { store, clock: place.clock.clock(), ..Options::default() };
-        Limiter::from_policy_with(&policy, options).unwrap()
+        let store = format!("file:{}", place.path.display());
+        let options = Limiter::builder().store(store).clock(place.clock.clock());
+        options.value(&policy).build().unwrap()
     };
     drop(open());
     let limiter = open();

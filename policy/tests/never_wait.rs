@@ -8,7 +8,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tidegate::{LimitPatch, Limiter, Match, Options, Target};
+use tidegate::{LimitPatch, Limiter, Match, Target};
 
 /// Longer than anything here takes, on any machine.
 const FOREVER: Duration = Duration::from_secs(60);
@@ -22,8 +22,8 @@ fn folder(name: &str) -> PathBuf {
 
 fn open(folder: &Path, rule: Value) -> Result<Limiter, tidegate::Error> {
     let policy = json!({ "version": 1, "rules": { "default": rule } });
-    let store = Some(format!("file:{}", folder.display()));
-    Limiter::from_policy_with(&policy, Options { store, ..Options::default() })
+    let store = format!("file:{}", folder.display());
+    Limiter::builder().store(store).value(&policy).build()
 }
 
 fn rule() -> Value {

@@ -38,7 +38,7 @@ fn allocations(calls: usize, mut call: impl FnMut(usize)) -> u64 {
 
 fn rule(options: Value) -> Rule {
     let policy = json!({ "version": 1, "rules": { "default": options } });
-    Limiter::from_policy(&policy).unwrap().rule("default").unwrap()
+    Limiter::from_value(&policy).unwrap().rule("default").unwrap()
 }
 
 const KEYS: [&str; 4] = ["alice", "bob", "carol", "dave"];

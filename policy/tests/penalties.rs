@@ -4,15 +4,15 @@ use std::time::Duration;
 
 use tidegate::{
     Backoff, BudgetConfig, Call, Decision, Limit, Limiter, ManualClock, Match, Notify, OnFull,
-    Options, RuleConfig, When,
+    RuleConfig, When,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
 
 fn limiter(rule: RuleConfig) -> (Limiter, ManualClock) {
     let clock = ManualClock::new(Duration::ZERO, Duration::ZERO);
-    let options = Options { clock: clock.clock(), ..Options::default() };
-    (Limiter::with_rule(rule, options).unwrap(), clock)
+    let options = Limiter::builder().clock(clock.clock());
+    (options.rule(rule).build().unwrap(), clock)
 }
 
 fn hit(limiter: &Limiter) -> Decision {

@@ -21,7 +21,7 @@ use proptest::test_runner::FileFailurePersistence;
 use reference::{Changed, DAY, Kind, Op, PARTS, Patch, Reference};
 use tidegate::{
     AlertAt, Backoff, BudgetConfig, Call, ChangeOptions, Decision, Limit, LimitPatch, LimitPatches,
-    Limiter, ManualClock, Match, Mode, Notify, Options, RuleConfig, Stats, Target, When,
+    Limiter, ManualClock, Match, Mode, Notify, RuleConfig, Stats, Target, When,
 };
 
 type Checked = Result<(), TestCaseError>;
@@ -449,9 +449,9 @@ fn seen(limiter: &Limiter) -> Vec<(Option<Stats>, Decision, Decision)> {
 impl Pair {
     fn new(plan: &Plan) -> Pair {
         let clock = ManualClock::new(ms(5), ms(WALL));
-        let options = Options { clock: clock.clock(), ..Options::default() };
+        let options = Limiter::builder().clock(clock.clock());
         Pair {
-            limiter: Limiter::with_rule(stated_rule(plan), options).unwrap(),
+            limiter: options.rule(stated_rule(plan)).build().unwrap(),
             reference: Reference::new(plan.rule.clone(), 5, WALL),
             clock,
             plan: plan.clone(),

@@ -2,21 +2,21 @@
 
 use std::time::Duration;
 
-use tidegate::{LimitPatch, Limiter, ManualClock, OnFull, Options, Reservation, Target};
+use tidegate::{LimitPatch, Limiter, LimiterBuilder, ManualClock, OnFull, Reservation, Target};
 
 const SECOND: Duration = Duration::from_secs(1);
 const START: Duration = Duration::from_secs(1_000);
 /// Five in ten seconds, by each algorithm that counts units.
 const EACH: [&str; 4] = ["5/10s", "5/10s window", "5/10s fixed", "5/10s counter"];
 
-fn limiter_with(limits: &str, options: Options) -> (Limiter, ManualClock) {
+fn limiter_with(limits: &str, options: LimiterBuilder) -> (Limiter, ManualClock) {
     let clock = ManualClock::new(START, Duration::ZERO);
-    let options = Options { clock: clock.clock(), ..options };
-    (Limiter::with(limits, options).unwrap(), clock)
+    let options = options.clock(clock.clock());
+    (options.limits(limits).build().unwrap(), clock)
 }
 
 fn limiter(limits: &str) -> (Limiter, ManualClock) {
-    limiter_with(limits, Options::default())
+    limiter_with(limits, Limiter::builder())
 }
 
 fn reserved(limiter: &Limiter, key: &str, estimate: u64) -> Reservation {
@@ -168,8 +168,7 @@ fn i13_after_a_reset_nothing_is_given_back() {
 #[test]
 fn i13_after_an_eviction_nothing_is_given_back() {
     for limits in EACH {
-        let (limiter, clock) =
-            limiter_with(limits, Options { capacity: Some(4), ..Options::default() });
+        let (limiter, clock) = limiter_with(limits, Limiter::builder().capacity(4));
         let reservation = reserved(&limiter, "a", 1);
         let aged = if limits.ends_with("counter") { 30 } else { 10 };
         clock.advance(aged * SECOND);
@@ -203,11 +202,7 @@ fn i13_after_a_prune_nothing_is_given_back() {
 fn i1_a_shared_row_gets_back_by_the_same_rules() {
     for limits in EACH {
         for reset in [false, true] {
-            let full = Options {
-                capacity: Some(1),
-                on_full: Some(OnFull::Overflow),
-                ..Options::default()
-            };
+            let full = Limiter::builder().capacity(1).on_full(OnFull::Overflow);
             let (limiter, clock) = limiter_with(limits, full);
             for number in 0..40 {
                 let _ = limiter.allow(format!("live-{number}").as_str()).unwrap();
@@ -238,7 +233,7 @@ fn i1_a_shared_row_gets_back_by_the_same_rules() {
 /// What was not counted has nothing to give back, though the key may be counted by now.
 #[test]
 fn i1_a_reservation_that_was_not_counted_gives_nothing_back() {
-    let full = Options { capacity: Some(1), on_full: Some(OnFull::Allow), ..Options::default() };
+    let full = Limiter::builder().capacity(1).on_full(OnFull::Allow);
     let (limiter, _clock) = limiter_with("5/10s", full);
     for number in 0..40 {
         assert!(limiter.allow(format!("live-{number}").as_str()).unwrap());

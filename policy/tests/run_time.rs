@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tidegate::{
     BlockedKey, Call, ChangeOptions, Code, LimitPatch, LimitPatches, Limiter, ManualClock, Match,
-    Mode, Options, Outcome, Policy, Target,
+    Mode, Outcome, Policy, Target,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -19,9 +19,8 @@ fn clock() -> ManualClock {
 
 fn of_rule(rule: Value, clock: &ManualClock, store: &str) -> Limiter {
     let policy = json!({"version": 1, "capacity": 1024, "rules": {"default": rule}});
-    let options =
-        Options { clock: clock.clock(), store: Some(store.to_string()), ..Options::default() };
-    Limiter::from_config_with(Policy::from_value(&policy).unwrap(), options).unwrap()
+    let options = Limiter::builder().clock(clock.clock()).store(store);
+    options.policy(Policy::from_value(&policy).unwrap()).build().unwrap()
 }
 
 fn of(limits: &str, clock: &ManualClock) -> Limiter {
@@ -228,8 +227,8 @@ fn who_waits_waits_for_the_end_of_a_block() {
 
 #[test]
 fn there_is_an_error_where_no_room_is_left_for_a_block() {
-    let options = Options { capacity: Some(2), ..Options::default() };
-    let limiter = Limiter::with("5/min", options).unwrap();
+    let options = Limiter::builder().capacity(2);
+    let limiter = options.limits("5/min").build().unwrap();
     for key in ["a", "b", "a"] {
         limiter.block(key, &ChangeOptions::default()).unwrap();
     }
@@ -548,9 +547,8 @@ fn one_trail_for_all_rules_of_a_store() {
         let policy = json!({"version": 1, "capacity": 1024, "rules": {
             "a": {"limits": "5/h"}, "changes": {"limits": "5/h"},
         }});
-        let options = Options { clock: clock.clock(), store: Some(store), ..Options::default() };
-        let limiter =
-            Limiter::from_config_with(Policy::from_value(&policy).unwrap(), options).unwrap();
+        let options = Limiter::builder().clock(clock.clock()).store(store);
+        let limiter = options.policy(Policy::from_value(&policy).unwrap()).build().unwrap();
         let (a, b) = (limiter.rule("a").unwrap(), limiter.rule("changes").unwrap());
         assert_eq!(a.set_mode(Mode::Off).unwrap(), 1);
         assert_eq!(b.set_mode(Mode::Off).unwrap(), 2);

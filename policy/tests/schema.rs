@@ -143,7 +143,7 @@ fn values_of_the_wrong_kind_do_not_fit() {
         rule(json!({"limits": "5/s", "backoff": {"steps": ["1s"]}})),
     ] {
         assert!(!accepts(&wrong), "{wrong}");
-        assert!(tidegate::Limiter::from_policy(&wrong).is_err(), "{wrong}");
+        assert!(tidegate::Limiter::from_value(&wrong).is_err(), "{wrong}");
     }
 }
 

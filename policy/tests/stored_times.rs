@@ -6,8 +6,8 @@
 use std::time::Duration;
 
 use tidegate::{
-    AlertAt, Backoff, BudgetConfig, Decision, Limit, Limiter, ManualClock, Notify, Options,
-    RuleConfig, Style,
+    AlertAt, Backoff, BudgetConfig, Decision, Limit, Limiter, ManualClock, Notify, RuleConfig,
+    Style,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -17,8 +17,8 @@ const YEAR: Duration = Duration::from_secs(365 * 86_400);
 
 fn limiter(rule: RuleConfig, start: Duration) -> (Limiter, ManualClock) {
     let clock = ManualClock::new(start, Duration::ZERO);
-    let options = Options { clock: clock.clock(), ..Options::default() };
-    (Limiter::with_rule(rule, options).unwrap(), clock)
+    let options = Limiter::builder().clock(clock.clock());
+    (options.rule(rule).build().unwrap(), clock)
 }
 
 fn rule(limits: &str) -> RuleConfig {

@@ -14,8 +14,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::time::Duration;
 
 use tidegate::{
-    AlertAt, BudgetConfig, Call, Code, Limit, LimitPatch, Limiter, ManualClock, Match, Notify,
-    Options, RuleConfig, Target,
+    AlertAt, BudgetConfig, Call, Code, Limit, LimitPatch, Limiter, LimiterBuilder, ManualClock,
+    Match, Notify, RuleConfig, Target,
 };
 
 const THREADS: usize = 4;
@@ -26,15 +26,15 @@ fn rounds(many: usize) -> usize {
     if cfg!(miri) { 2 } else { many }
 }
 
-fn manual() -> (ManualClock, Options) {
+fn manual() -> (ManualClock, LimiterBuilder) {
     let clock = ManualClock::new(SECOND, 20_000 * 24 * HOUR);
-    let options = Options { clock: clock.clock(), capacity: Some(64), ..Options::default() };
+    let options = Limiter::builder().clock(clock.clock()).capacity(64);
     (clock, options)
 }
 
 fn limiter(rule: RuleConfig) -> (Limiter, ManualClock) {
     let (clock, options) = manual();
-    (Limiter::with_rule(rule, options).unwrap(), clock)
+    (options.rule(rule).build().unwrap(), clock)
 }
 
 /// Runs `work` in threads that start together, and gives what each returns.
@@ -347,7 +347,7 @@ fn a_reload_loses_nothing_that_was_counted() {
     let path = std::env::temp_dir().join(format!("tidegate-threads-{}.json", std::process::id()));
     for round in 0..rounds(10) {
         std::fs::write(&path, policy(100, 0.5)).unwrap();
-        let limiter = Limiter::from_file_with(&path, manual().1).unwrap();
+        let limiter = manual().1.file(&path).build().unwrap();
         let rule = limiter.rule("messages").unwrap();
         let granted: usize = beside(
             |_| (0..100).filter(|_| rule.hit("alice", 1).unwrap().allowed).count(),

@@ -10,7 +10,7 @@ use axum::extract::ConnectInfo;
 use axum::routing::get;
 use serde_json::{Value, json};
 use tidegate::tower::RateLimitLayer;
-use tidegate::{Limiter, ManualClock, Options, Rule};
+use tidegate::{Limiter, ManualClock, Rule};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -89,8 +89,8 @@ fn app(layer: RateLimitLayer) -> Router {
 fn rule(policy: Value) -> Rule {
     let clock = ManualClock::new(Duration::ZERO, Duration::from_secs(1_000)).clock();
     let policy = json!({"version": 1, "rules": {"http": policy}});
-    let options = Options { clock, ..Options::default() };
-    Limiter::from_policy_with(&policy, options).unwrap().rule("http").unwrap()
+    let options = Limiter::builder().clock(clock);
+    options.value(&policy).build().unwrap().rule("http").unwrap()
 }
 
 /// By axum's peer address.

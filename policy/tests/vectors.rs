@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 use tidegate::{
     BlockedKey, Budget, Call, ChangeOptions, Changing, Decision, Error, Key, Limiter, ManualClock,
-    Match, Mode, Options, Part, Permit, Reservation, Rule, Stats, Style, Target, limit_patches,
+    Match, Mode, Part, Permit, Reservation, Rule, Stats, Style, Target, limit_patches,
 };
 
 fn millis(value: &Value) -> Duration {
@@ -314,8 +314,8 @@ fn holds(expected: &Value, got: &Value, whole: bool) -> bool {
 
 fn replay(case: &Value) -> Result<(), String> {
     let clock = ManualClock::new(millis(&case["start_ms"]), millis(&case["wall_ms"]));
-    let options = Options { clock: clock.clock(), ..Options::default() };
-    let limiter = Limiter::from_policy_with(&case["policy"], options);
+    let options = Limiter::builder().clock(clock.clock());
+    let limiter = options.value(&case["policy"]).build();
     if let Some(paths) = case["policy_error"].as_array() {
         let error = limiter.err().ok_or("the policy should be refused")?;
         for path in paths.iter().map(|path| path.as_str().unwrap()) {

@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use tidegate::{Call, Code, Decision, Error, Limiter, ManualClock, Options, Rule};
+use tidegate::{Call, Code, Decision, Error, Limiter, ManualClock, Rule};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -62,8 +62,8 @@ impl<'r> Task<'r> {
 fn rule(policy: Value) -> (Rule, ManualClock) {
     let clock = ManualClock::new(Duration::ZERO, Duration::ZERO);
     let policy = json!({"version": 1, "rules": {"default": policy}});
-    let options = Options { clock: clock.clock(), ..Options::default() };
-    let limiter = Limiter::from_policy_with(&policy, options).unwrap();
+    let options = Limiter::builder().clock(clock.clock());
+    let limiter = options.value(&policy).build().unwrap();
     (limiter.rule("default").unwrap(), clock)
 }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use tidegate::{Limiter, Options, Rule};
+use tidegate::{Limiter, Rule};
 
 use crate::place::open_with;
 use crate::random::Random;
@@ -116,7 +116,7 @@ pub fn run(base: &Path, cases: u64, seed: u64) {
         let limits = LIMITS[case as usize % LIMITS.len()];
         let on_full = ["overflow", "deny", "allow"][random.below(3) as usize];
         let folder = base.join(format!("case-{case}"));
-        let open = || open_with(&folder, rule(limits, on_full), Options::default());
+        let open = || open_with(&folder, rule(limits, on_full), Limiter::builder());
         let limiter = open().expect("a limiter");
         for key in 0..random.below(20) {
             (0..3).for_each(|_| {

@@ -51,7 +51,7 @@ pub fn run(folder: &Path) {
         assert_eq!(limiter.exempts().unwrap().len(), 1, "{algorithm}");
         assert_eq!(granted(&limiter, 2 * LIMIT) as usize, LIMIT, "{algorithm}");
     }
-    let again = open_with(&folder.join("window"), rules("window"), tidegate::Options::default());
+    let again = open_with(&folder.join("window"), rules("window"), tidegate::Limiter::builder());
     assert_eq!(granted(&again.unwrap(), 1), 0);
 }
 
@@ -102,9 +102,9 @@ impl Setting {
                 drop((rule("changed").blocks().unwrap(), limiter.changes(0).unwrap()));
             }
             "named" => {
-                let store = Some(format!("memory:{key}"));
-                let options = tidegate::Options { store, capacity: Some(1), ..Default::default() };
-                Limiter::with("1/h", options).unwrap().allow("alice").unwrap();
+                let store = format!("memory:{key}");
+                let options = tidegate::Limiter::builder().store(store).capacity(1);
+                options.limits("1/h").build().unwrap().allow("alice").unwrap();
             }
             "wait" => {
                 let most = Some(Duration::from_millis(3));

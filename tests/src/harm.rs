@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tidegate::{Code, Error, Limiter, Options};
+use tidegate::{Code, Error, Limiter};
 
 use crate::place::{names, open_with};
 use crate::system::{
@@ -18,7 +18,7 @@ fn rules(capacity: usize) -> Value {
 }
 
 fn try_open(folder: &Path, capacity: usize) -> Result<Limiter, Error> {
-    open_with(folder, rules(capacity), Options::default())
+    open_with(folder, rules(capacity), Limiter::builder())
 }
 
 fn expect_refusal(folder: &Path, capacity: usize, words: &[&str]) {

@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tidegate::{Error, LimitPatch, Limiter, ManualClock, Options, Target};
+use tidegate::{Error, LimitPatch, Limiter, ManualClock, Target};
 
 use crate::board::Board;
 use crate::place::{names, open_with};
@@ -326,7 +326,7 @@ struct Survey {
 }
 
 fn open_in(folder: &Path, clock: &ManualClock, shape: Value) -> Result<Limiter, Error> {
-    open_with(folder, shape, Options { clock: clock.clock(), ..Options::default() })
+    open_with(folder, shape, Limiter::builder().clock(clock.clock()))
 }
 
 /// One instruction. Whether the limiter is there.

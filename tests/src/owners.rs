@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tidegate::{Code, Error, LimitPatch, Limiter, Options, Target};
+use tidegate::{Code, Error, LimitPatch, Limiter, LimiterBuilder, Target};
 
 use crate::place::{names, open_with};
 use crate::system::{Ended, become_user, fork, is_root, set_umask, wait_within};
@@ -21,23 +21,23 @@ fn rules() -> Value {
     json!({ "default": { "limits": "10/365d", "capacity": 100 } })
 }
 
-fn try_open(folder: &Path, options: Options) -> Result<Limiter, Error> {
+fn try_open(folder: &Path, options: LimiterBuilder) -> Result<Limiter, Error> {
     open_with(folder, rules(), options)
 }
 
-fn plain() -> Options {
-    Options::default()
+fn plain() -> LimiterBuilder {
+    Limiter::builder()
 }
 
-fn shared() -> Options {
-    Options { group: Some(true), ..Options::default() }
+fn shared() -> LimiterBuilder {
+    Limiter::builder().group(true)
 }
 
-fn as_owner() -> Options {
-    Options { as_owner: true, ..Options::default() }
+fn as_owner() -> LimiterBuilder {
+    Limiter::builder().as_owner(true)
 }
 
-fn expect_refusal(folder: &Path, options: Options, words: &str) {
+fn expect_refusal(folder: &Path, options: LimiterBuilder, words: &str) {
     let error = try_open(folder, options).map(drop).expect_err("it should be refused");
     assert_eq!(error.code(), Code::Store, "{error}");
     assert!(error.to_string().contains(words), "{words}: {error}");
@@ -228,7 +228,7 @@ fn a_group(base: &Path) {
     assert_eq!(rights(&team.join("a/b")), (BOT, TEAM, 0o750));
     as_user(COLLEAGUE, TEAM, || assert!(try_open(&deep, shared()).unwrap().allow("x").unwrap()));
     // Root keeps it the group's.
-    set_vip(&try_open(&store, Options { as_owner: true, ..shared() }).expect("root as the owner"));
+    set_vip(&try_open(&store, shared().as_owner(true)).expect("root as the owner"));
     as_user(COLLEAGUE, TEAM, || {
         assert_eq!(try_open(&store, shared()).unwrap().overrides().unwrap().len(), 1)
     });

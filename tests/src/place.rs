@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use tidegate::{Error, Limiter, Options};
+use tidegate::{Error, Limiter, LimiterBuilder};
 
 /// A folder of its own, gone with the test.
 #[derive(Debug)]
@@ -48,11 +48,11 @@ impl Drop for Place {
 /// A limiter with these rules, in a folder of tables.
 ///
 /// # Errors
-/// As [`Limiter::from_policy_with`].
-pub fn open_with(folder: &Path, rules: Value, options: Options) -> Result<Limiter, Error> {
+/// As [`LimiterBuilder::build`].
+pub fn open_with(folder: &Path, rules: Value, options: LimiterBuilder) -> Result<Limiter, Error> {
     let policy = json!({ "version": 1, "rules": rules, "memory": "2GB" });
-    let store = Some(format!("file:{}", folder.display()));
-    Limiter::from_policy_with(&policy, Options { store, ..options })
+    let store = format!("file:{}", folder.display());
+    options.store(store).value(&policy).build()
 }
 
 /// The same, by the host's clock.
@@ -60,7 +60,7 @@ pub fn open_with(folder: &Path, rules: Value, options: Options) -> Result<Limite
 /// # Panics
 /// If it can't be had.
 pub fn open(folder: &Path, rules: Value) -> Limiter {
-    open_with(folder, rules, Options::default()).expect("a limiter")
+    open_with(folder, rules, Limiter::builder()).expect("a limiter")
 }
 
 /// A worker that has not been started.

@@ -19,7 +19,7 @@ use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use tidegate::{Limiter, Match, Options};
+use tidegate::{Limiter, Match};
 
 use crate::place::open_with;
 use crate::system::{Call, Ended, Pid, fork, kill, next_call, stop_here, trace_me, wait};
@@ -56,7 +56,7 @@ fn rules(limits: &str) -> Value {
 }
 
 fn open(folder: &Path) -> Limiter {
-    open_with(folder, rules("5/365d window"), Options::default()).expect("it opens")
+    open_with(folder, rules("5/365d window"), Limiter::builder()).expect("it opens")
 }
 
 fn other_rules() -> Value {
@@ -82,7 +82,7 @@ fn exempt_many(folder: &Path) {
 }
 
 fn recreate(folder: &Path) {
-    let options = Options { recreate: true, ..Options::default() };
+    let options = Limiter::builder().recreate(true);
     drop(open_with(folder, other_rules(), options).unwrap());
 }
 
@@ -112,7 +112,7 @@ fn has_one_or_many(folder: &Path, over: bool) {
 }
 
 fn is_old_or_new(folder: &Path, over: bool) {
-    let new = open_with(folder, other_rules(), Options::default());
+    let new = open_with(folder, other_rules(), Limiter::builder());
     assert!(new.is_ok() || !over, "what was made is kept: {new:?}");
     drop(new.unwrap_or_else(|_| open(folder)));
 }

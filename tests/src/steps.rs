@@ -12,7 +12,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde_json::json;
-use tidegate::{Limiter, ManualClock, Options, Rule};
+use tidegate::{Limiter, ManualClock, Rule};
 
 use crate::place::open_with;
 use crate::system::{Ended, Pid, fork, kill, step, stop_here, trace_me, wait, watchdog};
@@ -118,7 +118,7 @@ struct Scene {
 impl Scene {
     fn new(folder: &Path, operation: &'static Operation) -> Scene {
         let clock = ManualClock::new(Duration::from_secs(86_400 * 45), Duration::from_secs(1));
-        let options = Options { clock: clock.clock(), ..Options::default() };
+        let options = Limiter::builder().clock(clock.clock());
         let rule =
             json!({ "limits": operation.limits, "capacity": 4, "on_full": "deny", "key": "k" });
         let limiter = open_with(folder, json!({ "default": rule }), options).expect("a limiter");

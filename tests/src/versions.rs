@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde_json::json;
-use tidegate::{Limiter, ManualClock, Options};
+use tidegate::{Limiter, ManualClock};
 
 use crate::place::open_with;
 
@@ -15,7 +15,7 @@ use crate::place::open_with;
 pub fn at(folder: &Path, limits: &str, seconds: u64) -> Limiter {
     let clock = ManualClock::new(Duration::from_secs(seconds), Duration::ZERO).clock();
     let rules = json!({ "default": { "limits": { "l": limits }, "capacity": 16 } });
-    open_with(folder, rules, Options { clock, ..Options::default() }).expect("a limiter")
+    open_with(folder, rules, Limiter::builder().clock(clock)).expect("a limiter")
 }
 
 /// What a key still gets.

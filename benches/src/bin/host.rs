@@ -18,15 +18,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use tidegate::{Limiter, Options, Rule};
+use tidegate::{Limiter, Rule};
 use tidegate_benches::{CAPACITY, Exact, Floor, Limiter as _, cell, key, median, uniform};
 
 const DEEP: &str = "1000000000/min";
 
 fn rule(store: &str, capacity: usize) -> Rule {
-    let store = Some(store.to_string());
-    let options = Options { store, capacity: Some(capacity), ..Options::default() };
-    let limiter = Limiter::with(DEEP, options).expect("the store opens");
+    let store = store.to_string();
+    let options = Limiter::builder().store(store).capacity(capacity);
+    let limiter = options.limits(DEEP).build().expect("the store opens");
     limiter.rule("default").expect("its rule")
 }
 

@@ -88,9 +88,8 @@ fn with_rule<R>(calls: usize, call: impl Fn(&Rule, &[u8]) -> R) {
 /// A rule, one bucket of which is half spent a while ago. The clock moves by 20 µs at each call.
 fn with_rule_of<R>(config: RuleConfig, calls: usize, call: impl Fn(&Rule, &[u8]) -> R) {
     let clock = ManualClock::new(Duration::from_secs(1_000), Duration::ZERO);
-    let options =
-        tidegate::Options { clock: clock.clock(), capacity: Some(64), ..Default::default() };
-    let limiter = Limiter::with_rule(config, options).expect("limits that fit");
+    let options = Limiter::builder().clock(clock.clock()).capacity(64);
+    let limiter = options.rule(config).build().expect("limits that fit");
     let rule = limiter.main().expect("its rule");
     if rule.limit_names().expect("its limits") == [DEEP] {
         rule.record(&distinct(1)[0], 500_000_000).expect("a key that fits");

@@ -23,7 +23,7 @@ fn rule(options: Value) -> Rule {
         rule[field] = value.clone();
     }
     let policy = json!({ "version": 1, "memory": "1GB", "rules": { "default": rule } });
-    let limiter = Limiter::from_policy(&policy).expect("a policy that can be had");
+    let limiter = Limiter::from_value(&policy).expect("a policy that can be had");
     limiter.rule("default").expect("its rule")
 }
 

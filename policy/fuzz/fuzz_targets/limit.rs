@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tidegate::{Limit, Limiter, Options};
+use tidegate::{Limit, Limiter};
 
 fuzz_target!(|text: &str| {
     match text.parse::<Limit>() {
@@ -15,8 +15,8 @@ fuzz_target!(|text: &str| {
         }
         Err(error) => assert!(!error.problems().is_empty() && error.to_string().len() < 10_000),
     }
-    let options = Options { capacity: Some(16), ..Options::default() };
-    if let Ok(limiter) = Limiter::with(text, options) {
+    let options = Limiter::builder().capacity(16);
+    if let Ok(limiter) = options.limits(text).build() {
         // Rules with permits refuse it, and that is all that may happen.
         let _ = limiter.hit("alice", 1);
     }

@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tidegate::{Call, Limiter, Options, Policy};
+use tidegate::{Call, Limiter, Policy};
 
 /// Bytes that tables may take here, so that running out of memory is a finding.
 const MEMORY: u64 = 16 << 20;
@@ -21,8 +21,8 @@ fuzz_target!(|text: &str| {
     };
     policy.memory = policy.memory.min(MEMORY);
     // What others of this process keep must not depend on what came before.
-    let options = Options { capacity: Some(4), store: Some("memory".into()), ..Options::default() };
-    if let Ok(limiter) = Limiter::from_config_with(policy, options) {
+    let options = Limiter::builder().capacity(4).store("memory");
+    if let Ok(limiter) = options.policy(policy).build() {
         use_it(&limiter);
     }
 });

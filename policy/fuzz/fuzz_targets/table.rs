@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use libfuzzer_sys::fuzz_target;
 use rapidhash::v3::{RapidSecrets, rapidhash_v3, rapidhash_v3_seeded};
-use tidegate::{Code, Error, Limiter, ManualClock, OnFull, Options, Permit, Policy, Rule};
+use tidegate::{Code, Error, Limiter, ManualClock, OnFull, Permit, Policy, Rule};
 
 /// The limits of a table, and what I1 says of them.
 struct Subject {
@@ -81,14 +81,12 @@ fn open(folder: &Path, kind: u8, clock: &ManualClock) -> Result<Limiter, Error> 
     };
     let rule = format!("{{ limits: '{limits}'{more} }}");
     let policy = Policy::from_text(&format!("{{ version: 1, rules: {{ default: {rule} }} }}"))?;
-    let options = Options {
-        store: Some(format!("file:{}", folder.display())),
-        capacity: (kind & kind::ANY_CAPACITY == 0).then_some(CAPACITY),
-        on_full: Some(OnFull::Deny),
-        clock: if kind & kind::HOST_CLOCK == 0 { clock.clock() } else { Default::default() },
-        ..Options::default()
-    };
-    Limiter::from_config_with(policy, options)
+    let options = Limiter::builder()
+        .store(format!("file:{}", folder.display()))
+        .capacity((kind & kind::ANY_CAPACITY == 0).then_some(CAPACITY))
+        .on_full(OnFull::Deny)
+        .clock(if kind & kind::HOST_CLOCK == 0 { clock.clock() } else { Default::default() });
+    options.policy(policy).build()
 }
 
 fn word(image: &[u8], at: usize) -> u64 {

@@ -75,7 +75,7 @@ impl Deref for Interned {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{LimitPatch, Limiter, ManualClock, Options};
+    use crate::{LimitPatch, Limiter, ManualClock};
 
     fn kept(limiter: &Limiter) -> Option<&'static Variant> {
         match limiter.hit("alice", 1).unwrap().variant {
@@ -117,7 +117,7 @@ mod tests {
     #[test]
     fn a_manual_clock_is_not_kept() {
         let clock = ManualClock::new(Default::default(), Default::default()).clock();
-        let options = Options { clock, ..Options::default() };
-        assert!(kept(&Limiter::with("71/min", options).unwrap()).is_none());
+        let options = Limiter::builder().clock(clock);
+        assert!(kept(&options.limits("71/min").build().unwrap()).is_none());
     }
 }

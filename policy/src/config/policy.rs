@@ -17,8 +17,8 @@ pub const DEFAULT_CAPACITY: usize = 65_536;
 /// Fewer keys than this are held only where that is stated.
 ///
 /// ```
-/// let options = tidegate::Options { memory: Some(20 << 10), ..Default::default() };
-/// assert_eq!(tidegate::Limiter::with("20/min", options).unwrap_err().code(), tidegate::Code::Memory);
+/// let options = tidegate::Limiter::builder().memory(20 << 10);
+/// assert_eq!(options.limits("20/min").build().unwrap_err().code(), tidegate::Code::Memory);
 /// # assert_eq!(tidegate::LEAST_CAPACITY, 1_024);
 /// ```
 pub const LEAST_CAPACITY: usize = 1_024;
@@ -34,7 +34,7 @@ pub const DEFAULT_MEMORY: u64 = 256 << 20;
 /// ```
 /// let mut rule = tidegate::RuleConfig::new("1/h").unwrap();
 /// rule.notify = tidegate::Notify::Once;
-/// let limiter = tidegate::Limiter::with_rule(rule, tidegate::Options::default()).unwrap();
+/// let limiter = tidegate::Limiter::builder().rule(rule).build().unwrap();
 /// assert!(limiter.allow("alice").unwrap());
 /// assert!(limiter.hit("alice", 1).unwrap().notify);
 /// assert!(!limiter.hit("alice", 1).unwrap().notify);
@@ -55,7 +55,7 @@ pub enum Notify {
 /// ```
 /// let mut rule = tidegate::RuleConfig::new("1/h").unwrap();
 /// rule.mode = tidegate::Mode::Shadow;
-/// let limiter = tidegate::Limiter::with_rule(rule, tidegate::Options::default()).unwrap();
+/// let limiter = tidegate::Limiter::builder().rule(rule).build().unwrap();
 /// assert!(limiter.allow("alice").unwrap());
 /// let decision = limiter.hit("alice", 1).unwrap();
 /// assert!(decision.allowed);
@@ -105,7 +105,7 @@ impl Backoff {
 /// use std::time::Duration;
 /// let mut rule = tidegate::RuleConfig::new("1/h").unwrap();
 /// rule.alert = Some(tidegate::AlertAt { violations: 2, within: Duration::from_secs(300) });
-/// let limiter = tidegate::Limiter::with_rule(rule, tidegate::Options::default()).unwrap();
+/// let limiter = tidegate::Limiter::builder().rule(rule).build().unwrap();
 /// assert!(limiter.allow("alice").unwrap());
 /// assert!(!limiter.hit("alice", 1).unwrap().alert);
 /// assert!(limiter.hit("alice", 1).unwrap().alert);
@@ -124,7 +124,7 @@ pub struct AlertAt {
 /// let budget = tidegate::BudgetConfig { daily: 500, per_hit: None, reset_hour_utc: 6, unit: Some("cents".into()) };
 /// let mut rule = tidegate::RuleConfig::new("3/min").unwrap();
 /// rule.budget = Some(budget);
-/// let limiter = tidegate::Limiter::with_rule(rule, tidegate::Options::default()).unwrap();
+/// let limiter = tidegate::Limiter::builder().rule(rule).build().unwrap();
 /// assert_eq!(limiter.spend("alice", 120).unwrap().remaining, 380);
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -147,7 +147,7 @@ pub struct BudgetConfig {
 /// let mut rule = tidegate::RuleConfig::new("3/min").unwrap();
 /// rule.classify = Some(Classify { from: "action".into(), to: "tier".into(), map: heavy, default: "light".into() });
 /// rule.when = vec![When { matches: Match::new([("tier", "heavy")]), limits: vec![("3/min".into(), LimitPatch::max(1))], ..When::default() }];
-/// let limiter = tidegate::Limiter::with_rule(rule, tidegate::Options::default()).unwrap();
+/// let limiter = tidegate::Limiter::builder().rule(rule).build().unwrap();
 /// let push = Call::of("alice").with(&[("action", "push")]);
 /// assert_eq!(limiter.hit(push, 1).unwrap().limit, Some(1));
 /// assert_eq!(limiter.hit("alice", 1).unwrap().limit, Some(3));
@@ -202,7 +202,7 @@ impl Match {
 ///     limits: vec![("3/min".into(), LimitPatch::max(100))],
 ///     ..When::default()
 /// });
-/// let limiter = tidegate::Limiter::with_rule(rule, tidegate::Options::default()).unwrap();
+/// let limiter = tidegate::Limiter::builder().rule(rule).build().unwrap();
 /// let inside = Call::of("alice").with(&[("ip", "10.1.2.3")]);
 /// assert_eq!(limiter.hit(inside, 1).unwrap().limit, Some(100));
 /// ```
@@ -236,7 +236,7 @@ pub struct When {
 /// let mut messages = RuleConfig::new(["5/10s window", "20/min window"]).unwrap();
 /// messages.key = vec!["channel".into(), "sender".into()];
 /// messages.notify = Notify::Once;
-/// let limiter = Limiter::from_config(Policy::new([("messages", messages)])).unwrap();
+/// let limiter = Limiter::from_policy(Policy::new([("messages", messages)])).unwrap();
 /// assert!(limiter.rule("messages").unwrap().allow(["telegram", "alice"]).unwrap());
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -317,7 +317,7 @@ impl Default for HeaderNames {
 /// use tidegate::{Limiter, Policy, RuleConfig};
 /// let mut policy = Policy::new([("messages", RuleConfig::new("20/min").unwrap())]);
 /// policy.capacity = Some(1_000);
-/// assert_eq!(Limiter::from_config(policy).unwrap().rules(), ["messages"]);
+/// assert_eq!(Limiter::from_policy(policy).unwrap().rules(), ["messages"]);
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Policy {

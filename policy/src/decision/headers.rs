@@ -121,9 +121,9 @@ impl Decision {
     ///
     /// ```
     /// use std::time::Duration;
-    /// use tidegate::{Limiter, ManualClock, Options};
+    /// use tidegate::{Limiter, ManualClock};
     /// let clock = ManualClock::new(Duration::ZERO, Duration::ZERO).clock();
-    /// let limiter = Limiter::with("4/min", Options { clock, ..Options::default() }).unwrap();
+    /// let limiter = Limiter::builder().clock(clock).limits("4/min").build().unwrap();
     /// let decision = limiter.hit("alice", 2).unwrap();
     /// let left = decision.limits().next().unwrap();
     /// assert_eq!((left.name, left.max, left.remaining), ("4/min", 4, 2));
@@ -138,10 +138,10 @@ impl Decision {
     ///
     /// ```
     /// use std::time::Duration;
-    /// use tidegate::{Limiter, ManualClock, Options, Style};
+    /// use tidegate::{Limiter, ManualClock, Style};
     ///
     /// let clock = ManualClock::new(Duration::ZERO, Duration::ZERO).clock();
-    /// let limiter = Limiter::with("20/min", Options { clock, ..Options::default() }).unwrap();
+    /// let limiter = Limiter::builder().clock(clock).limits("20/min").build().unwrap();
     /// let headers = limiter.hit("alice", 1).unwrap().headers(Style::Ietf);
     /// assert_eq!(headers[0], ("RateLimit-Policy".to_string(), r#""20/min";q=20;w=60"#.to_string()));
     /// assert_eq!(headers[1], ("RateLimit".to_string(), r#""20/min";r=19;t=3"#.to_string()));

@@ -11,7 +11,7 @@ use crate::time::{Day, whole_millis};
 ///
 /// let mut rule = RuleConfig::new("100/min").unwrap();
 /// rule.budget = Some(BudgetConfig { daily: 500, per_hit: Some(100), reset_hour_utc: 0, unit: None });
-/// let limiter = Limiter::from_config(Policy::new([("default", rule)])).unwrap();
+/// let limiter = Limiter::from_policy(Policy::new([("default", rule)])).unwrap();
 /// let spent = limiter.spend("alice", 499).unwrap();
 /// assert_eq!((spent.remaining, spent.over, spent.over_per_hit), (1, false, true));
 /// assert!(limiter.spend("alice", 1).unwrap().over);

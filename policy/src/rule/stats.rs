@@ -78,7 +78,7 @@ impl Rule {
     /// let budget = tidegate::BudgetConfig { daily: 5, per_hit: None, reset_hour_utc: 0, unit: None };
     /// let mut rule = tidegate::RuleConfig::new("3/min").unwrap();
     /// rule.budget = Some(budget);
-    /// let limiter = tidegate::Limiter::with_rule(rule, tidegate::Options::default()).unwrap();
+    /// let limiter = tidegate::Limiter::builder().rule(rule).build().unwrap();
     /// assert!(limiter.spend("alice", 6).unwrap().over);
     /// ```
     ///
@@ -103,7 +103,7 @@ impl Rule {
     /// let budget = tidegate::BudgetConfig { daily: 5, per_hit: None, reset_hour_utc: 0, unit: None };
     /// let mut rule = tidegate::RuleConfig::new("3/min").unwrap();
     /// rule.budget = Some(budget);
-    /// let limiter = tidegate::Limiter::with_rule(rule, tidegate::Options::default()).unwrap();
+    /// let limiter = tidegate::Limiter::builder().rule(rule).build().unwrap();
     /// assert_eq!(limiter.budget("alice").unwrap().remaining, 5);
     /// ```
     ///

@@ -11,7 +11,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tidegate::{
-    Call, Decision, LimitPatch, LimitPatches, Limiter, ManualClock, Match, Options, Rule, Style,
+    Call, Decision, LimitPatch, LimitPatches, Limiter, LimiterBuilder, ManualClock, Match, Rule,
+    Style,
 };
 
 mod agentcom;
@@ -35,8 +36,8 @@ fn path(name: &str) -> String {
     format!("{}/../examples/policies/{name}.yaml", env!("CARGO_MANIFEST_DIR"))
 }
 
-fn options(clock: &ManualClock) -> Options {
-    Options { clock: clock.clock(), ..Options::default() }
+fn options(clock: &ManualClock) -> LimiterBuilder {
+    Limiter::builder().clock(clock)
 }
 
 fn manual() -> ManualClock {
@@ -46,7 +47,7 @@ fn manual() -> ManualClock {
 /// A policy as it stands, on a clock that begins at [`WALL`].
 fn open(name: &str) -> (Limiter, ManualClock) {
     let clock = manual();
-    let limiter = Limiter::from_file_with(path(name), options(&clock)).unwrap();
+    let limiter = options(&clock).file(path(name)).build().unwrap();
     (limiter, clock)
 }
 
@@ -63,7 +64,7 @@ fn changed(name: &str, changes: &[(&str, &str)]) -> Result<Limiter, tidegate::Er
     let file = NEXT_FILE.fetch_add(1, Ordering::Relaxed);
     let path = format!("{}/seeds-{}-{file}.yaml", env!("CARGO_TARGET_TMPDIR"), std::process::id());
     std::fs::write(&path, text).unwrap();
-    let limiter = Limiter::from_file_with(&path, options(&manual()));
+    let limiter = options(&manual()).file(&path).build();
     std::fs::remove_file(&path).unwrap();
     limiter
 }
