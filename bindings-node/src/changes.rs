@@ -38,11 +38,9 @@ fn changing<'c>(
     handle: Value,
     [for_ms, by, reason]: [Value; 3],
 ) -> Result<Changing<'c>> {
-    let options = ChangeOptions {
-        for_: period(call.scope, for_ms)?,
-        by: optional_text(call.scope, by, "by")?,
-        reason: optional_text(call.scope, reason, "reason")?,
-    };
+    let mut options = ChangeOptions::default().for_(period(call.scope, for_ms)?);
+    options.by = optional_text(call.scope, by, "by")?;
+    options.reason = optional_text(call.scope, reason, "reason")?;
     let changing = rule(call, handle)?.changing(options);
     changing.map_err(|error| Failure::from(error).calling("for_", "forMs"))
 }

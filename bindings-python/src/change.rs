@@ -98,9 +98,7 @@ pub(crate) fn options(
     by: Option<Text>,
     reason: Option<Text>,
 ) -> ChangeOptions {
-    ChangeOptions {
-        for_: for_.map(|time| time.0),
-        by: by.map(|text| text.0),
-        reason: reason.map(|text| text.0),
-    }
+    let mut options = ChangeOptions::default().for_(for_.map(|time| time.0));
+    (options.by, options.reason) = (by.map(|text| text.0), reason.map(|text| text.0));
+    options
 }

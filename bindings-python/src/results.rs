@@ -53,11 +53,11 @@ pub(crate) fn stats<'py>(py: Python<'py>, it: &Stats) -> Made<'py> {
 
 fn step<'py>(py: Python<'py>, it: &Step) -> Made<'py> {
     let value = match &it.value {
-        StepValue::None => py.None().into_bound(py),
         StepValue::Text(text) => PyString::new(py, text).into_any(),
         StepValue::Number(number) => number.into_pyobject(py)?.into_any(),
         StepValue::Time(time) => seconds(*time).into_pyobject(py)?.into_any(),
         StepValue::Match(one) => matching(py, one)?,
+        _ => py.None().into_bound(py),
     };
     let until = it.until.map(seconds);
     let fields = (it.step, it.outcome.as_str(), &it.limit, value, &it.source, until, &it.by);
@@ -176,6 +176,7 @@ fn target<'py>(py: Python<'py>, it: &Target) -> Made<'py> {
     match it {
         Target::Key(parts) => key(py, parts),
         Target::Match(matches) => matching(py, matches),
+        _ => Ok(py.None().into_bound(py)),
     }
 }
 

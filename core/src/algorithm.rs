@@ -24,6 +24,7 @@ pub const MOST: u64 = 1_000_000_000;
 
 /// How a limit counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Algorithm {
     /// A token bucket, refilled evenly.
     Bucket,

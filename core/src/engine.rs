@@ -24,6 +24,7 @@ const ATTEMPTS: usize = 64;
 
 /// What happens to a new key when every place that it may take holds a live one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum OnFull {
     /// It shares one of a few buckets under the same limits.
     #[default]

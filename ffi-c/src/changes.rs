@@ -56,11 +56,10 @@ impl tg_change_options {
         let by = unsafe { optional_text(self.by, "options.by") }?;
         // SAFETY: the caller's word.
         let reason = unsafe { optional_text(self.reason, "options.reason") }?;
-        Ok(ChangeOptions {
-            for_: (self.for_ms > 0).then(|| Duration::from_millis(self.for_ms)),
-            by: by.map(str::to_string),
-            reason: reason.map(str::to_string),
-        })
+        let for_ = (self.for_ms > 0).then(|| Duration::from_millis(self.for_ms));
+        let mut options = ChangeOptions::default().for_(for_);
+        (options.by, options.reason) = (by.map(str::to_string), reason.map(str::to_string));
+        Ok(options)
     }
 }
 

@@ -113,6 +113,7 @@ impl HeaderStatus {
 #[derive(Clone)]
 #[must_use]
 #[repr(C)]
+#[non_exhaustive]
 pub struct Decision {
     pub(crate) variant: Interned,
     /// Yes or no.

@@ -64,6 +64,7 @@ impl Code {
 /// assert_eq!(error.problems()[0].path, "rules.a.limit");
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Problem {
     /// Where: `rules.messages.limits.burst.per`.
     pub path: String,

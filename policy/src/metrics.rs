@@ -392,6 +392,7 @@ fn index_of(reason: Reason) -> usize {
 /// assert_eq!((metrics.capacity, metrics.keys), (65_536, 0));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Metrics {
     /// The rule.
     pub rule: String,

@@ -190,6 +190,7 @@ impl RuleState {
 /// assert_eq!((recorded.used, recorded.remaining), (2, 1));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Recorded {
     /// Units that are gone; more than `limit` if more was recorded than allowed.
     pub used: u64,

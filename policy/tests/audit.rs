@@ -72,7 +72,7 @@ fn slow_numbers_that_keep_idle_keys_are_told_of_once_a_call_is_judged_by_them() 
     };
     let set = |per: u64| {
         let per = Some(Duration::from_secs(per));
-        let patches = vec![("10/min".into(), LimitPatch { per, ..LimitPatch::default() })];
+        let patches = vec![("10/min".into(), LimitPatch::default().per(per))];
         limiter.set_override(Target::key("vip"), patches).unwrap();
         limiter.allow("vip").unwrap()
     };

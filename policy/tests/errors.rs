@@ -459,14 +459,15 @@ fn calls(book: &mut Book) {
         "above the ceiling for a key",
         logins.set_override(Target::key("a"), patch("5/min", LimitPatch::max(11))),
     );
-    let lease = LimitPatch { lease: Some(Duration::from_secs(1)), ..LimitPatch::default() };
+    let lease = LimitPatch::default().lease(Duration::from_secs(1));
     book.refused("a lease of a window", logins.set_default(patch("5/min", lease)));
-    let per = LimitPatch { per: Some(Duration::from_secs(1)), ..LimitPatch::default() };
+    let per = LimitPatch::default().per(Duration::from_secs(1));
     book.refused("a period of permits", jobs.set_override(Target::key("a"), patch("2", per)));
     let bucket = limit_patches(&json!("5/min bucket"), &["5/min"]).unwrap();
     book.refused("another algorithm", logins.set_override(Target::key("a"), bucket));
-    let scope = LimitPatch { scope: Some(Vec::new()), ..LimitPatch::default() };
-    let counts = LimitPatch { counts: Some(Counts::Hits), ..LimitPatch::default() };
+    let (mut scope, mut counts) = (LimitPatch::default(), LimitPatch::default());
+    scope.scope = Some(Vec::new());
+    counts.counts = Some(Counts::Hits);
     book.refused("another count", logins.set_default(patch("5/min", counts)));
     book.refused("another scope", logins.set_default(patch("5/min", scope)));
     book.refused(

@@ -387,8 +387,8 @@ fn flood(limiter: &Limiter) {
 
 #[test]
 fn a_key_with_an_override_gives_way_to_nobody_who_has_not_hit_it_yet() {
-    let deep = LimitPatch { max: Some(5), burst: Some(100), ..LimitPatch::default() };
-    let slow = LimitPatch { per: Some(Duration::from_secs(3_600)), ..LimitPatch::default() };
+    let deep = LimitPatch::max(5).burst(100);
+    let slow = LimitPatch::default().per(Duration::from_secs(3_600));
     let patches = [(LimitPatch::max(100), 100), (LimitPatch::max(3), 3), (deep, 100), (slow, 10)];
     let targets = [Target::key("vip"), Target::from(Match::new([("key", "vip")]))];
     for (target, (patch, size)) in targets.iter().flat_map(|t| patches.iter().map(move |p| (t, p)))
@@ -448,9 +448,8 @@ fn a_max_that_the_policy_states_for_some_is_known_to_all() {
 #[test]
 fn a_max_that_the_policy_states_is_known_to_all_whatever_the_run_time_default_changes() {
     // The default, what is spent by the policy's own `max`, after how many seconds another prunes, and what is left then.
-    let slow =
-        LimitPatch { max: Some(2), per: Some(Duration::from_secs(3_600)), ..LimitPatch::default() };
-    let deep = LimitPatch { max: Some(60), burst: Some(100), ..LimitPatch::default() };
+    let slow = LimitPatch::max(2).per(Duration::from_secs(3_600));
+    let deep = LimitPatch::max(60).burst(100);
     for (default, spent, seconds, left) in [(slow, 5, 60, 5), (deep, 100, 101, 16)] {
         let (place, clock) = (Place::new(), clock());
         let (first, second) = (open_small(&place, &clock), open_small(&place, &clock));
@@ -492,7 +491,7 @@ fn a_version_of_the_policy_evicts_no_key_that_counts_under_another() {
 
 #[test]
 fn changes_that_meet_in_one_key_are_known_to_a_process_that_never_met_them() {
-    let deep = LimitPatch { burst: Some(1_000), ..LimitPatch::default() };
+    let deep = LimitPatch::default().burst(1_000);
     let staff = |key| Call::of(key).with(&[("role", "staff")]);
     for by_call in [false, true] {
         let (place, clock) = (Place::new(), clock());

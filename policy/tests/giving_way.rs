@@ -38,8 +38,10 @@ fn change_many(limiter: &Limiter, limit: &str, max: u64) {
 #[test]
 fn only_other_numbers_that_a_key_is_judged_by_keep_all_others() {
     // A token each 3.6 seconds, and 3,960 seconds for a whole bucket.
-    let patch = |max, burst| LimitPatch { max, burst, ..LimitPatch::default() };
-    let cooldown = LimitPatch { cooldown: Some(60 * SECOND), ..LimitPatch::default() };
+    let patch = |max: Option<u64>, burst: Option<u64>| {
+        max.map_or_else(LimitPatch::default, LimitPatch::max).burst(burst)
+    };
+    let cooldown = LimitPatch::default().cooldown(60 * SECOND);
     for (patch, kept) in [
         (cooldown, 3),
         (patch(Some(1_000), None), 3),
@@ -63,7 +65,7 @@ fn only_other_numbers_that_a_key_is_judged_by_keep_all_others() {
 #[test]
 fn what_is_refused_keeps_nobody() {
     let (limiter, clock) = limiter("10/min, 5/10s window");
-    let slow = LimitPatch { per: Some(86_400 * SECOND), ..LimitPatch::default() };
+    let slow = LimitPatch::default().per(86_400 * SECOND);
     // There is no room for so many in the window's log.
     let patches = vec![("10/min".into(), slow), ("5/10s".into(), LimitPatch::max(50))];
     assert!(limiter.set_override(Target::key("vip"), patches).is_err());
@@ -91,7 +93,7 @@ fn a_call_with_a_max_keeps_its_own_key_for_as_long_as_it_counts() {
 
 #[test]
 fn changes_that_meet_in_one_key_keep_it_for_as_long_as_both_make_it_count() {
-    let deep = LimitPatch { burst: Some(1_000), ..LimitPatch::default() };
+    let deep = LimitPatch::default().burst(1_000);
     let staff = || Call::of("vip").with(&[("role", "staff")]);
     for slow_by_call in [false, true] {
         let (limiter, clock) = limiter("10/min");
@@ -117,7 +119,7 @@ fn long_periods_that_go_by_the_same_number_are_both_kept() {
     for limits in ["10/min", "10/min window", "10/min fixed", "10/min counter"] {
         let (limiter, clock) = limiter(limits);
         for (key, days) in [("a", 300), ("b", 360)] {
-            let patch = LimitPatch { per: Some(days * day), ..LimitPatch::default() };
+            let patch = LimitPatch::default().per(days * day);
             limiter.set_override(Target::key(key), vec![("10/min".into(), patch)]).unwrap();
         }
         assert_eq!((0..20).filter(|_| limiter.allow("b").unwrap()).count(), 10);
@@ -138,7 +140,7 @@ fn however_many_overrides_there_are_keys_are_forgotten_in_time() {
 fn a_cooldown_that_comes_with_a_limit_of_0_is_kept_to_its_end() {
     let (limiter, clock) = limiter("10/min");
     let cooldown = Some(3_600 * SECOND);
-    let patch = LimitPatch { max: Some(0), cooldown, ..LimitPatch::default() };
+    let patch = LimitPatch::max(0).cooldown(cooldown);
     limiter.set_override(Target::key("vip"), vec![("10/min".into(), patch)]).unwrap();
     let reason = || limiter.hit("vip", 1).unwrap().reason().map(str::to_string);
     assert_eq!(reason().as_deref(), Some("10/min"));

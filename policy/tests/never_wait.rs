@@ -128,11 +128,11 @@ fn a_stored_change_that_a_policy_cannot_have_is_skipped() {
     let newer = open(&folder, slow).unwrap();
     let older = open(&folder, fast.clone()).unwrap();
     // A thousand billion a second is too fast for a bucket of 3.
-    let most = LimitPatch { burst: Some(3), ..LimitPatch::max(1_000_000_000) };
+    let most = LimitPatch::max(1_000_000_000).burst(3);
     let most = || vec![("l".to_string(), most.clone())];
     newer.set_default(most()).unwrap();
     newer.set_override(Target::key("bob"), most()).unwrap();
-    let twenty = LimitPatch { burst: Some(20), ..LimitPatch::max(20) };
+    let twenty = LimitPatch::max(20).burst(20);
     newer.set_override(Target::key("carol"), vec![("l".to_string(), twenty)]).unwrap();
     for older in [older, open(&folder, fast).unwrap()] {
         assert_eq!(limit(&older, "alice"), Some(10));

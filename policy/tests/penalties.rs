@@ -28,7 +28,7 @@ fn told(limiter: &Limiter) -> (Option<String>, bool) {
 fn an_over_budget_sender_is_told_once_after_a_cooldown_too() {
     let mut rule = RuleConfig::new("1/s").unwrap();
     (rule.cooldown, rule.notify) = (Some(2 * SECOND), Notify::Once);
-    rule.budget = Some(BudgetConfig { daily: 5, per_hit: None, reset_hour_utc: 0, unit: None });
+    rule.budget = Some(BudgetConfig::new(5));
     let (limiter, clock) = limiter(rule);
     assert!(hit(&limiter).allowed);
     assert_eq!(told(&limiter), (Some("1/s".into()), true));
@@ -49,8 +49,9 @@ fn an_over_budget_sender_is_told_once_after_a_cooldown_too() {
 fn whoever_lets_a_key_pass_ends_its_episode() {
     let mut rule = RuleConfig::new("1/s").unwrap();
     rule.notify = Notify::Once;
-    let (matches, notify) = (Match::new([("role", "staff")]), Some(Notify::Always));
-    rule.when = vec![When { matches, notify, ..When::default() }];
+    let mut when = When::new(Match::new([("role", "staff")]));
+    when.notify = Some(Notify::Always);
+    rule.when = vec![when];
     let (limiter, clock) = limiter(rule);
     let staff = || limiter.hit(Call::of("alice").with(&[("role", "staff")]), 1).unwrap();
     assert!(hit(&limiter).allowed);
@@ -65,11 +66,7 @@ fn whoever_lets_a_key_pass_ends_its_episode() {
 fn an_enforced_wait_goes_on_unchanged_after_a_shorter_cooldown() {
     let mut rule = RuleConfig::new("1/s").unwrap();
     (rule.cooldown, rule.notify) = (Some(SECOND), Notify::Once);
-    rule.backoff = Some(Backoff {
-        round: Some(4 * SECOND),
-        enforce: true,
-        ..Backoff::new([5 * SECOND], 60 * SECOND)
-    });
+    rule.backoff = Some(Backoff::new([5 * SECOND], 60 * SECOND).round(4 * SECOND).enforced());
     let (limiter, clock) = limiter(rule);
     assert!(hit(&limiter).allowed);
     assert_eq!(told(&limiter), (Some("1/s".into()), true));
@@ -83,7 +80,7 @@ fn an_enforced_wait_goes_on_unchanged_after_a_shorter_cooldown() {
 fn nothing_is_enforced_where_waiting_never_helps() {
     let mut rule = RuleConfig::new("0/s").unwrap();
     let backoff = Backoff::new([5 * SECOND], 60 * SECOND);
-    rule.backoff = Some(Backoff { enforce: true, ..backoff });
+    rule.backoff = Some(backoff.enforced());
     let (limiter, _) = limiter(rule);
     for _ in 0..3 {
         let denied = hit(&limiter);
@@ -109,7 +106,7 @@ fn a_look_reports_what_has_begun_and_nothing_that_a_denial_would_start() {
     let mut rule = RuleConfig::new("1/s").unwrap();
     rule.cooldown = Some(60 * SECOND);
     let backoff = Backoff::new([90 * SECOND], 600 * SECOND);
-    rule.backoff = Some(Backoff { round: Some(7 * SECOND), enforce: true, ..backoff });
+    rule.backoff = Some(backoff.round(7 * SECOND).enforced());
     let (limiter, clock) = limiter(rule);
     assert!(hit(&limiter).allowed);
     clock.advance(SECOND / 4);
@@ -153,7 +150,7 @@ fn a_batch_counts_its_denials_by_limit() {
 fn what_is_spent_counts_when_no_place_is_left_too() {
     let spend = |on_full: OnFull| {
         let mut rule = RuleConfig::new("100/min").unwrap();
-        rule.budget = Some(BudgetConfig { daily: 5, per_hit: None, reset_hour_utc: 0, unit: None });
+        rule.budget = Some(BudgetConfig::new(5));
         (rule.capacity, rule.on_full) = (Some(2), Some(on_full));
         let (limiter, clock) = limiter(rule);
         let names: Vec<String> = (0..40).map(|i| format!("sender {i}")).collect();

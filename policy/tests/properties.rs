@@ -273,14 +273,9 @@ fn stated_match(matches: &reference::Match) -> Match {
 
 fn stated_patches(limits: &[reference::Limit], patches: &[Patch]) -> LimitPatches {
     let stated = |patch: &Patch| {
-        let changed = LimitPatch {
-            max: patch.max,
-            per: patch.per.map(ms),
-            burst: patch.burst,
-            lease: None,
-            cooldown: patch.cooldown.map(ms),
-            ..LimitPatch::default()
-        };
+        let changed = patch.max.map_or_else(LimitPatch::default, LimitPatch::max);
+        let changed = changed.per(patch.per.map(ms)).burst(patch.burst);
+        let changed = changed.cooldown(patch.cooldown.map(ms));
         (limits[patch.limit].name.clone(), changed)
     };
     patches.iter().map(stated).collect()
@@ -319,42 +314,42 @@ fn stated_limit(limit: &reference::Limit) -> Limit {
 
 fn stated_rule(plan: &Plan) -> RuleConfig {
     let (rule, terms) = (&plan.rule, &plan.rule.terms);
-    let when = |when: &reference::When| When {
-        matches: stated_match(&when.matches),
-        limits: stated_patches(&terms.limits, &when.patches),
-        cooldown: when.cooldown.map(ms),
-        notify: when.notify.map(stated_notify),
-        mode: when.mode.map(stated_mode),
-        ..When::default()
+    let when = |when: &reference::When| {
+        let mut stated = When::new(stated_match(&when.matches));
+        stated.limits = stated_patches(&terms.limits, &when.patches);
+        stated.cooldown = when.cooldown.map(ms);
+        stated.notify = when.notify.map(stated_notify);
+        stated.mode = when.mode.map(stated_mode);
+        stated
     };
-    RuleConfig {
-        key: names(&[0, 1]),
-        limits: terms.limits.iter().map(stated_limit).collect(),
-        warn_at: terms.warn_at.map(|at| at as f64 / 100.0),
-        cooldown: terms.cooldown.map(ms),
-        backoff: terms.backoff.as_ref().map(|backoff| Backoff {
-            steps: backoff.steps.iter().map(|step| ms(*step)).collect(),
-            quiet: ms(backoff.quiet),
-            round: backoff.round.map(ms),
-            enforce: backoff.enforce,
-        }),
-        alert: terms.alert.map(|(violations, within)| AlertAt { violations, within: ms(within) }),
-        notify: stated_notify(terms.notify),
-        penalty_scope: Some(names(&rule.penalty_scope)),
-        budget: rule.budget.as_ref().map(|budget| BudgetConfig {
-            daily: budget.daily,
-            per_hit: budget.per_hit,
-            reset_hour_utc: budget.reset_hour as u8,
-            unit: None,
-        }),
-        when: rule.when.iter().map(when).collect(),
-        exempt: rule.exempt.iter().map(stated_match).collect(),
-        mode: stated_mode(terms.mode),
-        attach: Some("attached".into()),
-        ceiling: plan.roomy.then_some(ROOM),
-        capacity: Some(64),
-        ..RuleConfig::default()
-    }
+    let backoff = |backoff: &reference::Backoff| {
+        let steps = backoff.steps.iter().map(|step| ms(*step));
+        let mut stated = Backoff::new(steps, ms(backoff.quiet));
+        stated.round = backoff.round.map(ms);
+        stated.enforce = backoff.enforce;
+        stated
+    };
+    let budget = |budget: &reference::Budget| {
+        let stated = BudgetConfig::new(budget.daily).reset_hour_utc(budget.reset_hour as u8);
+        budget.per_hit.map_or(stated.clone(), |most| stated.per_hit(most))
+    };
+    let mut stated = RuleConfig::default();
+    stated.key = names(&[0, 1]);
+    stated.limits = terms.limits.iter().map(stated_limit).collect();
+    stated.warn_at = terms.warn_at.map(|at| at as f64 / 100.0);
+    stated.cooldown = terms.cooldown.map(ms);
+    stated.backoff = terms.backoff.as_ref().map(backoff);
+    stated.alert = terms.alert.map(|(violations, within)| AlertAt::new(violations, ms(within)));
+    stated.notify = stated_notify(terms.notify);
+    stated.penalty_scope = Some(names(&rule.penalty_scope));
+    stated.budget = rule.budget.as_ref().map(budget);
+    stated.when = rule.when.iter().map(when).collect();
+    stated.exempt = rule.exempt.iter().map(stated_match).collect();
+    stated.mode = stated_mode(terms.mode);
+    stated.attach = Some("attached".into());
+    stated.ceiling = plan.roomy.then_some(ROOM);
+    stated.capacity = Some(64);
+    stated
 }
 
 /// A limiter, its clock, and what both should do.
@@ -576,7 +571,7 @@ impl Pair {
 
     fn change(&mut self, act: &Act) -> Checked {
         let key = |call: &reference::Call| Target::key([call.key[0].as_str(), &call.key[1]]);
-        let options = ChangeOptions { for_: self.lasting.map(ms), ..ChangeOptions::default() };
+        let options = ChangeOptions::default().for_(self.lasting.map(ms));
         let (limiter, lasting) = (self.limiter.clone(), self.lasting);
         let changing = limiter.changing(options.clone()).unwrap();
         match act {

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tidegate::{
-    BlockedKey, Call, ChangeOptions, Code, LimitPatch, LimitPatches, Limiter, ManualClock, Match,
-    Mode, Outcome, Policy, Target,
+    Call, ChangeOptions, Code, LimitPatch, LimitPatches, Limiter, ManualClock, Match, Mode,
+    Outcome, Policy, Target,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -28,11 +28,11 @@ fn of(limits: &str, clock: &ManualClock) -> Limiter {
 }
 
 fn lasting(time: Duration) -> ChangeOptions {
-    ChangeOptions { for_: Some(time), ..ChangeOptions::default() }
+    ChangeOptions::default().for_(time)
 }
 
 fn by(name: &str, reason: &str) -> ChangeOptions {
-    ChangeOptions { by: Some(name.into()), reason: Some(reason.into()), ..ChangeOptions::default() }
+    ChangeOptions::default().by(name).reason(reason)
 }
 
 fn max(max: u64) -> LimitPatches {
@@ -102,13 +102,10 @@ fn an_endless_block_has_no_retry_time_and_ends_by_hand() {
     let number = limiter.block("mallory", &by("ops", "spam")).unwrap();
     clock.advance(400 * 24 * HOUR);
     assert_eq!(says(&limiter, "mallory"), (Some("blocked".into()), None));
-    let blocked = BlockedKey {
-        key: vec![b"mallory".to_vec()],
-        until: None,
-        by: Some("ops".into()),
-        reason: Some("spam".into()),
-    };
-    assert_eq!(limiter.blocks().unwrap(), std::slice::from_ref(&blocked));
+    let blocked = limiter.blocks().unwrap().remove(0);
+    assert_eq!((&*blocked.key, blocked.until), (&[b"mallory".to_vec()][..], None));
+    let (by, reason) = (blocked.by.as_deref(), blocked.reason.as_deref());
+    assert_eq!((by, reason, limiter.blocks().unwrap().len()), (Some("ops"), Some("spam"), 1));
     assert_eq!(limiter.stats("mallory").unwrap().unwrap().blocked, Some(blocked));
     assert!(limiter.unblock("mallory").unwrap() && !limiter.unblock("mallory").unwrap());
     assert!(limiter.allow("mallory").unwrap());
@@ -430,13 +427,13 @@ fn why_says_who_made_the_change_that_a_number_comes_from() {
 fn options_that_cannot_be_had_change_nothing() {
     let clock = clock();
     let limiter = of("5/h", &clock);
-    let long = |len: usize| Some("x".repeat(len));
+    let long = |len: usize| "x".repeat(len);
     let wrong = [
         lasting(Duration::ZERO),
         lasting(Duration::from_micros(999)),
         lasting(Duration::MAX),
-        ChangeOptions { by: long(201), ..ChangeOptions::default() },
-        ChangeOptions { reason: long(1001), ..ChangeOptions::default() },
+        ChangeOptions::default().by(long(201)),
+        ChangeOptions::default().reason(long(1001)),
     ];
     for options in wrong {
         assert_eq!(limiter.block("alice", &options).unwrap_err().code(), Code::Range);
@@ -457,7 +454,7 @@ fn options_that_cannot_be_had_change_nothing() {
 
 /// Makes one change of each kind.
 fn make_all(limiter: &Limiter) -> Vec<u64> {
-    let hour = ChangeOptions { for_: Some(HOUR), ..by("ops", "a drill") };
+    let hour = by("ops", "a drill").for_(HOUR);
     let (timed, named) =
         (limiter.changing(hour).unwrap(), limiter.changing(by("ops", "a drill")).unwrap());
     let (alice, staff) = (|| Target::key("alice"), || Match::new([("role", "staff")]));

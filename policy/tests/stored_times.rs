@@ -80,9 +80,9 @@ fn i9_years_of_silence_end_every_penalty() {
     for tenths in [10, 44, 45, 50, 60, 66] {
         let mut rule = rule("1/s");
         (rule.cooldown, rule.notify) = (Some(MINUTE), Notify::Once);
-        rule.alert = Some(AlertAt { violations: 3, within: MINUTE });
+        rule.alert = Some(AlertAt::new(3, MINUTE));
         let backoff = Backoff::new([MINUTE], MINUTE);
-        rule.backoff = Some(Backoff { enforce: true, ..backoff });
+        rule.backoff = Some(backoff.enforced());
         let (limiter, clock) = limiter(rule, SECOND);
         assert!(hit(&limiter).allowed && !hit(&limiter).allowed);
         clock.advance(YEAR / 10 * tenths);
@@ -109,7 +109,7 @@ fn i9_no_silence_is_long_enough_to_lengthen_a_cooldown() {
 fn i9_an_enforced_wait_that_is_ahead_lasts_its_own_time() {
     let mut rule = rule("1/s");
     let backoff = Backoff::new([5 * SECOND, 20 * SECOND], MINUTE);
-    rule.backoff = Some(Backoff { enforce: true, round: Some(7 * SECOND), ..backoff });
+    rule.backoff = Some(backoff.round(7 * SECOND).enforced());
     let (limiter, clock) = limiter(rule, 100_000 * SECOND);
     assert!(hit(&limiter).allowed);
     assert_eq!(says(&hit(&limiter)), (Some("1/s"), Some(7 * SECOND)));
@@ -151,7 +151,7 @@ fn i9_a_hit_that_is_allowed_mends_a_run_that_is_ahead() {
 #[test]
 fn i9_a_span_that_is_ahead_is_as_long_as_any() {
     let mut rule = rule("1/h");
-    rule.alert = Some(AlertAt { violations: 4, within: MINUTE });
+    rule.alert = Some(AlertAt::new(4, MINUTE));
     let (limiter, clock) = limiter(rule, 100_000 * SECOND);
     assert!(hit(&limiter).allowed && !hit(&limiter).alert && !hit(&limiter).alert);
     let violations = || limiter.stats("alice").unwrap().unwrap().violations;
@@ -165,8 +165,10 @@ fn i9_a_span_that_is_ahead_is_as_long_as_any() {
 }
 
 fn with_budget(daily: u64) -> RuleConfig {
-    let budget = BudgetConfig { daily, per_hit: None, reset_hour_utc: 0, unit: None };
-    RuleConfig { budget: Some(budget), ..rule("1000/s") }
+    let budget = BudgetConfig::new(daily);
+    let mut rule = rule("1000/s");
+    rule.budget = Some(budget);
+    rule
 }
 
 #[test]
@@ -226,10 +228,9 @@ fn i9_every_moment_of_a_clock_can_be_used() {
             (rule.limits, rule.notify) = (vec![limit.clone()], Notify::Once);
             rule.cooldown = Some(366 * DAY);
             let backoff = Backoff::new([SECOND, 366 * DAY], 366 * DAY);
-            rule.backoff = Some(Backoff { enforce: true, round: Some(366 * DAY), ..backoff });
-            rule.alert = Some(AlertAt { violations: 2, within: 366 * DAY });
-            rule.budget =
-                Some(BudgetConfig { daily: 8, per_hit: Some(1), reset_hour_utc: 23, unit: None });
+            rule.backoff = Some(backoff.round(366 * DAY).enforced());
+            rule.alert = Some(AlertAt::new(2, 366 * DAY));
+            rule.budget = Some(BudgetConfig::new(8).per_hit(1).reset_hour_utc(23));
             let (limiter, clock) = limiter(rule, Duration::from_nanos(first));
             for wall in [Duration::ZERO, Duration::from_nanos(second), Duration::MAX] {
                 clock.set_wall(wall);

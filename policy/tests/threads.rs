@@ -259,7 +259,7 @@ fn a_cooldown_starts_once_and_is_not_extended() {
 #[test]
 fn an_alert_is_set_once_in_its_span_and_an_episode_is_told_of_once() {
     let mut rule = RuleConfig::new("1/min").unwrap();
-    rule.alert = Some(AlertAt { violations: 10, within: HOUR });
+    rule.alert = Some(AlertAt::new(10, HOUR));
     rule.notify = Notify::Once;
     let (limiter, clock) = limiter(rule);
     for round in 0..rounds(300) {
@@ -280,7 +280,7 @@ fn an_alert_is_set_once_in_its_span_and_an_episode_is_told_of_once() {
 fn what_is_spent_of_a_budget_adds_up() {
     let mut rule = RuleConfig::new("1000/s").unwrap();
     let daily = 3 * 1000 * THREADS as u64;
-    rule.budget = Some(BudgetConfig { daily, per_hit: None, reset_hour_utc: 0, unit: None });
+    rule.budget = Some(BudgetConfig::new(daily));
     let (limiter, clock) = limiter(rule);
     for _ in 0..rounds(10) {
         let over: usize = together(THREADS, |_| {

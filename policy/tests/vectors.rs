@@ -158,7 +158,9 @@ fn stats(stats: Option<Stats>) -> Value {
 /// For how long a change is made, by whom, and why.
 fn change_options(step: &Value) -> ChangeOptions {
     let text = |name: &str| step[name].as_str().map(str::to_string);
-    ChangeOptions { for_: step.get("for_ms").map(millis), by: text("by"), reason: text("reason") }
+    let mut options = ChangeOptions::default().for_(step.get("for_ms").map(millis));
+    (options.by, options.reason) = (text("by"), text("reason"));
+    options
 }
 
 fn mode(name: &Value) -> Mode {

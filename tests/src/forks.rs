@@ -95,7 +95,7 @@ impl Setting {
             }
             "block" => {
                 let for_ = Some(Duration::from_millis(1 + turn % 3));
-                let options = tidegate::ChangeOptions { for_, ..Default::default() };
+                let options = tidegate::ChangeOptions::default().for_(for_);
                 rule("changed").block(key.as_str(), &options).unwrap();
                 drop(rule("changed").hit(key.as_str(), 1).unwrap());
                 rule("changed").unblock(key.as_str()).unwrap();

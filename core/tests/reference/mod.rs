@@ -382,7 +382,7 @@ impl State {
                 State::Counter(Counter { max, per: per * MICRO, cells: Vec::new() })
             }
             Algorithm::Fixed => State::Fixed(Fixed { max, per, span: None }),
-            Algorithm::Concurrent => unimplemented!("permits are held, not spent"),
+            _ => unimplemented!("permits are held, not spent"),
         }
     }
 }

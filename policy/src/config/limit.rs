@@ -30,6 +30,7 @@ pub(crate) const REASONS: [&str; 9] =
 /// assert_eq!((stats.limits[0].used, stats.limits[1].used), (1, 1_200));
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Counts {
     /// Its cost.
     #[default]
@@ -273,10 +274,11 @@ impl Limit {
 ///
 /// ```
 /// use tidegate::LimitPatch;
-/// let sixty = LimitPatch { max: Some(60), ..LimitPatch::default() };
-/// assert_eq!(sixty, LimitPatch::max(60));
+/// let sixty = LimitPatch::max(60).burst(5);
+/// assert_eq!((sixty.max, sixty.burst, sixty.per), (Some(60), Some(5), None));
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct LimitPatch {
     /// Another `max`; an unwritten burst follows it.
     pub max: Option<u64>,
@@ -317,6 +319,26 @@ impl LimitPatch {
     /// Only another `max`.
     pub fn max(max: u64) -> LimitPatch {
         LimitPatch { max: Some(max), ..LimitPatch::default() }
+    }
+    /// With another period.
+    #[must_use]
+    pub fn per(self, per: impl Into<Option<Duration>>) -> LimitPatch {
+        LimitPatch { per: per.into(), ..self }
+    }
+    /// With another bucket size.
+    #[must_use]
+    pub fn burst(self, burst: impl Into<Option<u64>>) -> LimitPatch {
+        LimitPatch { burst: burst.into(), ..self }
+    }
+    /// With another lease, of a concurrent limit.
+    #[must_use]
+    pub fn lease(self, lease: impl Into<Option<Duration>>) -> LimitPatch {
+        LimitPatch { lease: lease.into(), ..self }
+    }
+    /// With another cooldown.
+    #[must_use]
+    pub fn cooldown(self, cooldown: impl Into<Option<Duration>>) -> LimitPatch {
+        LimitPatch { cooldown: cooldown.into(), ..self }
     }
 
     /// Only what changes, without what must be as it is.

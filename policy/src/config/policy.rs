@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tidegate_core::OnFull;
 
-use crate::config::limit::{Limit, LimitPatches};
+use crate::config::limit::{Limit, LimitPatch, LimitPatches};
 
 /// Keys that a rule may hold live where no capacity is stated and its share of `memory` has room.
 ///
@@ -40,6 +40,7 @@ pub const DEFAULT_MEMORY: u64 = 256 << 20;
 /// assert!(!limiter.hit("alice", 1).unwrap().notify);
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Notify {
     /// Never.
     Silent,
@@ -62,6 +63,7 @@ pub enum Notify {
 /// assert_eq!(decision.would_deny(), Some("1/h"));
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Mode {
     /// They are denials.
     #[default]
@@ -81,6 +83,7 @@ pub enum Mode {
 /// assert!(!backoff.enforce);
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct Backoff {
     /// At least this is reported as `retry_after`: by the first denial the first, and so on; the last repeats.
     pub steps: Vec<Duration>,
@@ -97,6 +100,16 @@ impl Backoff {
     pub fn new(steps: impl IntoIterator<Item = Duration>, quiet: Duration) -> Backoff {
         Backoff { steps: steps.into_iter().collect(), quiet, round: None, enforce: false }
     }
+    /// Rounded up to a multiple of this.
+    #[must_use]
+    pub fn round(self, round: Duration) -> Backoff {
+        Backoff { round: Some(round), ..self }
+    }
+    /// Refusing hits until then.
+    #[must_use]
+    pub fn enforced(self) -> Backoff {
+        Backoff { enforce: true, ..self }
+    }
 }
 
 /// When denials are worth an alert.
@@ -104,13 +117,14 @@ impl Backoff {
 /// ```
 /// use std::time::Duration;
 /// let mut rule = tidegate::RuleConfig::new("1/h").unwrap();
-/// rule.alert = Some(tidegate::AlertAt { violations: 2, within: Duration::from_secs(300) });
+/// rule.alert = Some(tidegate::AlertAt::new(2, Duration::from_secs(300)));
 /// let limiter = tidegate::Limiter::builder().rule(rule).build().unwrap();
 /// assert!(limiter.allow("alice").unwrap());
 /// assert!(!limiter.hit("alice", 1).unwrap().alert);
 /// assert!(limiter.hit("alice", 1).unwrap().alert);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct AlertAt {
     /// So many denials,
     pub violations: u64,
@@ -118,16 +132,24 @@ pub struct AlertAt {
     pub within: Duration,
 }
 
+impl AlertAt {
+    /// So many denials within a span.
+    pub fn new(violations: u64, within: Duration) -> AlertAt {
+        AlertAt { violations, within }
+    }
+}
+
 /// What a key may spend in a day.
 ///
 /// ```
-/// let budget = tidegate::BudgetConfig { daily: 500, per_hit: None, reset_hour_utc: 6, unit: Some("cents".into()) };
+/// let budget = tidegate::BudgetConfig::new(500).reset_hour_utc(6).unit("cents");
 /// let mut rule = tidegate::RuleConfig::new("3/min").unwrap();
 /// rule.budget = Some(budget);
 /// let limiter = tidegate::Limiter::builder().rule(rule).build().unwrap();
 /// assert_eq!(limiter.spend("alice", 120).unwrap().remaining, 380);
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct BudgetConfig {
     /// Whole units in a UTC day; hits are denied when they are spent.
     pub daily: u64,
@@ -139,20 +161,42 @@ pub struct BudgetConfig {
     pub unit: Option<String>,
 }
 
+impl BudgetConfig {
+    /// So many units in a UTC day that begins at midnight.
+    pub fn new(daily: u64) -> BudgetConfig {
+        BudgetConfig { daily, per_hit: None, reset_hour_utc: 0, unit: None }
+    }
+    /// With what one hit should cost at most.
+    #[must_use]
+    pub fn per_hit(self, most: u64) -> BudgetConfig {
+        BudgetConfig { per_hit: Some(most), ..self }
+    }
+    /// With a day that begins at another hour.
+    #[must_use]
+    pub fn reset_hour_utc(self, hour: u8) -> BudgetConfig {
+        BudgetConfig { reset_hour_utc: hour, ..self }
+    }
+    /// With a word for what is counted.
+    #[must_use]
+    pub fn unit(self, unit: impl Into<String>) -> BudgetConfig {
+        BudgetConfig { unit: Some(unit.into()), ..self }
+    }
+}
+
 /// Turns an attribute of a call into another one, or into the last part of its key.
 ///
 /// ```
 /// use tidegate::{Call, Classify, Match, When, LimitPatch};
-/// let heavy = vec![("push".to_string(), "heavy".to_string())];
 /// let mut rule = tidegate::RuleConfig::new("3/min").unwrap();
-/// rule.classify = Some(Classify { from: "action".into(), to: "tier".into(), map: heavy, default: "light".into() });
-/// rule.when = vec![When { matches: Match::new([("tier", "heavy")]), limits: vec![("3/min".into(), LimitPatch::max(1))], ..When::default() }];
+/// rule.classify = Some(Classify::new("action", "tier", "light").map("push", "heavy"));
+/// rule.when = vec![When::new(Match::new([("tier", "heavy")])).limit("3/min", LimitPatch::max(1))];
 /// let limiter = tidegate::Limiter::builder().rule(rule).build().unwrap();
 /// let push = Call::of("alice").with(&[("action", "push")]);
 /// assert_eq!(limiter.hit(push, 1).unwrap().limit, Some(1));
 /// assert_eq!(limiter.hit("alice", 1).unwrap().limit, Some(3));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Classify {
     /// The attribute that calls bring.
     pub from: String,
@@ -164,6 +208,23 @@ pub struct Classify {
     pub default: String,
 }
 
+impl Classify {
+    /// Makes `default` of every value of `from`, until [`map`](Classify::map) says more.
+    pub fn new(
+        from: impl Into<String>,
+        to: impl Into<String>,
+        default: impl Into<String>,
+    ) -> Classify {
+        Classify { from: from.into(), to: to.into(), map: Vec::new(), default: default.into() }
+    }
+    /// With another result for one value.
+    #[must_use]
+    pub fn map(mut self, value: impl Into<String>, result: impl Into<String>) -> Classify {
+        self.map.push((value.into(), result.into()));
+        self
+    }
+}
+
 /// Which calls something applies to: each field names a key part or an attribute, and must have one
 /// of the values. Values of `ip` may be ranges such as `10.0.0.0/8`.
 ///
@@ -172,6 +233,7 @@ pub struct Classify {
 /// assert_eq!(admins.fields, [("role".to_string(), vec!["admin".to_string(), "system".to_string()])]);
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct Match {
     /// Fields and the values that they may have.
     pub fields: Vec<(String, Vec<String>)>,
@@ -197,16 +259,14 @@ impl Match {
 /// ```
 /// use tidegate::{Call, LimitPatch, Match, When};
 /// let mut rule = tidegate::RuleConfig::new("3/min").unwrap();
-/// rule.when.push(When {
-///     matches: Match::new([("ip", "10.0.0.0/8")]),
-///     limits: vec![("3/min".into(), LimitPatch::max(100))],
-///     ..When::default()
-/// });
+/// let private = When::new(Match::new([("ip", "10.0.0.0/8")]));
+/// rule.when.push(private.limit("3/min", LimitPatch::max(100)));
 /// let limiter = tidegate::Limiter::builder().rule(rule).build().unwrap();
 /// let inside = Call::of("alice").with(&[("ip", "10.1.2.3")]);
 /// assert_eq!(limiter.hit(inside, 1).unwrap().limit, Some(100));
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct When {
     /// Which calls.
     pub matches: Match,
@@ -228,6 +288,19 @@ pub struct When {
     pub attach: Option<Value>,
 }
 
+impl When {
+    /// For these calls, nothing different yet.
+    pub fn new(matches: Match) -> When {
+        When { matches, ..When::default() }
+    }
+    /// With changes of the limit of that name.
+    #[must_use]
+    pub fn limit(mut self, name: impl Into<String>, patch: LimitPatch) -> When {
+        self.limits.push((name.into(), patch));
+        self
+    }
+}
+
 /// A rule as stated: its limits, and what happens around them. Everything is off unless set.
 ///
 /// ```
@@ -240,6 +313,7 @@ pub struct When {
 /// assert!(limiter.rule("messages").unwrap().allow(["telegram", "alice"]).unwrap());
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct RuleConfig {
     /// Names of the key's parts, in order.
     pub key: Vec<String>,
@@ -295,6 +369,7 @@ impl RuleConfig {
 /// assert_eq!(names.limit, "X-RateLimit-Limit");
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct HeaderNames {
     /// The limit's size.
     pub limit: String,
@@ -320,6 +395,7 @@ impl Default for HeaderNames {
 /// assert_eq!(Limiter::from_policy(policy).unwrap().rules(), ["messages"]);
 /// ```
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Policy {
     /// Where state lives: `memory`; `memory:NAME`, which all limiters of the process share; or
     /// `file:PATH`, which all processes of the host share.

@@ -24,6 +24,7 @@ pub const IETF_DRAFT: &str = "draft-ietf-httpapi-ratelimit-headers-10";
 /// assert_eq!(headers[0], ("X-RateLimit-Limit".to_string(), "3".to_string()));
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Style {
     /// `X-RateLimit-Limit`, `-Remaining` and `-Reset`, under the names that the policy gives them.
     Legacy,

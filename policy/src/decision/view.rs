@@ -45,6 +45,7 @@ impl Names {
 /// assert_eq!(rule.hit_into(&Call::of("alice"), 1, Remaining).unwrap(), Some(2));
 /// ```
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct DecisionView<'a> {
     /// As [`Decision::allowed`].
     pub allowed: bool,

@@ -10,7 +10,7 @@ use crate::time::{Day, whole_millis};
 /// use tidegate::{BudgetConfig, Limiter, Policy, RuleConfig};
 ///
 /// let mut rule = RuleConfig::new("100/min").unwrap();
-/// rule.budget = Some(BudgetConfig { daily: 500, per_hit: Some(100), reset_hour_utc: 0, unit: None });
+/// rule.budget = Some(BudgetConfig::new(500).per_hit(100));
 /// let limiter = Limiter::from_policy(Policy::new([("default", rule)])).unwrap();
 /// let spent = limiter.spend("alice", 499).unwrap();
 /// assert_eq!((spent.remaining, spent.over, spent.over_per_hit), (1, false, true));
@@ -18,6 +18,7 @@ use crate::time::{Day, whole_millis};
 /// assert_eq!(limiter.hit("alice", 1).unwrap().reason(), Some("budget"));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Budget {
     /// Units spent today.
     pub spent: u64,

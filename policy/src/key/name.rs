@@ -17,6 +17,7 @@ pub(crate) const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 /// assert_eq!((heaviest.key[0].as_str(), heaviest.count), ("alice", 1));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct NamedCount {
     /// The key's parts, as text; long ones are cut.
     pub key: Vec<String>,

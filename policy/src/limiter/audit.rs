@@ -16,6 +16,7 @@ use crate::{Error, Limiter};
 /// assert_eq!(tidegate::Severity::Warn.as_str(), "warn");
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Severity {
     /// Worth knowing.
     Info,
@@ -45,6 +46,7 @@ impl Severity {
 /// assert_eq!((finding.id, finding.path.as_str()), ("no_budget", "rules.default.budget"));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Finding {
     /// `rule_disabled`, `high_burst`, `exempt_all`, `no_budget`, `large_window`, `full_allows`,
     /// `store_exposed`, `shadow`, `slow_eviction`, `capacity_adapted`, `change_ignored` or `retired`.
@@ -89,7 +91,8 @@ fn most_in_span(limit: &Limit) -> u64 {
     let most = match limit.algorithm {
         Algorithm::Bucket => u128::from(limit.size()) + max * span / per,
         Algorithm::Window | Algorithm::Counter | Algorithm::Fixed => max * span.div_ceil(per),
-        Algorithm::Concurrent => u128::MAX,
+        // Permits out at once have no rate.
+        _ => u128::MAX,
     };
     u64::try_from(most).unwrap_or(u64::MAX)
 }

@@ -17,6 +17,7 @@ use crate::error::{Code, Error};
 /// assert_eq!((event.rule.as_str(), event.alert), ("default", false));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Event {
     /// Grows by one with each event of the limiter.
     pub number: u64,
@@ -63,6 +64,7 @@ impl Event {
 /// assert!(limiter.events(Some(&first.next)).unwrap().events.is_empty());
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Events {
     /// In the order of their numbers.
     pub events: Vec<Event>,

@@ -20,14 +20,14 @@ use crate::time::{ms, nanos};
 /// use std::time::Duration;
 /// use tidegate::{ChangeOptions, Mode};
 /// let limiter = tidegate::Limiter::new("3/min").unwrap();
-/// let options = ChangeOptions {
-///     for_: Some(Duration::from_secs(3600)),
-///     by: Some("ops".to_string()),
-///     reason: Some("a new limit is tried".to_string()),
-/// };
+/// let options = ChangeOptions::default()
+///     .for_(Duration::from_secs(3600))
+///     .by("ops")
+///     .reason("a new limit is tried");
 /// assert_eq!(limiter.changing(options).unwrap().set_mode(Mode::Shadow).unwrap(), 1);
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ChangeOptions {
     /// After this the change ends by itself, and what was there before it is not restored. None: it stands until
     /// it is taken back.
@@ -46,6 +46,22 @@ const LONGEST: Duration = Duration::from_secs(36_600 * 86_400);
 const MOST_TOLD: usize = 32 << 10;
 
 impl ChangeOptions {
+    /// With an end: after this time.
+    #[must_use]
+    pub fn for_(self, time: impl Into<Option<Duration>>) -> ChangeOptions {
+        ChangeOptions { for_: time.into(), ..self }
+    }
+    /// With who makes it.
+    #[must_use]
+    pub fn by(self, by: impl Into<String>) -> ChangeOptions {
+        ChangeOptions { by: Some(by.into()), ..self }
+    }
+    /// With why it is made.
+    #[must_use]
+    pub fn reason(self, reason: impl Into<String>) -> ChangeOptions {
+        ChangeOptions { reason: Some(reason.into()), ..self }
+    }
+
     fn check(&self) -> Result<(), Error> {
         let range = |message: String| Err(Error::new(Code::Range, message));
         if self.for_.is_some_and(|time| !(SHORTEST..=LONGEST).contains(&time)) {
@@ -86,6 +102,7 @@ impl ChangeOptions {
 /// assert_eq!((blocked.key, blocked.until), (vec![b"mallory".to_vec()], None));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct BlockedKey {
     /// The parts of the key.
     pub key: Vec<Vec<u8>>,
@@ -357,7 +374,7 @@ impl Rule {
     /// use std::time::Duration;
     /// use tidegate::{ChangeOptions, LimitPatch, Target};
     /// let limiter = tidegate::Limiter::new("3/min").unwrap();
-    /// let hour = ChangeOptions { for_: Some(Duration::from_secs(3600)), ..ChangeOptions::default() };
+    /// let hour = ChangeOptions::default().for_(Duration::from_secs(3600));
     /// let nine = vec![("3/min".into(), LimitPatch::max(9))];
     /// limiter.changing(hour).unwrap().set_override(Target::key("alice"), nine).unwrap();
     /// assert_eq!(limiter.hit("alice", 1).unwrap().limit, Some(9));
@@ -533,7 +550,7 @@ impl Rule {
     /// use std::time::Duration;
     /// use tidegate::ChangeOptions;
     /// let limiter = tidegate::Limiter::new("3/min").unwrap();
-    /// let minute = ChangeOptions { for_: Some(Duration::from_secs(60)), ..ChangeOptions::default() };
+    /// let minute = ChangeOptions::default().for_(Duration::from_secs(60));
     /// limiter.block("mallory", &minute).unwrap();
     /// assert_eq!(limiter.hit("mallory", 1).unwrap().reason(), Some("blocked"));
     /// ```

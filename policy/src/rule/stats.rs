@@ -25,6 +25,7 @@ use crate::time::{Day, whole_millis};
 /// assert_eq!((used.name.as_str(), used.used, used.remaining), ("3/min", 1, 2));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct LimitUse {
     /// The limit's name.
     pub name: String,
@@ -48,6 +49,7 @@ pub struct LimitUse {
 /// assert_eq!((stats.limits[0].used, stats.violations), (1, 0));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Stats {
     /// Each limit, in declared order.
     pub limits: Vec<LimitUse>,
@@ -75,7 +77,7 @@ impl Rule {
     /// Records what was spent of the day's budget, always.
     ///
     /// ```
-    /// let budget = tidegate::BudgetConfig { daily: 5, per_hit: None, reset_hour_utc: 0, unit: None };
+    /// let budget = tidegate::BudgetConfig::new(5);
     /// let mut rule = tidegate::RuleConfig::new("3/min").unwrap();
     /// rule.budget = Some(budget);
     /// let limiter = tidegate::Limiter::builder().rule(rule).build().unwrap();
@@ -100,7 +102,7 @@ impl Rule {
     /// How the key stands with its budget.
     ///
     /// ```
-    /// let budget = tidegate::BudgetConfig { daily: 5, per_hit: None, reset_hour_utc: 0, unit: None };
+    /// let budget = tidegate::BudgetConfig::new(5);
     /// let mut rule = tidegate::RuleConfig::new("3/min").unwrap();
     /// rule.budget = Some(budget);
     /// let limiter = tidegate::Limiter::builder().rule(rule).build().unwrap();

@@ -23,6 +23,7 @@ use crate::time::Day;
 /// assert_eq!(tidegate::Outcome::Deny.as_str(), "deny");
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Outcome {
     /// The rule has no such thing.
     None,
@@ -48,6 +49,7 @@ impl Outcome {
 
 /// What a step goes by.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum StepValue {
     /// Nothing.
     #[default]
@@ -64,6 +66,7 @@ pub enum StepValue {
 
 /// One step of the judgement.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Step {
     /// `mode`, `exempt`, `blocked`, `cost`, `budget`, `cooldown`, `backoff`, or `limit`, once for each.
     pub step: &'static str,
@@ -125,6 +128,7 @@ impl Step {
 
 /// Why a call is judged as it is; see [`Rule::why`].
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Why {
     /// What a [`peek`](Rule::peek) gets.
     pub decision: Decision,

@@ -12,6 +12,7 @@ use crate::store::tables;
 
 /// What a table file of a rule holds.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Inspected {
     /// The rule.
     pub rule: String,

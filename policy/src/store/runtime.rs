@@ -20,6 +20,7 @@ use crate::config::read::MODES;
 /// assert_eq!(limiter.hit("alice", 1).unwrap().limit, Some(60));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Target {
     /// One key, by all its parts.
     Key(Vec<Vec<u8>>),

@@ -26,13 +26,14 @@ use crate::time::ms;
 /// ```
 /// use tidegate::{ChangeOptions, Target};
 /// let limiter = tidegate::Limiter::new("3/min").unwrap();
-/// let options = ChangeOptions { by: Some("ops".into()), ..ChangeOptions::default() };
+/// let options = ChangeOptions::default().by("ops");
 /// let number = limiter.block("mallory", &options).unwrap();
 /// let change = limiter.changes(0).unwrap().changes.remove(0);
 /// assert_eq!((change.number, change.op.as_str(), change.by.as_deref()), (number, "block", Some("ops")));
 /// assert_eq!(change.target, Some(Target::key("mallory")));
 /// ```
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Change {
     /// Counts the changes of a store, from 1 on.
     pub number: u64,
@@ -101,6 +102,7 @@ impl Change {
 
 /// Run-time changes, the oldest first.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Changes {
     /// Those after the number asked for, as far as they are kept: the last 256 at least.
     pub changes: Vec<Change>,
