@@ -6,7 +6,8 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use policy::{ChangeOptions, Changing, Error, LimitPatches, Match, Mode, Target, limit_patches};
+use policy::bindings::limit_patches;
+use policy::{ChangeOptions, Changing, Error, LimitPatches, Match, Mode, Target};
 use serde_json::Value as Json;
 
 use crate::failure::Failure;

@@ -12,7 +12,8 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 
-use policy::{Budget, DecisionSink, DecisionView, Facts, LimitLeft, Recorded, Rule, Style};
+use policy::bindings::{DecisionSink, DecisionView, Facts};
+use policy::{Budget, LimitLeft, Recorded, Rule, Style};
 
 use crate::failure::Failure;
 use crate::js::{Result, Scope};

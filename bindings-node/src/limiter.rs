@@ -54,7 +54,7 @@ fn options(scope: Scope<'_>, map: Value, clock: Value) -> Result<LimiterBuilder>
         }
     };
     let memory = match &map["memory"] {
-        Json::String(text) => Some(policy::parse_bytes(text)?),
+        Json::String(text) => Some(policy::bindings::parse_bytes(text)?),
         other => other.as_u64(),
     };
     let builder = Limiter::builder()

@@ -5,7 +5,8 @@ use std::mem::MaybeUninit;
 use std::rc::Rc;
 use std::time::Duration;
 
-use policy::{DecisionSink, Error, Permit, Reservation};
+use policy::bindings::DecisionSink;
+use policy::{Error, Permit, Reservation};
 
 use crate::decision::{RuleAt, Written, ms, write_budget, write_recorded};
 use crate::failure::Failure;

@@ -73,7 +73,7 @@ impl FromPyObject<'_, '_> for Lasting {
         if object.cast::<PyString>().is_ok() {
             let Text(text) = object.extract()?;
             let wrong = |error| raised("RangeError", &format!("for_: {error}"));
-            return policy::parse_period(&text).map(Lasting).map_err(wrong);
+            return policy::bindings::parse_period(&text).map(Lasting).map_err(wrong);
         }
         let is_number = object.cast::<PyInt>().is_ok() || object.cast::<PyFloat>().is_ok();
         let seconds: f64 = if object.cast::<PyDelta>().is_ok() {

@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use policy::{Call, Key, not_an_attribute};
+use policy::bindings::not_an_attribute;
+use policy::{Call, Key};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;

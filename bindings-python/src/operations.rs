@@ -588,7 +588,8 @@ pub(crate) use operations;
 
 /// What a file that has the macro imports.
 pub(crate) mod prelude {
-    pub(crate) use policy::{Call, LimitPatches, limit_patches_in};
+    pub(crate) use policy::bindings::limit_patches_in;
+    pub(crate) use policy::{Call, LimitPatches};
     pub(crate) use pyo3::prelude::*;
     pub(crate) use pyo3::types::{PyBytes, PyDict};
 

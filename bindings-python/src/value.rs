@@ -79,7 +79,7 @@ impl FromPyObject<'_, '_> for Bytes {
             return object.extract::<Count>().map(|count| Bytes(count.0));
         }
         let text = object.extract::<Text>()?.0;
-        policy::parse_bytes(&text).map(Bytes).map_err(crate::errors::raise)
+        policy::bindings::parse_bytes(&text).map(Bytes).map_err(crate::errors::raise)
     }
 }
 

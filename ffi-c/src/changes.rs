@@ -6,7 +6,8 @@ use std::ffi::{c_char, c_int};
 use std::mem::MaybeUninit;
 use std::time::Duration;
 
-use policy::{ChangeOptions, Changing, LimitPatches, Match, Mode, Target, limit_patches};
+use policy::bindings::limit_patches;
+use policy::{ChangeOptions, Changing, LimitPatches, Match, Mode, Target};
 use serde_json::Value;
 
 use crate::boundary::{given, guard, optional_text, owned_text, text};

@@ -4,7 +4,8 @@ use std::ffi::{CStr, c_char};
 use std::mem::MaybeUninit;
 use std::time::Duration;
 
-use policy::{DecisionSink, DecisionView, Facts, LimitLeft, Style};
+use policy::bindings::{DecisionSink, DecisionView, Facts};
+use policy::{LimitLeft, Style};
 
 use crate::boundary::{given, guard, write_text};
 use crate::rule::tg_rule;

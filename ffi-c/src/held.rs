@@ -3,7 +3,8 @@
 use std::ffi::c_int;
 use std::mem::MaybeUninit;
 
-use policy::{ForkLock, Permit, Reservation};
+use policy::bindings::ForkLock;
+use policy::{Permit, Reservation};
 
 use crate::boundary::{answer, free, given, guard};
 use crate::decision::tg_decision;

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::ffi::{CString, c_char};
 use std::mem::MaybeUninit;
 
-use policy::{Finding, ForkLock, Limiter, LimiterBuilder, Metrics, OnFull};
+use policy::bindings::ForkLock;
+use policy::{Finding, Limiter, LimiterBuilder, Metrics, OnFull};
 
 use crate::boundary::{free, given, guard, optional_text, owned_text, slice, text, utf8};
 use crate::clock::tg_manual_clock;

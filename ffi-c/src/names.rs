@@ -2,7 +2,7 @@
 
 use std::ffi::{CString, c_char};
 
-use policy::{DecisionView, Once};
+use policy::bindings::{DecisionView, Once};
 
 /// A list that only grows. It is as long as the rule has limits (and had, before it was reloaded).
 #[derive(Default)]
@@ -18,7 +18,7 @@ struct Name {
 
 /// The names of a rule's limits when they were first told: found without comparing texts.
 struct Limits {
-    names: policy::Names,
+    names: policy::bindings::Names,
     texts: Vec<Kept>,
 }
 
@@ -49,7 +49,7 @@ impl Names {
 
     #[cold]
     #[inline(never)]
-    fn keep_other(&self, names: policy::Names, name: &str) -> *const c_char {
+    fn keep_other(&self, names: policy::bindings::Names, name: &str) -> *const c_char {
         self.limits.get_or_make(|| {
             let texts = names.iter().map(|name| Kept(self.keep(name))).collect();
             Limits { names, texts }

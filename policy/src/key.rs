@@ -16,7 +16,7 @@ pub const MOST_PARTS: usize = 8;
 /// one, and surfaces whose options and attributes stand together refuse them elsewhere.
 ///
 /// ```
-/// let (_, takers) = tidegate::RESERVED.iter().find(|(name, _)| *name == "amount").unwrap();
+/// let (_, takers) = tidegate::bindings::RESERVED.iter().find(|(name, _)| *name == "amount").unwrap();
 /// assert_eq!(*takers, ["spend"]);
 /// ```
 pub const RESERVED: [(&str, &[&str]); 8] = [
@@ -72,9 +72,9 @@ const CHANGES: &[&str] = &[
 /// What is said of a reserved name in the place of an attribute; none for other names.
 ///
 /// ```
-/// let message = tidegate::not_an_attribute("cost").unwrap();
+/// let message = tidegate::bindings::not_an_attribute("cost").unwrap();
 /// assert!(message.contains("hit, check"));
-/// assert!(tidegate::not_an_attribute("role").is_none());
+/// assert!(tidegate::bindings::not_an_attribute("role").is_none());
 /// ```
 pub fn not_an_attribute(name: &str) -> Option<String> {
     let (_, takers) = RESERVED.iter().find(|(reserved, _)| *reserved == name)?;
@@ -199,18 +199,38 @@ impl<'a> From<&'a [u8]> for Part<'a> {
         Part(PartForm::Bytes(part))
     }
 }
+impl<'a, const N: usize> From<&'a [u8; N]> for Part<'a> {
+    fn from(part: &'a [u8; N]) -> Part<'a> {
+        Part(PartForm::Bytes(part))
+    }
+}
 
-/// Who is limited: text, bytes, a whole number, an address, or several parts. Compared as bytes; a
-/// number is its decimal digits, an address its text, and a key of one part is the plain key.
+/// Who is limited: text, bytes, a whole number, an address, or several parts.
+///
+/// | made from | the key |
+/// |---|---|
+/// | `&str`, `&String`, `&[u8]`, `&[u8; N]` | its bytes |
+/// | a whole number of up to 64 bits | its decimal digits |
+/// | `IpAddr`, `Ipv4Addr`, `Ipv6Addr` | the text of the address |
+/// | `[&str; N]`, `&[&str]`, `&[String]`, [`Key::parts`] | several parts |
+/// | a tuple of up to four texts, byte slices and numbers | several parts |
+///
+/// Keys are compared as bytes. Every language makes the same key of the same number. A key of one
+/// part is the plain key.
 ///
 /// ```
 /// use std::net::IpAddr;
-/// use tidegate::Key;
+/// use tidegate::{Key, Limiter};
+///
 /// assert_eq!(format!("{:?}", Key::from(42)), r#""42""#);
 /// assert_eq!(format!("{:?}", Key::from(u64::MAX)), r#""18446744073709551615""#);
 /// assert_eq!(format!("{:?}", Key::from(IpAddr::from([192, 0, 2, 1]))), r#""192.0.2.1""#);
 /// assert_eq!(format!("{:?}", Key::from(["telegram", "alice"])), r#"["telegram", "alice"]"#);
-/// assert_eq!(format!("{:?}", Key::from(("telegram", 42))), r#"["telegram", "42"]"#);
+/// assert_eq!(format!("{:?}", Key::from(("telegram", 42, b"x"))), r#"["telegram", "42", "x"]"#);
+///
+/// let limiter = Limiter::new("1/h")?;
+/// assert!(limiter.allow(42_u64)? && !limiter.allow("42")?);
+/// # Ok::<(), tidegate::Error>(())
 /// ```
 #[derive(Clone, Copy)]
 pub struct Key<'a>(Form<'a>);

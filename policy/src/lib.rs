@@ -36,22 +36,20 @@ mod time;
 pub mod tower;
 mod wait;
 
-pub use config::limit::{Counts, IntoLimits, Limit, LimitPatch, LimitPatches, parse_period};
+pub use config::limit::{Counts, IntoLimits, Limit, LimitPatch, LimitPatches};
 pub use config::policy::{
     AlertAt, Backoff, BudgetConfig, Classify, DEFAULT_CAPACITY, DEFAULT_MEMORY, HeaderNames,
     LEAST_CAPACITY, Match, Mode, Notify, Policy, RuleConfig, When,
 };
-pub use config::read::{limit_patches, limit_patches_in, parse_bytes};
 #[cfg(feature = "schema")]
 pub use config::schema::schema;
 pub use decision::Decision;
-pub use decision::headers::{Facts, IETF_DRAFT, LimitLeft, Style};
-pub use decision::view::{DecisionSink, DecisionView, Names};
+pub use decision::headers::{IETF_DRAFT, LimitLeft, Style};
 pub use error::{Code, Error, Problem};
 pub use ip::{V6_PREFIX, ip_key};
 pub use judge::budget::Budget;
 pub use key::name::NamedCount;
-pub use key::{Call, Key, MOST_PARTS, Part, RESERVED, not_an_attribute};
+pub use key::{Call, Key, MOST_PARTS, Part};
 pub use limiter::audit::{Finding, Severity};
 pub use limiter::builder::LimiterBuilder;
 pub use limiter::{Limiter, ManualClock};
@@ -67,9 +65,19 @@ pub use store::inspect::Inspected;
 pub use store::runtime::Target;
 pub use store::trail::{Change, Changes};
 pub use tidegate_core::{Algorithm, Clock, OnFull};
-/// For surfaces: what a forked child may find taken must be these.
+
+/// What the bindings to other languages need. It is no part of the public API: any version may
+/// change it.
 #[doc(hidden)]
-pub use tidegate_core::{ForkLock, Once};
+pub mod bindings {
+    pub use crate::config::limit::parse_period;
+    pub use crate::config::read::{limit_patches, limit_patches_in, parse_bytes};
+    pub use crate::decision::headers::Facts;
+    pub use crate::decision::view::{DecisionSink, DecisionView, Names};
+    pub use crate::key::{RESERVED, not_an_attribute};
+    // A forked child may find a lock of the standard library taken.
+    pub use tidegate_core::{ForkLock, Once};
+}
 
 /// The README's example, as pasted.
 #[cfg(doctest)]

@@ -241,6 +241,7 @@ impl Rule {
 
     /// Whether the two are one rule at work, and not only of one name: a rule that a reload took away
     /// and another one brought back is a new one, unless it was held meanwhile.
+    #[doc(hidden)]
     pub fn is_same(&self, other: &Rule) -> bool {
         Arc::ptr_eq(&self.state, &other.state)
     }
@@ -415,6 +416,7 @@ impl Rule {
     /// # Errors
     /// As [`Rule::hit`].
     #[inline]
+    #[doc(hidden)]
     pub fn hit_into<T: DecisionSink>(
         &self,
         call: &Call<'_>,

@@ -6,7 +6,8 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tidegate::{Call, Decision, Limiter, ManualClock, Permit, Rule, Style, Target, limit_patches};
+use tidegate::bindings::limit_patches;
+use tidegate::{Call, Decision, Limiter, ManualClock, Permit, Rule, Style, Target};
 
 const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_secs(60);

@@ -1,7 +1,8 @@
 //! What a change of a rule's limits may state: the algorithm and the scope that a limit has, and no other.
 
 use serde_json::{Value, json};
-use tidegate::{Error, LimitPatch, Limiter, Policy, Target, limit_patches};
+use tidegate::bindings::limit_patches;
+use tidegate::{Error, LimitPatch, Limiter, Policy, Target};
 
 fn policy(rule: Value) -> Result<Limiter, Error> {
     let policy = json!({"version": 1, "rules": {"default": rule}});

@@ -12,7 +12,8 @@ use exact::{MILLI, Verdict};
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 use serde_json::{Value, json};
-use tidegate::{Call, Limiter, ManualClock, Rule, Target, limit_patches};
+use tidegate::bindings::limit_patches;
+use tidegate::{Call, Limiter, ManualClock, Rule, Target};
 use tidegate_core::{Limit, Limits};
 
 type Checked = Result<(), TestCaseError>;

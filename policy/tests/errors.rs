@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use tidegate::bindings::{limit_patches, parse_period};
 use tidegate::{
     Call, Code, Counts, Error, Limit, LimitPatch, Limiter, ManualClock, Match, Policy, RuleConfig,
-    Target, ip_key, limit_patches, parse_period,
+    Target, ip_key,
 };
 
 /// What stands in the place of a message that is missing.

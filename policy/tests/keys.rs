@@ -3,7 +3,10 @@
 use std::net::IpAddr;
 
 use serde_json::json;
-use tidegate::{Call, Key, Limiter, Match, RESERVED};
+use tidegate::bindings::RESERVED;
+use tidegate::{Call, Key, Limiter, Match};
+
+const MOST: &str = "18446744073709551615";
 
 /// Whether the second key finds what the first one has spent.
 fn are_one(parts: usize, first: Key<'_>, second: Key<'_>) -> bool {
@@ -38,6 +41,8 @@ fn tuples_are_one_key_with_the_list_of_their_texts() {
     assert!(are_one(2, Key::from(("telegram", 42)), Key::from(["telegram", "42"])));
     assert!(are_one(2, Key::from((1_u64, 2_i64)), Key::from(["1", "2"])));
     assert!(are_one(3, Key::from(("a", &b"b"[..], 3)), Key::from(["a", "b", "3"])));
+    assert!(are_one(2, Key::from((b"a", 3)), Key::from(["a", "3"])));
+    assert!(are_one(4, Key::from((1, "b", -3, u64::MAX)), Key::from(["1", "b", "-3", MOST])));
     assert!(!are_one(2, Key::from((1, 23)), Key::from((12, 3))));
     assert!(!are_one(2, Key::from(("a", 1)), Key::from((1, "a"))));
     let limiter = Limiter::new("1/h").unwrap();

@@ -6,9 +6,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
+use tidegate::bindings::limit_patches;
 use tidegate::{
     BlockedKey, Budget, Call, ChangeOptions, Changing, Decision, Error, Key, Limiter, ManualClock,
-    Match, Mode, Part, Permit, Reservation, Rule, Stats, Style, Target, limit_patches,
+    Match, Mode, Part, Permit, Reservation, Rule, Stats, Style, Target,
 };
 
 fn millis(value: &Value) -> Duration {

@@ -65,6 +65,7 @@ impl Policy {
     ///
     /// # Errors
     /// With all its problems.
+    #[doc(hidden)]
     pub fn from_value_in(value: &Value, unit: Duration) -> Result<Policy, Error> {
         checked(Reader::counting_in(unit), value)
     }

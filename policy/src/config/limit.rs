@@ -378,8 +378,8 @@ pub(crate) fn period_text(period: Duration) -> String {
 ///
 /// ```
 /// use std::time::Duration;
-/// assert_eq!(tidegate::parse_period("90s").unwrap(), Duration::from_secs(90));
-/// assert_eq!(tidegate::parse_period("hour").unwrap(), Duration::from_secs(3600));
+/// assert_eq!(tidegate::bindings::parse_period("90s").unwrap(), Duration::from_secs(90));
+/// assert_eq!(tidegate::bindings::parse_period("hour").unwrap(), Duration::from_secs(3600));
 /// ```
 ///
 /// # Errors

@@ -71,7 +71,7 @@ pub(crate) const NO_REDIS: &str = "this build has no Redis store";
 ///
 /// ```
 /// use serde_json::json;
-/// let patches = tidegate::limit_patches(&json!({"per-minute": {"max": 60}}), &["per-minute"]).unwrap();
+/// let patches = tidegate::bindings::limit_patches(&json!({"per-minute": {"max": 60}}), &["per-minute"]).unwrap();
 /// assert_eq!(patches, [("per-minute".to_string(), tidegate::LimitPatch::max(60))]);
 /// ```
 ///
@@ -86,7 +86,7 @@ pub fn limit_patches<S: AsRef<str>>(value: &Value, names: &[S]) -> Result<LimitP
 /// ```
 /// use std::time::Duration;
 /// let map = serde_json::json!({"a": {"per": 90}});
-/// let patches = tidegate::limit_patches_in(&map, &["a"], Duration::from_secs(1)).unwrap();
+/// let patches = tidegate::bindings::limit_patches_in(&map, &["a"], Duration::from_secs(1)).unwrap();
 /// assert_eq!(patches[0].1.per, Some(Duration::from_secs(90)));
 /// ```
 ///
@@ -157,6 +157,7 @@ impl RuleConfig {
     ///
     /// # Errors
     /// As [`RuleConfig::from_value`].
+    #[doc(hidden)]
     pub fn from_value_in(value: &Value, unit: Duration) -> Result<RuleConfig, Error> {
         RuleConfig::read(Reader::counting_in(unit), value)
     }
@@ -814,8 +815,8 @@ impl Reader {
 /// Reads a number of bytes: a whole number, alone or with `KB`, `MB` or `GB`.
 ///
 /// ```
-/// assert_eq!(tidegate::parse_bytes("64MB").unwrap(), 64 << 20);
-/// assert_eq!(tidegate::parse_bytes("4096").unwrap(), 4096);
+/// assert_eq!(tidegate::bindings::parse_bytes("64MB").unwrap(), 64 << 20);
+/// assert_eq!(tidegate::bindings::parse_bytes("4096").unwrap(), 4096);
 /// ```
 ///
 /// # Errors

@@ -77,7 +77,8 @@ impl LimitLeft<'_> {
 /// What header fields are made of: a decision as a surface keeps it that can't hold on to a [`Decision`].
 ///
 /// ```
-/// use tidegate::{Facts, Limiter, Style};
+/// use tidegate::{Limiter, Style};
+/// use tidegate::bindings::Facts;
 ///
 /// let limiter = Limiter::new("20/min").unwrap();
 /// let decision = limiter.hit("alice", 1).unwrap();

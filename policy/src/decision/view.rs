@@ -32,7 +32,8 @@ impl Names {
 /// from, without a [`Decision`] in between.
 ///
 /// ```
-/// use tidegate::{Call, Limiter, DecisionSink, DecisionView};
+/// use tidegate::{Call, Limiter};
+/// use tidegate::bindings::{DecisionSink, DecisionView};
 ///
 /// struct Remaining;
 /// impl DecisionSink for Remaining {
