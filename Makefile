@@ -35,6 +35,7 @@ lint:
 	python3 tests/mutants.py --check
 	PYO3_NO_PYTHON=1 PYO3_BUILD_EXTENSION_MODULE=1 cargo clippy --workspace --all-targets \
 		--features tidegate/tokio,tidegate/tower,tidegate/schema --locked -- -D warnings
+	cargo check -p tidegate --no-default-features --locked
 	python3 tests/cycles.py --check core/src policy/src
 	python3 tests/tidy.py versions links
 	tests/actionlint.sh
@@ -55,6 +56,7 @@ loom:
 # Rules, decisions and policy files: the shared vectors, the five systems, properties, threads, doctests.
 policy:
 	PROPTEST_RNG_SEED=1 cargo test -p tidegate --all-features --locked
+	cargo test -p tidegate --no-default-features --lib --locked config::parse
 
 # One file for many processes: kills at every instruction and at random, cold starts, reboots, damage.
 files:

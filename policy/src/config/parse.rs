@@ -5,8 +5,6 @@ use std::fmt;
 
 use serde_core::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
-use serde_saphyr::UserMessageFormatter;
-use serde_saphyr::options::NonFiniteFloatPolicy;
 
 /// The most bytes of a policy's text: far more than any has, and little enough to be read at once.
 pub(crate) const MOST_TEXT: usize = 4 << 20;
@@ -38,7 +36,14 @@ fn json(text: &str) -> Result<Value, serde_json::Error> {
     serde_json::from_str(text)
 }
 
+#[cfg(not(feature = "yaml"))]
+fn yaml(_: &str) -> Result<Value, String> {
+    Err("this build has no YAML; write JSON, or turn on tidegate's feature \"yaml\"".to_string())
+}
+
+#[cfg(feature = "yaml")]
 fn yaml(text: &str) -> Result<Value, String> {
+    use serde_saphyr::options::NonFiniteFloatPolicy;
     let options = serde_saphyr::options! {
         strict_booleans: true,
         // A `Value` has no NaN; as text it is refused where it stands.
@@ -49,8 +54,9 @@ fn yaml(text: &str) -> Result<Value, String> {
 }
 
 /// What is said of YAML that can't be read, and where.
+#[cfg(feature = "yaml")]
 fn said(error: &serde_saphyr::Error) -> String {
-    use serde_saphyr::Error as Yaml;
+    use serde_saphyr::{Error as Yaml, UserMessageFormatter};
     let message = match error.without_snippet() {
         Yaml::DuplicateMappingKey { key: Some(key), .. } => format!("{key:?} is there twice"),
         other => {
@@ -128,6 +134,17 @@ mod tests {
     use super::*;
     use serde_json::json;
 
+    #[cfg(not(feature = "yaml"))]
+    #[test]
+    fn without_yaml_json_is_read_and_yaml_is_an_error_that_names_the_feature() {
+        assert_eq!(parse(r#"{"a": [1, true]}"#).unwrap(), json!({"a": [1, true]}));
+        let error = parse("a: 1").unwrap_err();
+        assert!(error.contains("feature \"yaml\"") && error.contains("YAML"), "{error}");
+        let json = parse(r#"{"a": 1, "a": 2}"#).unwrap_err();
+        assert!(json.contains("twice"), "{json}");
+    }
+
+    #[cfg(feature = "yaml")]
     #[test]
     fn json_that_is_no_yaml_and_yaml_that_is_no_json() {
         assert_eq!(parse("{\"a\":\t\"\\ud83d\\ude00\"}").unwrap(), json!({"a": "😀"}));
@@ -138,6 +155,7 @@ mod tests {
         assert_eq!(parse("").unwrap(), Value::Null);
     }
 
+    #[cfg(feature = "yaml")]
     #[test]
     fn a_field_that_is_there_twice_is_refused() {
         let twice = parse(r#"{"a": {"max": 1, "max": 2}}"#).unwrap_err();
