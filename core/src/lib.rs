@@ -1,9 +1,18 @@
 //! The engine of Tidegate: a fixed-capacity table of atomic words that says who may spend what.
 //!
-//! One key's token bucket is one `u64`, changed by compare-and-swap; exact windows are a ring of
-//! stamps; all limits of a key share a row and are taken all or nothing. No locks, no background
-//! thread, no memory that grows with the keys seen. ARCHITECTURE.md explains the words, the ring
-//! and the row protocol, and why they are safe.
+//! Most users want the crate `tidegate`, which adds rules, policies and decisions.
+//!
+//! | part | what it is |
+//! |---|---|
+//! | [`Limit`], [`Limits`] | limits as stated, and checked together |
+//! | [`Engine`] | a table of keys, judged by one set of limits |
+//! | [`Outcome`], [`LimitStatus`] | the answer to a hit, and what each limit says of the key |
+//! | [`Clock`] | system time, or a time that moves by hand |
+//! | [`Ledger`] | notes on keys |
+//!
+//! One key's token bucket is one `u64`, changed by compare-and-swap. An exact window is a ring of
+//! stamps. All limits of a key share a row and are taken all or nothing. There are no locks, no
+//! background thread, and no memory that grows with the keys seen.
 //!
 //! ```
 //! use std::time::Duration;

@@ -236,7 +236,7 @@ impl Limiter {
     ///
     /// ```
     /// let policy = tidegate::Policy::from_text("version: 1\nfallback: b\nrules: { a: { limits: 1/s }, b: { limits: 2/s } }");
-    /// let limiter = tidegate::Limiter::from_config(policy.unwrap()).unwrap();
+    /// let limiter = tidegate::Limiter::from_policy(policy.unwrap()).unwrap();
     /// assert_eq!(limiter.rule("a").unwrap().name(), "a");
     /// assert_eq!(limiter.rule("other").unwrap().name(), "b");
     /// ```
