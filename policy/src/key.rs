@@ -16,7 +16,8 @@ pub const MOST_PARTS: usize = 8;
 /// one, and surfaces whose options and attributes stand together refuse them elsewhere.
 ///
 /// ```
-/// let (_, takers) = tidegate::bindings::RESERVED.iter().find(|(name, _)| *name == "amount").unwrap();
+/// let mut all = tidegate::bindings::RESERVED.iter();
+/// let (_, takers) = all.find(|(name, _)| *name == "amount").unwrap();
 /// assert_eq!(*takers, ["spend"]);
 /// ```
 pub const RESERVED: [(&str, &[&str]); 8] = [

@@ -120,8 +120,8 @@
 //! # Ok::<(), tidegate::Error>(())
 //! ```
 //!
-//! Waiting until a hit is allowed, here on the calling thread. [`Limiter::acquire_with`] is the same
-//! for async code:
+//! Waiting until a hit is allowed, here on the calling thread. [`Limiter::acquire_with`] is the
+//! same for async code:
 //!
 //! ```
 //! let limiter = tidegate::Limiter::new("1000/s burst 1")?;
