@@ -46,10 +46,10 @@ impl Clock {
         }
     }
 
-    /// The wall clock, read after everything this thread has seen so far: as [`Time::doubt`].
+    /// The wall clock, read after everything this thread has seen so far: as [`Time::recheck_clock`].
     #[cold]
     pub fn wall_after_all(&self) -> Duration {
-        // ORDERING: SeqCst, so that the clock is not read before the note that raised the doubt.
+        // ORDERING: SeqCst, so that the clock is not read before the note that asked for it.
         std::sync::atomic::fence(Ordering::SeqCst);
         self.wall()
     }
@@ -106,7 +106,7 @@ impl Clock {
     /// for telling a clock fault from a race with a thread that is a little ahead.
     #[cold]
     fn now_after_all(&self) -> u64 {
-        // ORDERING: SeqCst, so that the clock is not read before the word that raised the doubt.
+        // ORDERING: SeqCst, so that the clock is not read before the word that asked for it.
         std::sync::atomic::fence(Ordering::SeqCst);
         match self {
             Clock::System => kernel_now().max(system_now()),
@@ -228,17 +228,17 @@ impl<'c> Time<'c> {
     }
 
     /// Reads the clock again. Only a word that was loaded *before* this, and is still ahead after it,
-    /// shows a clock fault and may be mended; any other may just be newer than the reading.
+    /// shows a clock fault and may be repaired; any other may just be newer than the reading.
     ///
     /// ```
     /// let (clock, hand) = tidegate_core::Clock::manual(5);
     /// let mut time = tidegate_core::Time::read(&clock);
     /// hand.set(9);
-    /// time.doubt();
+    /// time.recheck_clock();
     /// assert_eq!(time.now(), 9);
     /// ```
     #[cold]
-    pub fn doubt(&mut self) {
+    pub fn recheck_clock(&mut self) {
         self.now = self.clock.now_after_all();
     }
 }

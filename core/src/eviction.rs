@@ -94,8 +94,8 @@ impl Limits {
         self.stated.iter().map(Limit::longest).max().unwrap_or(0)
     }
 
-    /// As [`Shape::freshen`]; `idle` judges one cell, unless all are cleared in any case.
-    fn freshen_cells(
+    /// As [`Shape::reset_words`]; `idle` judges one cell, unless all are cleared in any case.
+    fn reset_cells(
         &self,
         row: &Row<'_>,
         incarnation: u64,
@@ -104,8 +104,10 @@ impl Limits {
         now: u64,
     ) -> bool {
         self.placed.iter().all(|placed| match idle {
-            Some(idle) => placed.freshen(row, incarnation, Some(&|| idle(placed)), keep_us, now),
-            None => placed.freshen(row, incarnation, None, keep_us, now),
+            Some(idle) => {
+                placed.reset_words(row, incarnation, Some(&|| idle(placed)), keep_us, now)
+            }
+            None => placed.reset_words(row, incarnation, None, keep_us, now),
         })
     }
 }
@@ -118,10 +120,10 @@ impl Shape for Limits {
     fn is_idle(&self, row: &Row<'_>, now: u64) -> bool {
         self.placed.iter().all(|placed| placed.is_idle(row, now))
     }
-    fn freshen(&self, row: &Row<'_>, incarnation: u64, idle: bool, now: u64) -> bool {
+    fn reset_words(&self, row: &Row<'_>, incarnation: u64, idle: bool, now: u64) -> bool {
         let judge = |placed: &Placed| placed.is_idle(row, now);
         let judge: Option<&dyn Fn(&Placed) -> bool> = if idle { Some(&judge) } else { None };
-        self.freshen_cells(row, incarnation, judge, self.longest_window_us(), now)
+        self.reset_cells(row, incarnation, judge, self.longest_window_us(), now)
     }
 }
 
@@ -157,7 +159,7 @@ impl Eviction {
     }
 
     /// Introduces other numbers. False if their shape is another.
-    pub(crate) fn widen(&self, limits: &Limits) -> bool {
+    pub(crate) fn introduce_limits(&self, limits: &Limits) -> bool {
         if !self.limits.same_shape(limits) {
             return false;
         }
@@ -289,11 +291,11 @@ impl Shape for Eviction {
         let demand = self.demand(now);
         self.limits.placed.iter().all(|placed| demand.is_met_by(placed, row, now))
     }
-    fn freshen(&self, row: &Row<'_>, incarnation: u64, idle: bool, now: u64) -> bool {
+    fn reset_words(&self, row: &Row<'_>, incarnation: u64, idle: bool, now: u64) -> bool {
         // Read again for each cell: the later, the fewer numbers are missed.
         let judge = |placed: &Placed| self.demand(now).is_met_by(placed, row, now);
         let judge: Option<&dyn Fn(&Placed) -> bool> = if idle { Some(&judge) } else { None };
         let keep_us = self.longest_window_us().max(self.limits.longest_window_us());
-        self.limits.freshen_cells(row, incarnation, judge, keep_us, now)
+        self.limits.reset_cells(row, incarnation, judge, keep_us, now)
     }
 }

@@ -7,7 +7,7 @@
 //! A note has 60 bits; the lowest four of its word are the row's incarnation, so that a thread which
 //! slept since a row's earlier life can't take a note for the one that it saw then.
 
-use crate::memory::Space;
+use crate::memory::Backing;
 use crate::table::hash::Hasher;
 use crate::table::row::{Row, Shape, Step, is_busy};
 use crate::table::{Hash, OutOfMemory, Table, bytes_for};
@@ -60,7 +60,7 @@ impl<const W: usize> Shape for Notes<'_, W> {
     fn is_idle(&self, row: &Row<'_>, _now: u64) -> bool {
         (self.0)(&notes(row))
     }
-    fn freshen(&self, row: &Row<'_>, incarnation: u64, idle: bool, now: u64) -> bool {
+    fn reset_words(&self, row: &Row<'_>, incarnation: u64, idle: bool, now: u64) -> bool {
         let judge = || self.is_idle(row, now);
         (0..W).all(|at| {
             loop {
@@ -87,16 +87,16 @@ impl<const W: usize> Ledger<W> {
     /// # Errors
     /// If memory for the table can't be had.
     pub fn new(capacity: usize, seed: u64) -> Result<Ledger<W>, OutOfMemory> {
-        Ledger::new_in(capacity, Hasher::local(Some(seed)), &Space::Heap)
+        Ledger::new_in(capacity, Hasher::local(Some(seed)), &Backing::Heap)
     }
 
     pub(crate) fn new_in(
         capacity: usize,
         hasher: Hasher,
-        space: &Space,
+        backing: &Backing,
     ) -> Result<Ledger<W>, OutOfMemory> {
         let error = OutOfMemory { capacity, row_words: 1 + W };
-        let table = Table::new(capacity, &Notes(&never::<W>), space).ok_or(error)?;
+        let table = Table::new(capacity, &Notes(&never::<W>), backing).ok_or(error)?;
         Ok(Ledger { table, hasher })
     }
 

@@ -24,7 +24,7 @@ pub(crate) use mapped::{MappedWord, Mapping, Region};
 
 /// Where a table's words come from.
 #[derive(Debug)]
-pub(crate) enum Space {
+pub(crate) enum Backing {
     /// This process alone.
     Heap,
     /// A mapped file, from its beginning to its end.
@@ -36,22 +36,22 @@ pub(crate) enum Space {
     },
 }
 
-impl Space {
+impl Backing {
     /// `len` zeroed words, or in a file those that are there. `dense` ones are all touched sooner or later.
     pub(crate) fn words(&self, len: usize, dense: bool) -> Option<Words> {
         match self {
-            Space::Heap => Words::zeroed(len, dense),
+            Backing::Heap => Words::zeroed(len, dense),
             #[cfg(all(target_os = "linux", not(all(test, loom))))]
-            Space::Mapped { tables, .. } => tables.take(len),
+            Backing::Mapped { tables, .. } => tables.take(len),
         }
     }
 
     /// `len` words that the users of the next engine's table share.
     pub(crate) fn shared(&self, len: usize) -> Option<Words> {
         match self {
-            Space::Heap => Words::zeroed(len, false),
+            Backing::Heap => Words::zeroed(len, false),
             #[cfg(all(target_os = "linux", not(all(test, loom))))]
-            Space::Mapped { shared, .. } => shared.take(len),
+            Backing::Mapped { shared, .. } => shared.take(len),
         }
     }
 }

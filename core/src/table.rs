@@ -14,7 +14,7 @@
 //! a was claimed after that look; who settled a, later still, saw b claimed or live and would have
 //! withdrawn one of them: a contradiction.
 //!
-//! **Giving way.** When no row of the span is free, an idle one is taken over: sealed, made fresh word
+//! **Eviction.** When no row of the span is free, an idle one is taken over: sealed, made fresh word
 //! by word (each only if still idle), handed to the new key as *pending*, and settled like any claim.
 //! A live key's row is never taken.
 
@@ -25,7 +25,7 @@ pub(crate) mod row;
 pub(crate) use layout::bytes_for;
 use layout::{Layout, OVERFLOW_ROWS, rows_for};
 
-use crate::memory::{LINE_WORDS, Space, Words};
+use crate::memory::{Backing, LINE_WORDS, Words};
 use crate::sync::{AtomicU64, Ordering, fence};
 use crate::table::row::{KeyWord, Row, Shape, State, step};
 
@@ -111,17 +111,17 @@ pub(crate) struct Table {
 
 impl Table {
     /// A table with room for `capacity` live keys, or `None` without memory.
-    pub(crate) fn new(capacity: usize, limits: &impl Shape, space: &Space) -> Option<Table> {
+    pub(crate) fn new(capacity: usize, limits: &impl Shape, backing: &Backing) -> Option<Table> {
         let rows = rows_for(capacity)?;
-        // Beyond any address space: so that sizes can be multiplied below.
+        // Beyond any address backing: so that sizes can be multiplied below.
         rows.checked_mul(16 * limits.row_words()).filter(|&bytes| bytes < 1 << 47)?;
-        Table::with_rows(rows, limits, space)
+        Table::with_rows(rows, limits, backing)
     }
 
-    pub(crate) fn with_rows(rows: usize, limits: &impl Shape, space: &Space) -> Option<Table> {
+    pub(crate) fn with_rows(rows: usize, limits: &impl Shape, backing: &Backing) -> Option<Table> {
         let layout = Layout::new(rows, limits.row_words());
-        let words = space.words(layout.words(), limits.row_words() <= LINE_WORDS)?;
-        let overflow = space.words(OVERFLOW_ROWS * limits.row_words(), true)?;
+        let words = backing.words(layout.words(), limits.row_words() <= LINE_WORDS)?;
+        let overflow = backing.words(OVERFLOW_ROWS * limits.row_words(), true)?;
         let table = Table {
             words,
             layout,
@@ -466,9 +466,9 @@ impl Table {
         let sealed = step(self.key(place), live, live.then(State::Sealed)).ok()?;
         // ORDERING: SeqCst, with the fence in `Eviction::introduce`: numbers that were introduced
         // before this are seen by the judgement that follows, and whoever introduces others later
-        // finds the row sealed. Checked by `numbers_introduced_against_giving_way`.
+        // finds the row sealed. Checked by `numbers_introduced_against_eviction`.
         fence(Ordering::SeqCst);
-        if !limits.freshen(&self.row(place, sealed), sealed.sequence(), true, now) {
+        if !limits.reset_words(&self.row(place, sealed), sealed.sequence(), true, now) {
             self.reopen(place, sealed);
             return None;
         }
@@ -513,7 +513,7 @@ impl Table {
             for _ in 0..ROUNDS {
                 let row = self.overflow(Hash((shared as u64) << 32));
                 // The step is for reservations: those made before it give nothing back.
-                if limits.freshen(&row, now, false, now)
+                if limits.reset_words(&row, now, false, now)
                     && step(row.key, row.seen(), row.seen().shared_again()).is_ok()
                 {
                     break;
@@ -528,7 +528,7 @@ impl Table {
             return false;
         };
         let row = Row::new(row.key, sealed, row.words);
-        limits.freshen(&row, sealed.sequence(), false, now)
+        limits.reset_words(&row, sealed.sequence(), false, now)
             && step(row.key, sealed, sealed.then(then)).is_ok()
     }
 
@@ -653,7 +653,7 @@ mod tests {
         ];
         for limits in &limits {
             for rows in [1, 12, 256, 1000] {
-                let table = Table::with_rows(rows, limits, &Space::Heap).unwrap();
+                let table = Table::with_rows(rows, limits, &Backing::Heap).unwrap();
                 let line = table.layout.in_line + 1;
                 for home in 0..table.rows() {
                     let places: Vec<_> = (0..table.span).map(|d| table.place(home, d)).collect();
@@ -670,7 +670,7 @@ mod tests {
     #[test]
     fn a_reset_that_slept_leaves_the_rows_new_owner_alone() {
         let limits = Limits::new(&[Limit::bucket(5, Duration::from_secs(1))]).unwrap();
-        let table = Table::with_rows(4, &limits, &Space::Heap).unwrap();
+        let table = Table::with_rows(4, &limits, &Backing::Heap).unwrap();
         let now = 10_000_000_000;
         let (clock, _) = Clock::manual(now);
         let (first, second) = (Hash(77), Hash(78));
@@ -685,7 +685,7 @@ mod tests {
             || limits.take(&theirs, 1, 0, &mut Time::read(&clock), &mut Taken::default()).unwrap();
         assert!((0..5).all(|_| take()) && !take());
         let sleeper = Row::new(row.key, sealed, row.words);
-        assert!(!limits.freshen(&sleeper, sealed.sequence(), false, now), "it wakes in vain");
+        assert!(!limits.reset_words(&sleeper, sealed.sequence(), false, now), "it wakes in vain");
         assert!(!take(), "I1: what was spent stays spent");
     }
 }

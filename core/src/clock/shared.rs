@@ -1,6 +1,6 @@
 //! The clock of a file: time that all processes of a host agree on, after a restart too.
 //!
-//! Two words of the file's header hold it, [`ClockWord`] and [`Seen`]. The module `storage::file` says
+//! Two words of the file's header hold it, [`ClockWord`] and [`Seen`]. The module `storage::table_file` says
 //! how they are moved on after a boot.
 
 use super::{host_lead, kernel_now, system_now};

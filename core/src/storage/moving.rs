@@ -24,10 +24,10 @@ use crate::algorithm::window::Ring;
 use crate::algorithm::{Cell, Placed};
 use crate::eviction::{self, Eviction};
 use crate::limits::Limits;
-use crate::memory::{Space, Words};
+use crate::memory::{Backing, Words};
 use crate::storage::directory::{Directory, Temporary};
 use crate::storage::error::FileError;
-use crate::storage::file::TableFile;
+use crate::storage::table_file::TableFile;
 use crate::storage::tables::Tables;
 use crate::sync::Ordering;
 use crate::table::Table;
@@ -72,7 +72,7 @@ impl Shape for Blank {
     fn is_idle(&self, _row: &Row<'_>, _now: u64) -> bool {
         false
     }
-    fn freshen(&self, _row: &Row<'_>, _incarnation: u64, _idle: bool, _now: u64) -> bool {
+    fn reset_words(&self, _row: &Row<'_>, _incarnation: u64, _idle: bool, _now: u64) -> bool {
         false
     }
 }
@@ -80,7 +80,7 @@ impl Shape for Blank {
 impl TableFile {
     /// The tables of the file, as they lie; `None` if it has no room for them.
     pub fn laid_out(&self, layout: &FileLayout) -> Option<FileTables> {
-        FileTables::new(layout, &self.tables().space, false)
+        FileTables::new(layout, &self.tables().backing, false)
     }
 
     /// Begins a file that will take the place of this one, which is called `name`: of the same seed and
@@ -151,23 +151,23 @@ impl<'d> Moving<'d> {
 }
 
 impl FileTables {
-    fn new(layout: &FileLayout, space: &Space, planned: bool) -> Option<FileTables> {
+    fn new(layout: &FileLayout, backing: &Backing, planned: bool) -> Option<FileTables> {
         let mut engines = Vec::new();
         for (limits, capacity) in &layout.engines {
-            let table = Table::new(*capacity, limits, space)?;
-            engines.push((limits.clone(), table, space.shared(eviction::WORDS)?));
+            let table = Table::new(*capacity, limits, backing)?;
+            engines.push((limits.clone(), table, backing.shared(eviction::WORDS)?));
         }
         let ledger =
-            |&(notes, capacity): &(usize, usize)| Table::new(capacity, &Blank(1 + notes), space);
+            |&(notes, capacity): &(usize, usize)| Table::new(capacity, &Blank(1 + notes), backing);
         let ledgers = layout.ledgers.iter().map(ledger).collect::<Option<_>>()?;
-        let offenders = space.words(Tables::OFFENDER_WORDS, false)?;
+        let offenders = backing.words(Tables::OFFENDER_WORDS, false)?;
         Some(FileTables { engines, ledgers, offenders, planned })
     }
 
     /// Tables that are in no file. What is moved to them is written nowhere, so that a move can be tried:
     /// whether each row that counts for somebody has a place. `None` if there is no memory.
     pub fn planned(layout: &FileLayout) -> Option<FileTables> {
-        FileTables::new(layout, &Space::Heap, true)
+        FileTables::new(layout, &Backing::Heap, true)
     }
 
     /// Moves the rows of engine `from` of another file to engine `to` of this one, which is new. Limit i
@@ -528,9 +528,9 @@ mod tests {
             vec![Limit::counter(5, HOUR)],
             vec![Limit::window(30, HOUR)],
         ];
-        let space = crate::memory::Space::Heap;
-        let tables =
-            widths.map(|limits| Table::new(1_000, &Limits::new(&limits).unwrap(), &space).unwrap());
+        let backing = crate::memory::Backing::Heap;
+        let tables = widths
+            .map(|limits| Table::new(1_000, &Limits::new(&limits).unwrap(), &backing).unwrap());
         let rows = tables[0].rows();
         for (seed, table) in (0..20).flat_map(|seed| tables.iter().map(move |table| (seed, table)))
         {

@@ -2,7 +2,7 @@
 //!
 //! A few slots, each a name's hash, its count, the name, and a check of all that. Nobody locks, so a
 //! slot may be torn by two who write at once, or by one who dies: the check then does not fit, readers
-//! pass it over, and the next to note that name mends it. A new name takes the place, and the count, of
+//! pass it over, and the next to note that name repairs it. A new name takes the place, and the count, of
 //! the lightest.
 
 use crate::memory::Words;

@@ -4,20 +4,20 @@ use super::offenders::{self, TopOffenders};
 use crate::engine::{Engine, Options};
 use crate::ledger::Ledger;
 use crate::limits::Limits;
-use crate::memory::Space;
+use crate::memory::Backing;
 use crate::table::hash::Hasher;
 use crate::table::{OutOfMemory, Table};
 
 /// Hands out the tables of a file.
 #[derive(Debug)]
 pub struct Tables {
-    pub(crate) space: Space,
+    pub(crate) backing: Backing,
     hasher: Hasher,
 }
 
 impl Tables {
-    pub(super) fn new(space: Space, hasher: Hasher) -> Tables {
-        Tables { space, hasher }
+    pub(super) fn new(backing: Backing, hasher: Hasher) -> Tables {
+        Tables { backing, hasher }
     }
 
     /// The next table, as an engine.
@@ -25,13 +25,13 @@ impl Tables {
     /// # Errors
     /// If the file has no room for it.
     pub fn engine(&self, limits: Limits, options: Options) -> Result<Engine, OutOfMemory> {
-        Engine::new_in(limits, options, self.hasher.clone(), &self.space)
+        Engine::new_in(limits, options, self.hasher.clone(), &self.backing)
     }
 
     /// How many rows of the next table, an engine's, are in use; for a look from outside, which
     /// judges no row. `None` if the file has no room for it.
     pub fn used_rows(&self, limits: &Limits, capacity: usize) -> Option<usize> {
-        Some(Table::new(capacity, limits, &self.space)?.len())
+        Some(Table::new(capacity, limits, &self.backing)?.len())
     }
 
     /// The next table, as a ledger.
@@ -39,7 +39,7 @@ impl Tables {
     /// # Errors
     /// If the file has no room for it.
     pub fn ledger<const W: usize>(&self, capacity: usize) -> Result<Ledger<W>, OutOfMemory> {
-        Ledger::new_in(capacity, self.hasher.clone(), &self.space)
+        Ledger::new_in(capacity, self.hasher.clone(), &self.backing)
     }
 
     /// Words that the top offenders take.
@@ -47,6 +47,6 @@ impl Tables {
 
     /// The top offenders, which come last. `None` if the file has no room for it.
     pub fn top_offenders(&self) -> Option<TopOffenders> {
-        Some(TopOffenders::new(self.space.words(Tables::OFFENDER_WORDS, false)?))
+        Some(TopOffenders::new(self.backing.words(Tables::OFFENDER_WORDS, false)?))
     }
 }

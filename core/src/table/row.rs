@@ -182,7 +182,7 @@ pub(crate) trait Shape {
     fn is_idle(&self, row: &Row<'_>, now: u64) -> bool;
     /// Makes every state word fresh, in a way that fails any hit that is under way. With `idle`
     /// only what is idle, and false as soon as something is not.
-    fn freshen(&self, row: &Row<'_>, incarnation: u64, idle: bool, now: u64) -> bool;
+    fn reset_words(&self, row: &Row<'_>, incarnation: u64, idle: bool, now: u64) -> bool;
 }
 
 /// What [`Row::update`] does with a word that it was shown.

@@ -125,7 +125,7 @@ fn two_takers_by_different_numbers() {
     model(|| {
         let (engine, _) = engine(&[bucket(2)]);
         let small = limits(&[bucket(1)]);
-        assert!(engine.widen(&small) && engine.allow(b"k"));
+        assert!(engine.introduce_limits(&small) && engine.allow(b"k"));
         let by_small = move |e: &Engine| {
             let part = RowRef { limits: &small, ..e.part(e.hash(b"k")) };
             let time = &mut Time::read(e.clock());

@@ -116,7 +116,7 @@ fn a_slot_taken_against_a_helper_that_moves_the_head() {
 }
 
 #[test]
-fn an_idle_ring_gives_way_against_its_own_key() {
+fn an_idle_ring_is_evicted_against_its_own_key() {
     model(|| {
         let (engine, hand) = engine(&[window(1, 1)]);
         assert!(engine.allow(b"k"));

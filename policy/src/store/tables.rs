@@ -301,7 +301,7 @@ impl Tables {
     }
 
     /// Introduces numbers. Before that no row may be judged by them.
-    pub(crate) fn widen(&self, variant: &Variant) {
+    pub(crate) fn introduce_limits(&self, variant: &Variant) {
         if self.keep.get() < variant.keep {
             self.keep.raise(variant.keep);
         }
@@ -310,7 +310,7 @@ impl Tables {
         // also if another user has raised it.
         fence(Ordering::SeqCst);
         for (engine, limits) in self.engines.iter().zip(&variant.groups) {
-            engine.widen(limits);
+            engine.introduce_limits(limits);
         }
     }
 

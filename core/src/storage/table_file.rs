@@ -41,7 +41,7 @@ use super::tables::Tables;
 use crate::clock::Clock;
 use crate::clock::shared::{ClockWord, Seen, SharedClock};
 use crate::eviction::{self, Eviction};
-use crate::memory::{MappedWord, Mapping, Region, Space};
+use crate::memory::{Backing, MappedWord, Mapping, Region};
 use crate::sync::Ordering;
 use crate::table::hash::Hasher;
 
@@ -375,8 +375,8 @@ impl TableFile {
         let start = word(at::HEADER) as usize / 8;
         let tables = Region::new(self.mapping.clone(), start, word(at::FILE) as usize / 8);
         let shared = Region::new(self.mapping.clone(), at::EVICTION, EVICTION_END);
-        let space = Space::Mapped { tables, shared };
-        Tables::new(space, Hasher::portable(word(at::SEED)))
+        let backing = Backing::Mapped { tables, shared };
+        Tables::new(backing, Hasher::portable(word(at::SEED)))
     }
 
     /// Writes the counts to the disk, and waits for it. Without it they are in the page cache, which
