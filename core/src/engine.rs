@@ -145,7 +145,7 @@ impl Engine {
         let Options { capacity, on_full, clock, .. } = options;
         let error = OutOfMemory { capacity, row_words: limits.row_words() };
         let table = Table::new(capacity, &limits, backing).ok_or(error)?;
-        let shared = backing.shared(eviction::WORDS).ok_or(error)?;
+        let shared = backing.eviction(eviction::WORDS).ok_or(error)?;
         let lone = limits.lone_bucket().copied();
         let slow = lone.as_ref().is_some_and(|bucket| bucket.is_slower_than(COARSE_MAX_AGE));
         Ok(Engine {

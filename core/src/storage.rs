@@ -11,6 +11,8 @@ pub(crate) mod header;
 #[cfg(all(target_os = "linux", not(all(test, loom))))]
 pub(crate) mod host;
 #[cfg(all(target_os = "linux", not(all(test, loom))))]
+pub(crate) mod layout;
+#[cfg(all(target_os = "linux", not(all(test, loom))))]
 pub(crate) mod moving;
 #[cfg(all(target_os = "linux", not(all(test, loom))))]
 pub(crate) mod offenders;

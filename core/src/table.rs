@@ -24,6 +24,8 @@ pub(crate) mod row;
 
 pub(crate) use layout::bytes_for;
 use layout::{Layout, OVERFLOW_ROWS, rows_for};
+#[cfg(all(target_os = "linux", not(all(test, loom))))]
+pub(crate) use layout::{TableWords, words_for};
 
 use crate::memory::{Backing, LINE_WORDS, Words};
 use crate::sync::{AtomicU64, Ordering, fence};
@@ -120,8 +122,8 @@ impl Table {
 
     pub(crate) fn with_rows(rows: usize, limits: &impl Shape, backing: &Backing) -> Option<Table> {
         let layout = Layout::new(rows, limits.row_words());
-        let words = backing.words(layout.words(), limits.row_words() <= LINE_WORDS)?;
-        let overflow = backing.words(OVERFLOW_ROWS * limits.row_words(), true)?;
+        let words = backing.rows(layout.words(), limits.row_words() <= LINE_WORDS)?;
+        let overflow = backing.overflow(OVERFLOW_ROWS * limits.row_words())?;
         let table = Table {
             words,
             layout,

@@ -32,12 +32,12 @@ use crate::storage::directory::{Directory, Temporary};
 use crate::storage::error::FileError;
 use crate::storage::header::Format1Header;
 use crate::storage::host::Host;
-use crate::storage::moving::{FileLayout, FileTables, Moving, NoPlace, pairs};
+use crate::storage::layout::{FileLayout, Sections, TableSection};
+use crate::storage::moving::{FileTables, Moving, NoPlace, pairs};
 use crate::storage::table_file::TableFile;
-use crate::storage::tables::Tables;
 use crate::sync::{AtomicU64, Ordering};
-use crate::table::Table;
 use crate::table::row::{KeyWord, Row, State};
+use crate::table::{Table, TableWords};
 
 const OVERFLOW_ROWS: usize = 8;
 const RING_HEADER: usize = 3;
@@ -115,37 +115,30 @@ impl Format1 {
 
     /// The tables of the file; `None` if it is not large enough for them.
     pub fn laid_out(&self, layout: &FileLayout) -> Option<Format1Tables<'_>> {
-        let mut at = self.header.tables_at();
-        let (mut engines, mut ledgers) = (Vec::new(), Vec::new());
-        for (limits, capacity) in &layout.engines {
-            engines.push((limits.clone(), self.rows(&mut at, 1 + width(limits), *capacity)?));
-        }
-        for (notes, capacity) in &layout.ledgers {
-            ledgers.push(self.rows(&mut at, 1 + notes, *capacity)?);
-        }
-        let offenders = self.words.get(at..at.checked_add(Tables::OFFENDER_WORDS)?)?;
-        Some(Format1Tables { engines, ledgers, offenders })
+        let engines =
+            layout.engines.iter().map(|(limits, capacity)| (1 + width(limits), *capacity));
+        let ledgers = layout.ledgers.iter().map(|(notes, capacity)| (1 + notes, *capacity));
+        let engines: Vec<Format1Layout> = engines.map(Format1Layout::new).collect::<Option<_>>()?;
+        let ledgers: Vec<Format1Layout> = ledgers.map(Format1Layout::new).collect::<Option<_>>()?;
+        let sizes = |all: &[Format1Layout]| all.iter().map(|table| table.words).collect::<Vec<_>>();
+        let sections = Sections::new(self.header.tables_at(), &sizes(&engines), &sizes(&ledgers))?;
+        let rows = |(table, section)| self.rows(table, section);
+        let engines: Option<Vec<Rows<'_>>> =
+            engines.iter().zip(&sections.engines).map(rows).collect();
+        let ledgers = ledgers.iter().zip(&sections.ledgers).map(rows).collect::<Option<_>>()?;
+        let limits = layout.engines.iter().map(|(limits, _)| limits.clone());
+        let offenders = self.words.get(sections.offenders)?;
+        Some(Format1Tables { engines: limits.zip(engines?).collect(), ledgers, offenders })
     }
 
-    /// The next words of the file, from a cache line on.
-    fn take(&self, at: &mut usize, len: usize) -> Option<&[u64]> {
-        let words = self.words.get(*at..at.checked_add(len)?)?;
-        *at = (*at + len).next_multiple_of(LINE_WORDS);
-        Some(words)
-    }
-
-    fn rows(&self, at: &mut usize, row_words: usize, capacity: usize) -> Option<Rows<'_>> {
+    fn rows(&self, layout: &Format1Layout, section: &TableSection) -> Option<Rows<'_>> {
+        let Format1Layout { rows, row_words, stride, .. } = *layout;
         let width = row_words - 1;
-        let padded = row_words.next_power_of_two();
-        let narrow = row_words <= LINE_WORDS;
-        let line = if narrow { LINE_WORDS / padded } else { LINE_WORDS };
-        let rows = capacity.max(1).checked_mul(3)?.div_ceil(2).next_multiple_of(line);
-        let words = rows.checked_mul(if narrow { padded } else { row_words })?;
-        let table = self.take(at, words)?;
-        let shared = self.take(at, OVERFLOW_ROWS * row_words)?;
-        let row = |row: usize| match narrow {
-            true => (table[row * padded], &table[row * padded + 1..][..width]),
-            false => (table[row], &table[rows + row * width..][..width]),
+        let table = self.words.get(section.rows.clone())?;
+        let shared = self.words.get(section.overflow.clone())?;
+        let row = |row: usize| match stride {
+            Some(stride) => (table[row * stride], &table[row * stride + 1..][..width]),
+            None => (table[row], &table[rows + row * width..][..width]),
         };
         let used = |(key, words): (u64, _)| {
             let key = KeyWord(key);
@@ -154,6 +147,26 @@ impl Format1 {
         };
         let used = (0..rows).map(row).filter_map(used).collect();
         Some(Rows { used, shared: shared.chunks(row_words).map(|row| &row[1..]).collect() })
+    }
+}
+
+/// How the rows of a table lie in format 1.
+struct Format1Layout {
+    rows: usize,
+    row_words: usize,
+    /// Words from row to row, where a row lies whole in a cache line; `None` where key words lie apart.
+    stride: Option<usize>,
+    words: TableWords,
+}
+
+impl Format1Layout {
+    fn new((row_words, capacity): (usize, usize)) -> Option<Format1Layout> {
+        let stride = Some(row_words.next_power_of_two()).filter(|_| row_words <= LINE_WORDS);
+        let line = stride.map_or(LINE_WORDS, |stride| LINE_WORDS / stride);
+        let rows = capacity.max(1).checked_mul(3)?.div_ceil(2).next_multiple_of(line);
+        let words = rows.checked_mul(stride.unwrap_or(row_words))?;
+        let words = TableWords { rows: words, overflow: OVERFLOW_ROWS * row_words };
+        Some(Format1Layout { rows, row_words, stride, words })
     }
 }
 

@@ -27,6 +27,7 @@ use crate::limits::Limits;
 use crate::memory::{Backing, Words};
 use crate::storage::directory::{Directory, Temporary};
 use crate::storage::error::FileError;
+use crate::storage::layout::FileLayout;
 use crate::storage::table_file::TableFile;
 use crate::storage::tables::Tables;
 use crate::sync::Ordering;
@@ -35,15 +36,6 @@ use crate::table::row::{KeyWord, Row, Shape, State};
 
 /// How often a row is read that changes hands all the while.
 const LOOKS: usize = 64;
-
-/// How the tables of a file lie.
-#[derive(Clone, Debug)]
-pub struct FileLayout {
-    /// The limits of each engine, of which only the shape matters, and its capacity.
-    pub engines: Vec<(Limits, usize)>,
-    /// The notes of each ledger, and its capacity.
-    pub ledgers: Vec<(usize, usize)>,
-}
 
 /// The tables of a file, for one who moves their rows.
 #[derive(Debug)]
@@ -80,7 +72,7 @@ impl Shape for Blank {
 impl TableFile {
     /// The tables of the file, as they lie; `None` if it has no room for them.
     pub fn laid_out(&self, layout: &FileLayout) -> Option<FileTables> {
-        FileTables::new(layout, &self.tables().backing, false)
+        FileTables::new(layout, Some(&self.tables(layout)?))
     }
 
     /// Begins a file that will take the place of this one, which is called `name`: of the same seed and
@@ -151,23 +143,31 @@ impl<'d> Moving<'d> {
 }
 
 impl FileTables {
-    fn new(layout: &FileLayout, backing: &Backing, planned: bool) -> Option<FileTables> {
+    /// The tables of a file, or on the heap to plan a move.
+    fn new(layout: &FileLayout, file: Option<&Tables>) -> Option<FileTables> {
+        let heap = || Some(Backing::Heap);
         let mut engines = Vec::new();
-        for (limits, capacity) in &layout.engines {
-            let table = Table::new(*capacity, limits, backing)?;
-            engines.push((limits.clone(), table, backing.shared(eviction::WORDS)?));
+        for (index, (limits, capacity)) in layout.engines.iter().enumerate() {
+            let backing = file.map_or_else(heap, |file| file.engine_backing(index))?;
+            let table = Table::new(*capacity, limits, &backing)?;
+            engines.push((limits.clone(), table, backing.eviction(eviction::WORDS)?));
         }
-        let ledger =
-            |&(notes, capacity): &(usize, usize)| Table::new(capacity, &Blank(1 + notes), backing);
-        let ledgers = layout.ledgers.iter().map(ledger).collect::<Option<_>>()?;
-        let offenders = backing.words(Tables::OFFENDER_WORDS, false)?;
-        Some(FileTables { engines, ledgers, offenders, planned })
+        let mut ledgers = Vec::new();
+        for (index, &(notes, capacity)) in layout.ledgers.iter().enumerate() {
+            let backing = file.map_or_else(heap, |file| file.ledger_backing(index))?;
+            ledgers.push(Table::new(capacity, &Blank(1 + notes), &backing)?);
+        }
+        let offenders = match file {
+            Some(file) => file.offender_words()?,
+            None => Words::zeroed(Tables::OFFENDER_WORDS, false)?,
+        };
+        Some(FileTables { engines, ledgers, offenders, planned: file.is_none() })
     }
 
     /// Tables that are in no file. What is moved to them is written nowhere, so that a move can be tried:
     /// whether each row that counts for somebody has a place. `None` if there is no memory.
     pub fn planned(layout: &FileLayout) -> Option<FileTables> {
-        FileTables::new(layout, &Backing::Heap, true)
+        FileTables::new(layout, None)
     }
 
     /// Moves the rows of engine `from` of another file to engine `to` of this one, which is new. Limit i
@@ -404,7 +404,10 @@ mod tests {
 
     fn engine(file: &TableFile, limits: &[Limit], capacity: usize) -> Engine {
         let options = Options { capacity, clock: file.clock(), ..Options::default() };
-        file.tables().engine(Limits::new(limits).unwrap(), options).unwrap()
+        file.tables(&layout(limits, capacity))
+            .unwrap()
+            .engine(0, Limits::new(limits).unwrap(), options)
+            .unwrap()
     }
 
     #[test]

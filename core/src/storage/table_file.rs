@@ -1,4 +1,4 @@
-//! Tables in a file that all processes of a host map. The file's layout is in `header`.
+//! Tables in a file that all processes of a host map. The file's layout is in `layout`.
 //!
 //! A file is **published whole**: built without a name, filled, synced to the disk, and only then linked
 //! to its name, which fails if another process was quicker (see `directory`). So nobody ever maps a
@@ -34,14 +34,15 @@ use rustix::fs::{FallocateFlags, FlockOperation};
 
 use super::directory::{Directory, Entry};
 use super::error::{FileError, refused};
-use super::header::{EVICTION_END, Format1Header, Header, MOST_SHAPE, PAGE, at, check_shape};
+use super::header::{Format1Header, Header, check_shape};
 use super::host::{Host, check_filesystem};
+use super::layout::{EVICTION, FileLayout, MOST_SHAPE, PAGE, at};
 use super::retired;
 use super::tables::Tables;
 use crate::clock::Clock;
 use crate::clock::shared::{ClockWord, Seen, SharedClock};
 use crate::eviction::{self, Eviction};
-use crate::memory::{Backing, MappedWord, Mapping, Region};
+use crate::memory::{MappedWord, Mapping};
 use crate::sync::Ordering;
 use crate::table::hash::Hasher;
 
@@ -273,7 +274,7 @@ impl TableFile {
         // What is refused here may have cost the shared lock. Nobody relies on it yet.
         let alone = try_lock(self.mapping.file(), FlockOperation::NonBlockingLockExclusive);
         if alone == Lock::Granted {
-            let lines = &self.mapping.words()[at::EVICTION..EVICTION_END];
+            let lines = &self.mapping.words()[EVICTION];
             lines.chunks(eviction::WORDS).for_each(|words| Eviction::begin_era(words, now));
         }
         share(self.mapping.file())?;
@@ -368,15 +369,14 @@ impl TableFile {
         }
     }
 
-    /// The tables of the file, to be asked for in the order in which they were laid out.
-    pub fn tables(&self) -> Tables {
+    /// The tables of the file, which are those of `layout`; `None` if no file has such tables. One
+    /// that lies beyond the end of this file is refused when it is asked for.
+    pub fn tables(&self, layout: &FileLayout) -> Option<Tables> {
         // ORDERING: Relaxed; the header does not change.
         let word = |at: usize| self.mapping.words()[at].load(Ordering::Relaxed);
-        let start = word(at::HEADER) as usize / 8;
-        let tables = Region::new(self.mapping.clone(), start, word(at::FILE) as usize / 8);
-        let shared = Region::new(self.mapping.clone(), at::EVICTION, EVICTION_END);
-        let backing = Backing::Mapped { tables, shared };
-        Tables::new(backing, Hasher::portable(word(at::SEED)))
+        let sections = layout.sections(word(at::HEADER) as usize / 8)?;
+        let hasher = Hasher::portable(word(at::SEED));
+        Some(Tables::new(self.mapping.clone(), layout.clone(), sections, hasher))
     }
 
     /// Writes the counts to the disk, and waits for it. Without it they are in the page cache, which

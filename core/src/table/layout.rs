@@ -47,12 +47,25 @@ pub(super) fn rows_for(capacity: usize) -> Option<usize> {
     if cfg!(all(test, loom)) { Some(rows) } else { rows.checked_next_multiple_of(LINE_WORDS) }
 }
 
-/// Bytes of a table for `capacity` keys; `None` if they are beyond counting.
-pub(crate) fn bytes_for(capacity: usize, row_words: usize) -> Option<u64> {
+/// Words of a table: of its rows, and of those that keys share when it is full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TableWords {
+    pub(crate) rows: usize,
+    pub(crate) overflow: usize,
+}
+
+/// Words of a table for `capacity` keys; `None` if they are beyond counting.
+pub(crate) fn words_for(capacity: usize, row_words: usize) -> Option<TableWords> {
     let rows = rows_for(capacity)?;
     let padded = row_words.checked_next_power_of_two()?;
     rows.checked_mul(16 * padded)?;
-    let words = Layout::new(rows, row_words).words().next_multiple_of(LINE_WORDS)
-        + (OVERFLOW_ROWS * row_words).next_multiple_of(LINE_WORDS);
+    let rows = Layout::new(rows, row_words).words();
+    Some(TableWords { rows, overflow: OVERFLOW_ROWS * row_words })
+}
+
+/// Bytes of a table for `capacity` keys, in whole cache lines; `None` if they are beyond counting.
+pub(crate) fn bytes_for(capacity: usize, row_words: usize) -> Option<u64> {
+    let TableWords { rows, overflow } = words_for(capacity, row_words)?;
+    let words = rows.next_multiple_of(LINE_WORDS) + overflow.next_multiple_of(LINE_WORDS);
     Some(words as u64 * 8)
 }
