@@ -73,6 +73,8 @@ pub use storage::{
     table_file::{SharedWord, TableFile},
     tables::Tables,
 };
+#[doc(hidden)]
+pub use sync::PlainU64 as AtomicU64;
 pub use table::hash::{FILE_HASH, random_seed};
 pub use table::{Hash, OutOfMemory};
 pub use thread_slots::PerThread;

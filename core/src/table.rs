@@ -116,7 +116,7 @@ impl Table {
     pub(crate) fn new(capacity: usize, limits: &impl Shape, backing: &Backing) -> Option<Table> {
         let rows = rows_for(capacity)?;
         // Beyond any address backing: so that sizes can be multiplied below.
-        rows.checked_mul(16 * limits.row_words()).filter(|&bytes| bytes < 1 << 47)?;
+        rows.checked_mul(16 * limits.row_words()).filter(|&bytes| (bytes as u64) < 1 << 47)?;
         Table::with_rows(rows, limits, backing)
     }
 

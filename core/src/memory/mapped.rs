@@ -7,7 +7,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use super::heap::Words;
-use crate::sync::AtomicU64;
+use crate::sync::{ATOMIC_BETWEEN_PROCESSES, AtomicU64};
 
 /// A file of words that other processes map too.
 #[derive(Debug)]
@@ -24,9 +24,15 @@ unsafe impl Send for Mapping {}
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// Maps the first `bytes` of a file, which must be that long (a multiple of a page).
+    /// Maps the first `bytes` of a file, which must be that long (a multiple of a page). Refused where
+    /// words are not atomic between processes.
     pub(crate) fn new(file: File, bytes: usize) -> io::Result<Mapping> {
         use rustix::mm::{MapFlags, ProtFlags, mmap};
+        if !ATOMIC_BETWEEN_PROCESSES {
+            let why =
+                "this processor has no 64-bit atomics that processes could share; use `memory`";
+            return Err(io::Error::new(io::ErrorKind::Unsupported, why));
+        }
         let (rights, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED);
         // SAFETY: a new mapping, at an address of the kernel's choice.
         let base = unsafe { mmap(std::ptr::null_mut(), bytes, rights, flags, &file, 0) }?;

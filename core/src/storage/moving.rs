@@ -368,7 +368,7 @@ fn clear(row: &Row<'_>) {
     (0..row.words.len()).for_each(|at| row.store_unshared(at, 0));
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(tidegate_portable_atomic)))]
 mod tests {
     use std::path::PathBuf;
     use std::time::Duration;

@@ -516,5 +516,20 @@ fn share(file: &File) -> Result<(), FileError> {
     refused("another process has been opening it for long, and has it alone; end that process")
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(tidegate_portable_atomic)))]
 mod tests;
+
+#[cfg(all(test, tidegate_portable_atomic))]
+mod tests {
+    use super::*;
+
+    /// Another process would not see the lock that such a word takes.
+    #[test]
+    fn no_file_is_made_where_processes_share_no_atomics() {
+        let name = format!("tidegate-no-atomics-{}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let error = TableFile::create(&path, "", 64, false).unwrap_err();
+        assert!(error.to_string().contains("64-bit atomics"), "{error}");
+        assert!(!path.exists());
+    }
+}
