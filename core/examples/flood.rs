@@ -1,10 +1,10 @@
 //! Two threads flood five senders through three windows, and a chart shows that the bound holds.
 //!
-//! `cargo run --release --example flood`, or `make demo`. Takes eight and a half seconds. The limits
-//! are those of a chat gateway with the minute cut down to five seconds, so that one can watch it
-//! refill. What is granted is checked twice against arithmetic that knows nothing of the engine:
-//! each sender's sum against the bound of the run's real length, and every span of its history.
-//! The exit code is 1 if a single hit was over.
+//! `cargo run --release --example flood`, or `make demo`. Takes eight and a half seconds. The
+//! limits are those of a chat gateway with the minute cut down to five seconds, so that one can
+//! watch it refill. What is granted is checked twice against arithmetic that knows nothing of the
+//! engine: each sender's sum against the bound of the run's real length, and every span of its
+//! history. The exit code is 1 if a single hit was over.
 
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -152,7 +152,8 @@ fn over(history: &[Grant], sender: usize, length: Duration) -> u64 {
     in_all.max(WINDOWS.map(|(_, max, per)| over_in(&mine, max as usize, per)).into_iter().sum())
 }
 
-/// Any max + 1 grants must span at least `per`; each is charged only with the time that it surely fell in.
+/// Any max + 1 grants must span at least `per`; each is charged only with the time that it surely
+/// fell in.
 fn over_in(mine: &[&Grant], max: usize, per: u64) -> u64 {
     let least = Duration::from_secs(per) - CLOCK_SLACK;
     let spans = mine.windows(max + 1).map(|some| {

@@ -7,7 +7,7 @@
 //!
 //! | word | meaning |
 //! |---|---|
-//! | `NUMBERS` | digest of the only set of numbers so far; 0: none yet; [`SEVERAL`]: more than one, for good |
+//! | `NUMBERS` | digest of the only set of numbers; 0: none yet; [`SEVERAL`]: more, for good |
 //! | `LONGEST` | nanoseconds in which the slowest of all sets forgets a charge |
 //! | `WINDOW` | microseconds of the longest window of all sets |
 //!
@@ -17,10 +17,11 @@
 //!   numbers remembers a charge for longer, so the row is as new under every one. A stamp that may
 //!   be some ticks before its charge counts as that much younger.
 //!
-//! **Introducing numbers.** A user raises these words before it judges the first row by new numbers.
-//! An evictor seals the row first and then reads the words. Both have a SeqCst fence between the
-//! two steps. So the evictor sees the raised words and leaves the row, or the user's look-up comes
-//! after the seal. In the second case the eviction counts as earlier than the new numbers.
+//! **Introducing numbers.** A user raises these words before it judges the first row by new
+//! numbers. An evictor seals the row first and then reads the words. Both have a SeqCst fence
+//! between the two steps. So the evictor sees the raised words and leaves the row, or the user's
+//! look-up comes after the seal. In the second case the eviction counts as earlier than the new
+//! numbers.
 //!
 //! **Eras.** The words would keep the slowest numbers for the life of a file. So a user that has
 //! the file to itself begins a new era: the words start anew. `BEFORE` keeps the old horizon until
@@ -218,10 +219,12 @@ impl Eviction {
         self.load(WINDOW)
     }
 
-    /// Begins a new era, for a user that has the table to itself: nobody else reads these words now.
+    /// Begins a new era, for a user that has the table to itself: nobody else reads these words
+    /// now.
     #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "only files are opened again"))]
     pub(crate) fn begin_era(words: &[AtomicU64], now: u64) {
-        // ORDERING: Relaxed; other users come after this one has let them, by a lock of the kernel's.
+        // ORDERING: Relaxed; other users come after this one has let them, by a lock of the
+        // kernel's.
         let load = |which: usize| words[which].load(Ordering::Relaxed);
         let store = |which: usize, value| words[which].store(value, Ordering::Relaxed);
         let mut before = load(LONGEST);

@@ -1,10 +1,10 @@
 //! Notes on keys: a few words each, whose meaning is the caller's.
 //!
 //! A table like the engine's, by the same row protocol, for what a key's denials and spending lead
-//! to. Keys without notes have no row, so the table stays small and near. The caller says with
-//! each call when notes are *idle*, that is worth as much as none: such a row may go to another key.
+//! to. Keys without notes have no row, so the table stays small and near. The caller says with each
+//! call when notes are *idle*, that is worth as much as none: such a row may go to another key.
 //!
-//! A note has 60 bits; the lowest four of its word are the row's incarnation, so that a thread which
+//! A note has 60 bits. The lowest four bits of its word are the row's incarnation. So a thread that
 //! slept since a row's earlier life can't take a note for the one that it saw then.
 
 use crate::memory::Backing;
@@ -132,7 +132,8 @@ impl<const W: usize> Ledger<W> {
         steadily(|| self.own(hash, idle), |row| change_in(row, at, &mut change))
     }
 
-    /// As [`Ledger::update`], but a key that finds every place taken shares notes with others: never `None`.
+    /// As [`Ledger::update`], but a key that finds every place taken shares notes with others:
+    /// never `None`.
     pub fn update_or_share<R>(
         &self,
         hash: Hash,

@@ -1,7 +1,7 @@
 //! The words of a table: zeroed, aligned to cache lines, never moved.
 //!
-//! All `unsafe` for raw memory is below this module. Tables see a slice of atomics and nothing else, so rows may
-//! as well lie in bytes that other processes map.
+//! All `unsafe` for raw memory is below this module. Tables see a slice of atomics and nothing
+//! else, so rows may as well lie in bytes that other processes map.
 
 #[cfg(not(all(test, loom)))]
 mod heap;
@@ -33,8 +33,9 @@ pub(crate) enum Backing {
 }
 
 impl Backing {
-    /// `len` words for rows: zeroed, or in a file those that are there. `dense` ones are all touched
-    /// sooner or later. `None` if there is no memory for them, or the file's section has another size.
+    /// `len` words for rows: zeroed, or in a file those that are there. `dense` ones are all
+    /// touched sooner or later. `None` if there is no memory for them, or the file's section has
+    /// another size.
     pub(crate) fn rows(&self, len: usize, dense: bool) -> Option<Words> {
         match self {
             Backing::Heap => Words::zeroed(len, dense),

@@ -1,22 +1,23 @@
 //! The table: a fixed number of rows, found by hash, never moved, never locked.
 //!
-//! **Place.** A key's hash names a fingerprint, and that a home row: so rows can be moved to a table of
-//! another size without the key (see `moving`). A key's row is one of [`SPAN`] rows: those of
-//! the home row's cache line, from the home row on and round the line's end, then line by line, each
-//! in the same turn (round the table's end). A look-up stops early only at a row that was never used:
-//! rows don't become never-used again, so no key lies behind one.
+//! **Place.** A key's hash names a fingerprint, and the fingerprint names a home row. So rows can
+//! be moved to a table of another size without the key (see `moving`). A key's row is one of
+//! [`SPAN`] rows. First come those of the home row's cache line, from the home row on and round the
+//! line's end. The next lines follow in the same turn, round the table's end too. A look-up stops
+//! early only at a row that was never used. No row becomes never-used again, so no key lies behind
+//! one.
 //!
 //! **One row for each key.** Two threads that insert one new key must not end up with two rows
 //! (after Purcell and Harris, "Non-blocking hashtables with open addressing"). A free row is
 //! claimed as *pending*; then, behind a SeqCst fence, the claimant looks through the span again.
 //! A live row of the same key wins, and of two pending ones the earlier in the span; the loser is
-//! withdrawn. Suppose rows a < b of one key both went live. Who settled b did not see a claimed, so
-//! a was claimed after that look; who settled a, later still, saw b claimed or live and would have
-//! withdrawn one of them: a contradiction.
+//! withdrawn. Suppose rows a < b of one key both went live. The thread that settled b did not see a
+//! claimed, so a was claimed after that look. The thread that settled a came later still and saw b
+//! claimed or live. It would have withdrawn one of them: a contradiction.
 //!
-//! **Eviction.** When no row of the span is free, an idle one is taken over: sealed, made fresh word
-//! by word (each only if still idle), handed to the new key as *pending*, and settled like any claim.
-//! A live key's row is never taken.
+//! **Eviction.** When no row of the span is free, an idle one is taken over. It is sealed and made
+//! fresh word by word, each word only if it is still idle. Then it is handed to the new key as
+//! *pending* and settled like any claim. A live key's row is never taken.
 
 pub(crate) mod hash;
 mod layout;
@@ -31,8 +32,8 @@ use crate::memory::{Backing, LINE_WORDS, Words};
 use crate::sync::{AtomicU64, Ordering, fence};
 use crate::table::row::{KeyWord, Row, Shape, State, step};
 
-/// How many rows a key may lie in. At two thirds full the longest way seen in 50 tables of a million
-/// keys was 128 rows; two keys in three are at home, nine in ten in the home row's line.
+/// How many rows a key may lie in. At two thirds full the longest way seen in 50 tables of a
+/// million keys was 128 rows; two keys in three are at home, nine in ten in the home row's line.
 pub(crate) const SPAN: usize = 256;
 /// Lost races after which a new key is answered as if the table were full.
 const ROUNDS: usize = 64;
@@ -187,8 +188,8 @@ impl Table {
         Row::new(self.key(place), seen, words)
     }
 
-    /// Where the key is looked for first; its row is on the way from memory, so that the clock can be
-    /// read meanwhile.
+    /// Where the key is looked for first; its row is on the way from memory, so that the clock can
+    /// be read meanwhile.
     #[inline(always)]
     pub(crate) fn spot(&self, hash: Hash) -> Spot {
         let home = self.home(hash);
@@ -196,8 +197,8 @@ impl Table {
         Spot { hash, home }
     }
 
-    /// The word of a key that is at home, where rows are of two words, and what it was before the key
-    /// was seen live: as [`Row::load`] and then [`Row::check`].
+    /// The word of a key that is at home, where rows are of two words, and what it was before the
+    /// key was seen live: as [`Row::load`] and then [`Row::check`].
     #[inline(always)]
     pub(crate) fn at_home(&self, spot: Spot) -> Option<(&AtomicU64, u64)> {
         self.two_words(spot.home, spot.hash)
@@ -209,9 +210,9 @@ impl Table {
         self.in_line(spot, 0).or_else(|| self.in_line(spot, 1))
     }
 
-    /// The same anywhere in a line of rows: the home row's, or the one that comes `lines` after it. The
-    /// processor can't foresee which of its rows is the key's, so it is not made to guess: all are
-    /// compared.
+    /// The same anywhere in a line of rows: the home row's, or the one that comes `lines` after it.
+    /// The processor can't foresee which of its rows is the key's, so it is not made to guess: all
+    /// are compared.
     #[inline(always)]
     pub(crate) fn in_line(&self, spot: Spot, lines: usize) -> Option<(&AtomicU64, u64)> {
         const ROWS: usize = LINE_WORDS / 2;
@@ -546,11 +547,13 @@ impl Table {
         (0..OVERFLOW_ROWS).map(|shared| self.overflow(Hash((shared as u64) << 32)))
     }
 
-    /// A place for each of these fingerprints in a table of which no row was ever used: first for those
-    /// that `must` have one, then for as many others as fit. `None` if one that must have a place finds none.
+    /// A place for each of these fingerprints in a table of which no row was ever used: first for
+    /// those that `must` have one, then for as many others as fit. `None` if one that must have a
+    /// place finds none.
     ///
-    /// Keys are placed in the order of their home lines, from a line on to which none comes over from the
-    /// line before. So no key is further from its home than in any other arrangement that fills lines.
+    /// Keys are placed in the order of their home lines, from a line on to which none comes over
+    /// from the line before. So no key is further from its home than in any other arrangement that
+    /// fills lines.
     #[cfg(all(target_os = "linux", not(all(test, loom))))]
     pub(crate) fn arrange(&self, must: &[u64], others: &[u64]) -> Option<Vec<Option<usize>>> {
         let mut used = vec![false; self.layout.rows];

@@ -24,8 +24,8 @@ unsafe impl Send for Mapping {}
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// Maps the first `bytes` of a file, which must be that long (a multiple of a page). Refused where
-    /// words are not atomic between processes.
+    /// Maps the first `bytes` of a file, which must be that long (a multiple of a page). Refused
+    /// where words are not atomic between processes.
     pub(crate) fn new(file: File, bytes: usize) -> io::Result<Mapping> {
         use rustix::mm::{MapFlags, ProtFlags, mmap};
         if !ATOMIC_BETWEEN_PROCESSES {

@@ -1,11 +1,12 @@
 //! Tables of format 1, which are read once: to be moved to a table of this format.
 //!
-//! Header, rows, key words, hash, the slots of a log and most notes are as they are now. These differ:
+//! Header, rows, key words, hash, the slots of a log and most notes are as they are now. These
+//! differ:
 //!
 //! | | format 1 |
 //! |---|---|
 //! | home of a key | by the high bits of its hash: of no matter here, where all rows are read |
-//! | bucket | flag, class 3, tick 4, then stamp and thousandths; a stamp may be ahead of the clock |
+//! | bucket | flag, class 3, tick 4, then stamp and thousandths; a stamp may be ahead |
 //! | counter | the number of the cell, which only its writer's `per` can tell 34, units 30 |
 //! | fixed count | epoch 16, start in µs 48, and epoch 16, units 48 |
 //! | permit | the end in µs 48, nonce 16 |
@@ -15,8 +16,8 @@
 //! Words of buckets and counters don't say by which numbers they were written. They are read by the
 //! policy's present ones, and what has to be rounded is rounded against the key.
 //!
-//! What was charged is charged again in the new row, at its own time. A build that writes format 1 does not
-//! know of moves: its processes go on in the old file and say nothing.
+//! What was charged is charged again in the new row, at its own time. A build that writes format 1
+//! does not know of moves: its processes go on in the old file and say nothing.
 
 use std::os::unix::fs::FileExt;
 
@@ -52,8 +53,8 @@ pub struct Format1 {
     words: Vec<u64>,
 }
 
-/// The rows of one table: fingerprint and state words of those in use, and the state words of those that
-/// keys share.
+/// The rows of one table: fingerprint and state words of those in use, and the state words of those
+/// that keys share.
 struct Rows<'f> {
     used: Vec<(u64, &'f [u64])>,
     shared: Vec<&'f [u64]>,
@@ -154,7 +155,8 @@ impl Format1 {
 struct Format1Layout {
     rows: usize,
     row_words: usize,
-    /// Words from row to row, where a row lies whole in a cache line; `None` where key words lie apart.
+    /// Words from row to row, where a row lies whole in a cache line; `None` where key words lie
+    /// apart.
     stride: Option<usize>,
     words: TableWords,
 }
@@ -189,8 +191,8 @@ fn place_of(limits: &Limits, placed: &Placed) -> usize {
 }
 
 impl FileTables {
-    /// As [`FileTables::move_engine`], from a file of format 1. The limits of this engine must be those that
-    /// keys are judged by.
+    /// As [`FileTables::move_engine`], from a file of format 1. The limits of this engine must be
+    /// those that keys are judged by.
     ///
     /// # Errors
     /// As there.
@@ -344,8 +346,8 @@ fn missing_of(word: u64, limit: &Limit, now: u64) -> u64 {
     full.saturating_sub(u64::try_from(content).unwrap_or(u64::MAX))
 }
 
-/// When units of a counter were spent, at the latest, and how many: in the cell before this one, and in this
-/// one. What is ahead of the clock is spent now.
+/// When units of a counter were spent, at the latest, and how many: in the cell before this one,
+/// and in this one. What is ahead of the clock is spent now.
 fn cells_of(words: &[u64], per: u64, now: u64) -> Vec<(u64, u64)> {
     const CELLS: u64 = u64::MAX >> UNIT_BITS;
     let cell = now / per;

@@ -1,5 +1,5 @@
-//! The header of a file of tables: how it is made, read and checked, and that of format 1. Where its
-//! words lie is in `layout`.
+//! The header of a file of tables: how it is made, read and checked, and that of format 1. Where
+//! its words lie is in `layout`.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -14,7 +14,8 @@ const MAGIC: u64 = u64::from_le_bytes(*b"TIDEGATE");
 /// The version of the layout, and of every word in the tables.
 pub const FILE_FORMAT: u64 = 2;
 const BYTE_ORDER: u64 = 0x0102_0304_0506_0708;
-/// What the probe hash is of: it proves that two builds hash alike, and find keys by the same bits of it.
+/// What the probe hash is of: it proves that two builds hash alike, and find keys by the same bits
+/// of it.
 const PROBE: &[u8] = b"tidegate probe, home by fingerprint";
 
 /// Whether a file with this description could be opened.
@@ -23,7 +24,8 @@ pub(super) fn check_shape(shape: &str) -> Result<(), FileError> {
     match shape.len() {
         0..=LONGEST_SHAPE => Ok(()),
         bytes => refused(format!(
-            "its description has {bytes} bytes, and may have {MOST_SHAPE}; use fewer limits, or shorter names"
+            "its description has {bytes} bytes, and may have {MOST_SHAPE}; use fewer \
+             limits, or shorter names"
         )),
     }
 }
@@ -117,7 +119,8 @@ impl Header {
         }
         if words[at::FORMAT] != format || words[at::BYTE_ORDER] != BYTE_ORDER {
             return unreadable(format!(
-                "it is of format {} (this build reads {FILE_FORMAT}), or of a machine with another byte order",
+                "it is of format {} (this build reads {FILE_FORMAT}), or of a machine with \
+                 another byte order",
                 words[at::FORMAT]
             ));
         }
@@ -159,7 +162,8 @@ impl Header {
     }
 }
 
-/// The header of a file of format 1, which has no words for the boot id, for eviction and for its users.
+/// The header of a file of format 1, which has no words for the boot id, for eviction and for its
+/// users.
 #[derive(Debug)]
 pub(crate) struct Format1Header(pub(super) Header);
 

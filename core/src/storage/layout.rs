@@ -5,9 +5,9 @@
 //!         56  clock kind │ time namespace │ made at │ shape bytes │ checksum
 //!        512  clock: offset (ms) 40 │ boot 16 │ check 8     swapped once after each boot
 //!        520  seen: 2^30 ns 34 │ check 30                   the latest time, about once a second
-//!        528  boot id, 128 bits                             the boot for which the clock word holds
+//!        528  boot id, 128 bits                             the boot that the clock is of
 //!        576  generation                                    counts changes that all must look at
-//!        584  keep                                          how long notes on denials matter, in ns
+//!        584  keep                                          how long notes matter, in ns
 //!        592  retired                                       1 once another table took its place
 //!        640  eviction: 8 words for each of 4 engines       see `eviction`
 //!       1024  shape: text that says what the tables are
@@ -17,8 +17,8 @@
 //! ```
 //!
 //! The checksum covers the words before it and the shape. [`at`] names the header's words. A
-//! [`FileLayout`] says which tables a file has, and [`Sections`] where they lie. Format 1 has the same
-//! sections, but other sizes of rows and no eviction words.
+//! [`FileLayout`] says which tables a file has, and [`Sections`] where they lie. Format 1 has the
+//! same sections, but other sizes of rows and no eviction words.
 
 use std::ops::Range;
 

@@ -1,24 +1,27 @@
 //! The rows of a file, moved to a file of another shape.
 //!
 //! ```text
-//!   NAME            the old file, in use      ─────────────┬──────▶ no name, retired; its users go on in it
+//!   NAME            the old file, in use      ─────────────┬──────▶ no name, retired, still in use
 //!   NAME.….tmp      made, filled, synced      ── rename ───┘
 //! ```
 //!
-//! The new file is built under a temporary name, row by row, and gets its name by one rename. A process
-//! that is killed on the way leaves the old file as it was, and a temporary one that the next to open
-//! the folder removes. What users of the old file charge meanwhile is in the new one or not, as it comes.
+//! The new file is built under a temporary name, row by row, and gets its name by one rename. A
+//! process that is killed on the way leaves the old file as it was, and a temporary one that the
+//! next to open the folder removes. What users of the old file charge meanwhile is in the new one
+//! or not, as it comes.
 //!
-//! **Rows** are found in the new file by the same hash: the seed is carried, and a key's home is a function
-//! of the fingerprint that its row stores. A row that may still count for somebody must have a place, else
-//! nothing is moved. Idle rows are moved if there is room. The few rows that keys share when a table is
-//! full are moved too, as they are: to begin them afresh would give keys without a row more.
+//! **Rows** are found in the new file by the same hash: the seed is carried, and a key's home is a
+//! function of the fingerprint that its row stores. A row that may still count for somebody must
+//! have a place, else nothing is moved. Idle rows are moved if there is room. The few rows that
+//! keys share when a table is full are moved too, as they are: to begin them afresh would give keys
+//! without a row more.
 //!
-//! **Cells.** Words of buckets, counters and fixed counts are readable under any numbers, so they are copied.
-//! The entries of a log are laid out anew (see `window::moving`). Permits keep their slots.
+//! **Cells.** Words of buckets, counters and fixed counts are readable under any numbers, so they
+//! are copied. The entries of a log are laid out anew (see `window::moving`). Permits keep their
+//! slots.
 //!
-//! **Time** goes on: the words of the clock are copied last. The new tables begin an era of eviction, in
-//! which rows are kept for as long as anybody's numbers asked before the move.
+//! **Time** goes on: the words of the clock are copied last. The new tables begin an era of
+//! eviction, in which rows are kept for as long as anybody's numbers asked before the move.
 
 use crate::algorithm::window::Ring;
 use crate::algorithm::{Cell, Placed};
@@ -75,8 +78,8 @@ impl TableFile {
         FileTables::new(layout, Some(&self.tables(layout)?))
     }
 
-    /// Begins a file that will take the place of this one, which is called `name`: of the same seed and
-    /// clock, with tables of `words` words that are described by `shape`.
+    /// Begins a file that will take the place of this one, which is called `name`: of the same seed
+    /// and clock, with tables of `words` words that are described by `shape`.
     ///
     /// # Errors
     /// If there is no room, or no right to make it. Then nothing is left behind.
@@ -126,7 +129,8 @@ impl<'d> Moving<'d> {
         self.publish_and(|| old.retire())
     }
 
-    /// Puts the file in the place of one that has no words for a clock or for its users: of format 1.
+    /// Puts the file in the place of one that has no words for a clock or for its users: of format
+    /// 1.
     ///
     /// # Errors
     /// As the kernel says.
@@ -164,14 +168,14 @@ impl FileTables {
         Some(FileTables { engines, ledgers, offenders, planned: file.is_none() })
     }
 
-    /// Tables that are in no file. What is moved to them is written nowhere, so that a move can be tried:
-    /// whether each row that counts for somebody has a place. `None` if there is no memory.
+    /// Tables that are in no file. What is moved to them is written nowhere, so that a move can be
+    /// tried: whether each row that counts for somebody has a place. `None` if there is no memory.
     pub fn planned(layout: &FileLayout) -> Option<FileTables> {
         FileTables::new(layout, None)
     }
 
-    /// Moves the rows of engine `from` of another file to engine `to` of this one, which is new. Limit i
-    /// of this engine goes on from limit `limits[i]` of the other, or starts fresh.
+    /// Moves the rows of engine `from` of another file to engine `to` of this one, which is new.
+    /// Limit i of this engine goes on from limit `limits[i]` of the other, or starts fresh.
     ///
     /// All windows of an engine share a log. It goes on if one of them does, for all of them.
     ///
@@ -205,8 +209,8 @@ impl FileTables {
         Ok(())
     }
 
-    /// Moves the rows of ledger `from` of another file to ledger `to` of this one. `is_idle` judges the
-    /// notes of a row, and `change` says what they become.
+    /// Moves the rows of ledger `from` of another file to ledger `to` of this one. `is_idle` judges
+    /// the notes of a row, and `change` says what they become.
     ///
     /// # Errors
     /// If a row that is not idle has no place.

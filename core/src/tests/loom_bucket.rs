@@ -61,7 +61,7 @@ fn reset_against_hit_by_the_coarse_clock() {
 #[test]
 fn take_against_refill() {
     model(|| {
-        // Two tokens a second, both spent; half a second later, by one taker's clock, one is back.
+        // Two tokens a second, both spent. Half a second later, by one taker's clock, one is back.
         let (engine, hand) = engine(&[bucket(2)]);
         assert!(engine.allow(b"k") && engine.allow(b"k"));
         let other = engine.clone();
@@ -81,7 +81,7 @@ fn take_against_refill() {
     });
 }
 
-/// Both move the stamp: one by the usual case, the other, of cost 2, by the general one.
+/// Both move the stamp: one by the fast path, the other, of cost 2, by the general.
 #[test]
 fn two_takers_after_a_refill() {
     model(|| {

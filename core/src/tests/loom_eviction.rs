@@ -184,8 +184,8 @@ fn a_taker_that_stopped_blocks_nobody() {
 
 #[test]
 fn a_taker_that_sleeps_wakes_in_another_life() {
-    // Its row was reopened and charged by its own key, then sealed by another taker that was about to
-    // find it in use. The sleeper's last step names a sealed row too, but not this sealing.
+    // Its row was reopened and charged by its own key, then sealed by another taker that was about
+    // to find it in use. The sleeper's last step names a sealed row too, but not this sealing.
     model(|| {
         let shared = full_of_idle_rows();
         // The taker is the thread that runs first, so that two preemptions are enough.
@@ -288,8 +288,8 @@ fn introduce_against(evict: fn(&Table, &Eviction)) {
     });
 }
 
-/// Whoever finds its row unsealed after it has introduced its numbers finds the state, and keeps it.
-/// A row that was sealed before counts as evicted before.
+/// Whoever finds its row unsealed after it has introduced its numbers finds the state, and keeps
+/// it. A row that was sealed before counts as evicted before.
 #[test]
 fn numbers_introduced_against_eviction() {
     introduce_against(|table, eviction| {
@@ -302,7 +302,8 @@ fn numbers_introduced_against_prune() {
     introduce_against(|table, eviction| _ = table.prune(eviction, LATE));
 }
 
-/// As [`numbers_introduced_against_prune`], for a count beside its span: what is charged after the eviction stays.
+/// As [`numbers_introduced_against_prune`], for a count beside its span: what is charged after the
+/// eviction stays.
 #[test]
 fn a_fixed_charge_by_new_numbers_against_prune() {
     model(|| {

@@ -124,8 +124,8 @@ fn take_permit(shared: &(Table, Limits), hash: Hash, now: u64, give_back: bool) 
 fn a_taker_of_a_permit_against_eviction() {
     for give_back in [false, true] {
         model(move || {
-            // Two rows, whose keys gave their permits back: key 1 comes again while key 3 wants a row, in the
-            // same microsecond, and may have given back too before key 1 goes on.
+            // Two rows, whose keys gave their permits back: key 1 comes again while key 3 wants a
+            // row, in the same microsecond, and may have given back too before key 1 goes on.
             let shared = table(&[Limit::concurrent(1, Duration::from_secs(1)).ceiling(3)]);
             assert!([1, 2].iter().all(|k| take_permit(&shared, key(*k), 10 * SECOND, true)));
             let (for_new, for_old) = (shared.clone(), shared.clone());

@@ -2,7 +2,7 @@
 //! every interleaving and every outcome that the memory model allows, and asserts one law.
 //!
 //! A process that is killed is modelled by a thread that does the first steps of an operation and
-//! no more (`stopped_…`): what it had written stays, what it would have written never comes.
+//! no more (`stopped_…`). What it had written stays, what it would have written never comes.
 
 #[cfg(loom)]
 mod loom_bucket;
