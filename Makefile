@@ -119,10 +119,13 @@ msrv:
 	$(call needs,cargo +$(MSRV) --version,Rust $(MSRV): rustup toolchain install $(MSRV))
 	cargo +$(MSRV) check -p tidegate-core -p tidegate -p tidegate-c --all-features --locked
 
-# What holds on every operating system: memory stores, and the C library builds.
+# What holds on every operating system: memory stores, and the C library builds. And what holds
+# where there are no 64-bit atomics.
 portable:
 	cargo test -p tidegate-core -p tidegate --lib --locked
 	cargo build -p tidegate-c --locked
+	RUSTFLAGS="--cfg tidegate_portable_atomic" cargo test -p tidegate-core --lib --test stress --locked \
+		--target-dir target/portable-atomic
 
 # Licences, banned crates, sources. Advisories need a database from the network: `cargo deny check`.
 deny:

@@ -8,15 +8,15 @@ const { limitsJson, matchJson, matchesJson } = require('./policy.js');
 const { keyOf, readChanges } = require('./trail.js');
 const { Line } = require('./wait.js');
 
-const { board } = native;
+const { scratch } = native;
 
 function budget() {
   return {
-    spent: board[0],
-    remaining: board[1],
-    over: board[2] === 1,
-    overPerHit: board[3] === 1,
-    resetAfterMs: board[4],
+    spent: scratch[0],
+    remaining: scratch[1],
+    over: scratch[2] === 1,
+    overPerHit: scratch[3] === 1,
+    resetAfterMs: scratch[4],
   };
 }
 
@@ -48,7 +48,7 @@ class Rule {
     if (options === undefined) return this.#native.allow(key) === undefined;
     const { max, attributes } = withoutCost(options);
     this.#native.hit(key, 1, max, attributes);
-    return (board[0] & 1) === 1;
+    return (scratch[0] & 1) === 1;
   }
 
   hit(key, cost = 1) {
@@ -74,7 +74,7 @@ class Rule {
   record(key, cost = 1) {
     if (typeof cost === 'number') this.#native.record(key, cost);
     else this.#withOptions(this.#native.record, key, cost);
-    return { used: board[0], limit: board[1], remaining: board[2], resetAfterMs: board[3] };
+    return { used: scratch[0], limit: scratch[1], remaining: scratch[2], resetAfterMs: scratch[3] };
   }
 
   #withOptions(operation, key, options) {

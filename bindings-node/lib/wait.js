@@ -6,9 +6,9 @@
 
 const { native, typeError } = require('./native.js');
 
-const { board } = native;
+const { scratch } = native;
 /** Where the number of who has an answer is written. */
-const NUMBER = board.length - 1;
+const NUMBER = scratch.length - 1;
 /** The longest that a timer can run. */
 const LONGEST = 2 ** 31 - 1;
 
@@ -55,14 +55,14 @@ class Line {
   /** Hands out all answers that are there. */
   run() {
     for (;;) {
-      let number = (board[NUMBER] = 0);
+      let number = (scratch[NUMBER] = 0);
       try {
         number = native.next(this.#rule.handle);
         if (number === 0) break;
         const one = this.#settle(number);
         one.resolve(one.make());
       } catch (error) {
-        this.#settle(board[NUMBER]).reject(error);
+        this.#settle(scratch[NUMBER]).reject(error);
       }
     }
     this.#schedule();

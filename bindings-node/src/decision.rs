@@ -1,4 +1,4 @@
-//! Decisions, and what else is told in numbers, on the board that JavaScript reads.
+//! Decisions, and what else is told in numbers, in the scratch array that JavaScript reads.
 //!
 //! ```text
 //! 0 flags  1 reason  2 would_deny  3 attach  4 limit  5 remaining  6 retry_after  7 reset_after
@@ -117,7 +117,7 @@ impl RuleAt {
         Ok(())
     }
 
-    /// The header fields of the decision that JavaScript has put back on the board.
+    /// The header fields of the decision that JavaScript has put back in the scratch array.
     pub(crate) fn headers(&self, surface: &Surface, style: &str) -> Result<Vec<(String, String)>> {
         let style = match style {
             "both" => Style::Both,
@@ -128,9 +128,9 @@ impl RuleAt {
                 return Err(Failure::range(message));
             }
         };
-        let board = surface.read();
-        let count = board[10] as usize;
-        let at = |index: usize| &board[HEAD + EACH * index..][..EACH];
+        let scratch = surface.read();
+        let count = scratch[10] as usize;
+        let at = |index: usize| &scratch[HEAD + EACH * index..][..EACH];
         let name = |index| surface.text_of(at(index)[0]).unwrap_or_default();
         let names: Vec<Rc<str>> = (0..count).map(name).collect();
         let left = |index: usize| LimitLeft {
@@ -142,15 +142,15 @@ impl RuleAt {
             more_after: time(at(index)[5]),
         };
         let limits: Vec<LimitLeft<'_>> = (0..count).map(left).collect();
-        let reason = surface.text_of(board[1]);
+        let reason = surface.text_of(scratch[1]);
         let facts = Facts {
-            allowed: board[0] as u8 & 1 == 1,
+            allowed: scratch[0] as u8 & 1 == 1,
             reason: reason.as_deref(),
-            limit: number(board[4]),
-            remaining: number(board[5]),
-            retry_after: time(board[6]),
-            reset_after: time(board[7]).unwrap_or_default(),
-            at: (board[8] as u64) << 32 | board[9] as u64,
+            limit: number(scratch[4]),
+            remaining: number(scratch[5]),
+            retry_after: time(scratch[6]),
+            reset_after: time(scratch[7]).unwrap_or_default(),
+            at: (scratch[8] as u64) << 32 | scratch[9] as u64,
             limits: &limits,
         };
         Ok(facts.headers(&self.rule, style))

@@ -2,7 +2,7 @@
 //!
 //! JavaScript (`lib/`) has the classes that users see; here are the functions that they call. A call that
 //! must be fast is a function of its own for each rule: its key is copied to the stack in one step, and
-//! what it says is written on a board that JavaScript reads. Everything else takes a handle.
+//! what it says is written to a scratch array that JavaScript reads. Everything else takes a handle.
 
 mod changes;
 mod decision;

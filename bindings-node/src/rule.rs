@@ -199,7 +199,7 @@ pub(crate) fn functions(add: Add<'_>, scope: Scope<'_>, surface: &Rc<Surface>) -
             let text = stats.map_or("null".to_string(), |stats| json::stats(&stats).to_string());
             call.scope.text(&text).map(Some)
         };
-        // The decision on the board, the steps as JSON.
+        // The decision in the scratch array, the steps as JSON.
         c"why": |call: Cold<'_>, [handle, key, cost, max, attributes]: [Value; 5]| {
             let cost = cost_of(call.scope, cost)?;
             let why = keyed(&call, [handle, key, max, attributes], |rule, one| rule.why(one, cost))?;
@@ -293,7 +293,7 @@ pub(crate) fn functions(add: Add<'_>, scope: Scope<'_>, surface: &Rc<Surface>) -
         c"next": |call: Cold<'_>, [handle]: [Value; 1]| {
             let next = line(&call, handle)?.borrow_mut().next();
             let Some((number, result)) = next else { return call.scope.number(0.0).map(Some) };
-            call.surface.write(crate::surface::BOARD - 1, &[f64::from(number)]);
+            call.surface.write(crate::surface::SCRATCH - 1, &[f64::from(number)]);
             let got = result?;
             rule(&call, handle)?.write(call.scope, call.surface, &got.decision().view())?;
             line(&call, handle)?.borrow_mut().got = Some(got);

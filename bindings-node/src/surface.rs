@@ -12,14 +12,14 @@ use napi_sys as sys;
 use crate::failure::Failure;
 use crate::js::{Kept, Result, Scope, Value};
 
-/// Numbers on the board: the head of a decision, six for each limit, and at the end one of `lib/wait.js`.
-pub(crate) const BOARD: usize = 64;
+/// Numbers in the scratch array: the head of a decision, six for each limit, and at the end one of `lib/wait.js`.
+pub(crate) const SCRATCH: usize = 64;
 
 /// What an environment's calls share. There is one for each time that the package is loaded.
 pub(crate) struct Surface {
     error: Kept,
     /// A Float64Array on which native code writes what JavaScript reads next.
-    _board: Kept,
+    _scratch: Kept,
     numbers: *mut f64,
     /// Texts that are told by their number; JavaScript has the same list.
     texts: Kept,
@@ -38,7 +38,7 @@ impl Surface {
         scope.kept(&self.error)
     }
 
-    fn board(&self) -> &[Cell<f64>; BOARD] {
+    fn scratch(&self) -> &[Cell<f64>; SCRATCH] {
         // SAFETY: the array is kept, has so many numbers, and is the package's own. Only the environment's
         // thread looks at it.
         unsafe { &*self.numbers.cast() }
@@ -47,13 +47,13 @@ impl Surface {
     /// Writes numbers for JavaScript to read, from place `at` on.
     #[inline]
     pub(crate) fn write(&self, at: usize, numbers: &[f64]) {
-        let places = self.board().iter().skip(at);
+        let places = self.scratch().iter().skip(at);
         places.zip(numbers).for_each(|(place, number)| place.set(*number));
     }
 
     /// What JavaScript has written.
-    pub(crate) fn read(&self) -> [f64; BOARD] {
-        self.board().each_ref().map(Cell::get)
+    pub(crate) fn read(&self) -> [f64; SCRATCH] {
+        self.scratch().each_ref().map(Cell::get)
     }
 
     /// The number of a text.
@@ -153,17 +153,17 @@ unsafe extern "C" fn setup(env: sys::napi_env, info: sys::napi_callback_info) ->
 }
 
 fn make(scope: Scope<'_>, error: Value) -> Result<Value> {
-    let (board, numbers) = scope.doubles(BOARD)?;
+    let (scratch, numbers) = scope.doubles(SCRATCH)?;
     let texts = scope.array_of_texts([].into_iter())?;
     let surface = Rc::new(Surface {
         error: scope.keep(error)?,
-        _board: scope.keep(board)?,
+        _scratch: scope.keep(scratch)?,
         numbers,
         texts: scope.keep(texts)?,
         known: RefCell::default(),
     });
     let exports = scope.object()?;
-    scope.set(exports, c"board", board)?;
+    scope.set(exports, c"scratch", scratch)?;
     scope.set(exports, c"texts", texts)?;
     crate::functions(&mut |name, function| scope.set(exports, name, function), scope, &surface)?;
     Ok(exports)

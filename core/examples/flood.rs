@@ -1,10 +1,10 @@
 //! Two threads flood five senders through three windows, and a chart shows that the bound holds.
 //!
-//! `cargo run --release --example flood`, or `make demo`. Takes eight and a half seconds. The limits
-//! are those of a chat gateway with the minute cut down to five seconds, so that one can watch it
-//! refill. What is granted is checked twice against arithmetic that knows nothing of the engine:
-//! each sender's sum against the bound of the run's real length, and every span of its history.
-//! The exit code is 1 if a single hit was over.
+//! `cargo run --release --example flood`, or `make demo`. Takes eight and a half seconds. The
+//! limits are those of a chat gateway with the minute cut down to five seconds, so that one can
+//! watch it refill. What is granted is checked twice against arithmetic that knows nothing of the
+//! engine: each sender's sum against the bound of the run's real length, and every span of its
+//! history. The exit code is 1 if a single hit was over.
 
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -31,7 +31,7 @@ struct Grant {
 
 /// What the threads tell the chart.
 #[derive(Default)]
-struct Board {
+struct Progress {
     granted: AtomicU64,
     denied: AtomicU64,
     over: AtomicBool,
@@ -39,14 +39,14 @@ struct Board {
 
 fn main() -> ExitCode {
     let engine = engine();
-    let board = Board::default();
+    let progress = Progress::default();
     let start = Instant::now();
     print_head();
     let (history, hits) = std::thread::scope(|scope| {
-        let flood = || flood(&engine, start, &board);
+        let flood = || flood(&engine, start, &progress);
         let threads: Vec<_> = (0..THREADS).map(|_| scope.spawn(flood)).collect();
-        chart(start, &board);
-        board.over.store(true, Relaxed);
+        chart(start, &progress);
+        progress.over.store(true, Relaxed);
         let done: Vec<_> =
             threads.into_iter().map(|t| t.join().expect("a thread failed")).collect();
         let hits = done.iter().map(|(_, hits)| hits).sum::<u64>();
@@ -61,26 +61,26 @@ fn engine() -> Engine {
     Engine::new(limits, Options { capacity: 1_000, ..Options::default() }).expect("some memory")
 }
 
-/// Hits all senders in turn, as fast as it goes, until the board says that it is over.
-fn flood(engine: &Engine, start: Instant, board: &Board) -> (Vec<Grant>, u64) {
+/// Hits all senders in turn, as fast as it goes, until `progress` says that it is over.
+fn flood(engine: &Engine, start: Instant, progress: &Progress) -> (Vec<Grant>, u64) {
     let (mut grants, mut hits, mut denied) = (Vec::with_capacity(4_096), 0, 0);
-    while !board.over.load(Relaxed) {
+    while !progress.over.load(Relaxed) {
         // Looking at the watch once for a round of hits keeps the flood one.
         let before = start.elapsed();
         for (sender, name) in SENDERS.iter().enumerate() {
             hits += 1;
             if engine.allow(name.as_bytes()) {
                 grants.push(Grant { sender, before, after: start.elapsed() });
-                board.granted.fetch_add(1, Relaxed);
+                progress.granted.fetch_add(1, Relaxed);
             } else {
                 denied += 1;
             }
         }
         if denied > 10_000 {
-            board.denied.fetch_add(std::mem::take(&mut denied), Relaxed);
+            progress.denied.fetch_add(std::mem::take(&mut denied), Relaxed);
         }
     }
-    board.denied.fetch_add(denied, Relaxed);
+    progress.denied.fetch_add(denied, Relaxed);
     (grants, hits)
 }
 
@@ -101,14 +101,14 @@ fn print_head() {
 }
 
 /// One line each second, until the run is over.
-fn chart(start: Instant, board: &Board) {
+fn chart(start: Instant, progress: &Progress) {
     let (mut granted, mut denied) = (0, 0);
     for second in 0..=LENGTH.as_secs() {
         // At the half second: on the full one the senders have just got more, or are about to.
         let until = Duration::from_secs(second) + Duration::from_millis(500);
         std::thread::sleep(until.saturating_sub(start.elapsed()));
         let all = SENDERS.len() as u64 * bound(start.elapsed());
-        let now = (board.granted.load(Relaxed), board.denied.load(Relaxed));
+        let now = (progress.granted.load(Relaxed), progress.denied.load(Relaxed));
         println!(
             "{:>4.1}s {:>7} {:>7} {:>6} {:>13}   {}",
             until.as_secs_f64(),
@@ -152,7 +152,8 @@ fn over(history: &[Grant], sender: usize, length: Duration) -> u64 {
     in_all.max(WINDOWS.map(|(_, max, per)| over_in(&mine, max as usize, per)).into_iter().sum())
 }
 
-/// Any max + 1 grants must span at least `per`; each is charged only with the time that it surely fell in.
+/// Any max + 1 grants must span at least `per`; each is charged only with the time that it surely
+/// fell in.
 fn over_in(mine: &[&Grant], max: usize, per: u64) -> u64 {
     let least = Duration::from_secs(per) - CLOCK_SLACK;
     let spans = mine.windows(max + 1).map(|some| {

@@ -240,15 +240,19 @@ impl Placed {
         }
     }
 
-    /// As [`Limits::mend`](crate::limits::Limits), for one cell.
-    pub(crate) fn mend(&self, row: &Row<'_>, time: &mut Time<'_>) -> Result<bool, Moved> {
+    /// As [`Limits::repair_clock_skew`](crate::limits::Limits), for one cell.
+    pub(crate) fn repair_clock_skew(
+        &self,
+        row: &Row<'_>,
+        time: &mut Time<'_>,
+    ) -> Result<bool, Moved> {
         let at = self.at;
         match &self.cell {
-            Cell::Bucket(bucket) => bucket::mend(row, at, bucket, time),
-            Cell::Counter(counter) => counter.mend(row, at, time),
-            Cell::Fixed(fixed) => Ok(fixed.mend_open(row, at, time)),
-            Cell::Permits(permits) => permits.mend(row, at, time),
-            Cell::Ring { slots, .. } => Ring::new(row, at, *slots).mend_ahead(time),
+            Cell::Bucket(bucket) => bucket::repair_clock_skew(row, at, bucket, time),
+            Cell::Counter(counter) => counter.repair_clock_skew(row, at, time),
+            Cell::Fixed(fixed) => Ok(fixed.repair_clock_skew(row, at, time)),
+            Cell::Permits(permits) => permits.repair_clock_skew(row, at, time),
+            Cell::Ring { slots, .. } => Ring::new(row, at, *slots).repair_clock_skew(time),
         }
     }
 
@@ -324,8 +328,8 @@ impl Placed {
         }
     }
 
-    /// Makes the cell's words fresh; see [`Shape::freshen`](crate::table::row::Shape::freshen).
-    pub(crate) fn freshen(
+    /// Makes the cell's words fresh; see [`Shape::reset_words`](crate::table::row::Shape::reset_words).
+    pub(crate) fn reset_words(
         &self,
         row: &Row<'_>,
         incarnation: u64,
@@ -334,11 +338,15 @@ impl Placed {
         now: u64,
     ) -> bool {
         match &self.cell {
-            Cell::Bucket(_) => bucket::freshen(row, self.at, incarnation, idle),
-            Cell::Counter(_) => Counter::freshen(row, self.at, incarnation, idle),
-            Cell::Fixed(_) => Fixed::freshen(row, self.at, idle),
-            Cell::Permits(permits) => permits.freshen(row, self.at, incarnation, idle.map(|_| now)),
-            Cell::Ring { slots, .. } => Ring::new(row, self.at, *slots).freshen(keep_us, now, idle),
+            Cell::Bucket(_) => bucket::reset_words(row, self.at, incarnation, idle),
+            Cell::Counter(_) => Counter::reset_words(row, self.at, incarnation, idle),
+            Cell::Fixed(_) => Fixed::reset_words(row, self.at, idle),
+            Cell::Permits(permits) => {
+                permits.reset_words(row, self.at, incarnation, idle.map(|_| now))
+            }
+            Cell::Ring { slots, .. } => {
+                Ring::new(row, self.at, *slots).reset_words(keep_us, now, idle)
+            }
         }
     }
 }

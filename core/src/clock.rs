@@ -13,7 +13,8 @@ use crate::sync::{Ordering, PlainU64};
 /// The clock of an engine: the host's monotonic time, or one that a test moves by hand.
 #[derive(Clone, Debug, Default)]
 pub enum Clock {
-    /// Monotonic time in nanoseconds since the process first asked; time asleep counts too on Linux.
+    /// Monotonic time in nanoseconds since the process first asked; time asleep counts too on
+    /// Linux.
     #[default]
     System,
     /// Time that only moves when told to.
@@ -46,10 +47,11 @@ impl Clock {
         }
     }
 
-    /// The wall clock, read after everything this thread has seen so far: as [`Time::doubt`].
+    /// The wall clock, read after everything this thread has seen so far: as
+    /// [`Time::recheck_clock`].
     #[cold]
     pub fn wall_after_all(&self) -> Duration {
-        // ORDERING: SeqCst, so that the clock is not read before the note that raised the doubt.
+        // ORDERING: SeqCst, so that the clock is not read before the note that asked for it.
         std::sync::atomic::fence(Ordering::SeqCst);
         self.wall()
     }
@@ -87,8 +89,8 @@ impl Clock {
         }
     }
 
-    /// A moment that has passed, no more than [`COARSE_MAX_AGE`] ago; none if there is none at hand. This takes half
-    /// the time of reading the clock, and keeps nothing else waiting.
+    /// A moment that has passed, no more than [`COARSE_MAX_AGE`] ago; none if there is none at
+    /// hand. This takes half the time of reading the clock, and keeps nothing else waiting.
     #[inline(always)]
     pub(crate) fn coarse_now(&self) -> Option<u64> {
         if let Clock::Manual(hand) = self {
@@ -106,7 +108,7 @@ impl Clock {
     /// for telling a clock fault from a race with a thread that is a little ahead.
     #[cold]
     fn now_after_all(&self) -> u64 {
-        // ORDERING: SeqCst, so that the clock is not read before the word that raised the doubt.
+        // ORDERING: SeqCst, so that the clock is not read before the word that asked for it.
         std::sync::atomic::fence(Ordering::SeqCst);
         match self {
             Clock::System => kernel_now().max(system_now()),
@@ -155,12 +157,13 @@ impl ManualClock {
 
     /// Nanoseconds now.
     pub fn now(&self) -> u64 {
-        // ORDERING: Acquire, with the Release in `set`: who sees the new time sees what was done before.
+        // ORDERING: Acquire, with the Release in `set`: who sees the new time sees what was done
+        // before.
         self.nanos.load(Ordering::Acquire)
     }
 
-    /// From now on, hits that the coarse time is enough for see this clock behind by `lag`, a second at most: for
-    /// tests of what that changes, which is nothing.
+    /// From now on, hits that the coarse time is enough for see this clock behind by `lag`, a
+    /// second at most: for tests of what that changes, which is nothing.
     #[doc(hidden)]
     pub fn set_lag(&self, lag: Duration) {
         // ORDERING: Release, see `now`.
@@ -219,32 +222,32 @@ impl<'c> Time<'c> {
         self.now
     }
 
-    /// Reads the clock again, for a state that was found as new: it may have become so after the clock
-    /// was read, and what is charged to it must not lie before that.
+    /// Reads the clock again, for a state that was found as new: it may have become so after the
+    /// clock was read, and what is charged to it must not lie before that.
     pub(crate) fn refresh(&mut self) {
         // ORDERING: SeqCst, as in `now_after_all`.
         std::sync::atomic::fence(Ordering::SeqCst);
         self.now = self.clock.now();
     }
 
-    /// Reads the clock again. Only a word that was loaded *before* this, and is still ahead after it,
-    /// shows a clock fault and may be mended; any other may just be newer than the reading.
+    /// Reads the clock again. Only a word that was loaded *before* this, and is still ahead after
+    /// it, shows a clock fault and may be repaired; any other may just be newer than the reading.
     ///
     /// ```
     /// let (clock, hand) = tidegate_core::Clock::manual(5);
     /// let mut time = tidegate_core::Time::read(&clock);
     /// hand.set(9);
-    /// time.doubt();
+    /// time.recheck_clock();
     /// assert_eq!(time.now(), 9);
     /// ```
     #[cold]
-    pub fn doubt(&mut self) {
+    pub fn recheck_clock(&mut self) {
         self.now = self.clock.now_after_all();
     }
 }
 
-/// How old the coarse time may be: a second, far more than the few milliseconds between two ticks of a kernel.
-/// (Were it older, a hit would be judged as if it had come that much earlier.)
+/// How old the coarse time may be: a second, far more than the few milliseconds between two ticks
+/// of a kernel. (Were it older, a hit would be judged as if it had come that much earlier.)
 pub(crate) const COARSE_MAX_AGE: u64 = 1_000_000_000;
 
 /// The clock starts here and not at 0, so that a stamp of 0 is always in the past.

@@ -20,7 +20,7 @@ pub enum Count {
     Cost,
     /// Keys that found every place taken by a live key.
     Full,
-    /// Idle keys that gave way to new ones.
+    /// Idle keys that were evicted for new ones.
     Evicted,
 }
 

@@ -13,7 +13,7 @@ use crate::clock::{COARSE_MAX_AGE, Clock, Time};
 use crate::counters::{COUNTS, Count, Counters};
 use crate::eviction::{self, Eviction};
 use crate::limits::Limits;
-use crate::memory::Space;
+use crate::memory::Backing;
 use crate::status::LimitStatuses;
 use crate::table::hash::Hasher;
 use crate::table::row::Row;
@@ -134,19 +134,19 @@ impl Engine {
     /// If memory for the table can't be had.
     pub fn new(limits: Limits, options: Options) -> Result<Engine, OutOfMemory> {
         let hasher = Hasher::local(options.seed);
-        Engine::new_in(limits, options, hasher, &Space::Heap)
+        Engine::new_in(limits, options, hasher, &Backing::Heap)
     }
 
     pub(crate) fn new_in(
         limits: Limits,
         options: Options,
         hasher: Hasher,
-        space: &Space,
+        backing: &Backing,
     ) -> Result<Engine, OutOfMemory> {
         let Options { capacity, on_full, clock, .. } = options;
         let error = OutOfMemory { capacity, row_words: limits.row_words() };
-        let table = Table::new(capacity, &limits, space).ok_or(error)?;
-        let shared = space.shared(eviction::WORDS).ok_or(error)?;
+        let table = Table::new(capacity, &limits, backing).ok_or(error)?;
+        let shared = backing.eviction(eviction::WORDS).ok_or(error)?;
         let lone = limits.lone_bucket().copied();
         let slow = lone.as_ref().is_some_and(|bucket| bucket.is_slower_than(COARSE_MAX_AGE));
         Ok(Engine {
@@ -193,8 +193,8 @@ impl Engine {
     /// Introduces other numbers that keys may be judged by, so that no row which still counts under
     /// them is evicted. Call this before the first [`RowRef`] with such limits; it is cheap. False if
     /// their shape is not the table's.
-    pub fn widen(&self, limits: &Limits) -> bool {
-        self.eviction.widen(limits)
+    pub fn introduce_limits(&self, limits: &Limits) -> bool {
+        self.eviction.introduce_limits(limits)
     }
 
     /// Nanoseconds for which an idle row may be kept: the longest [`Limits::horizon`] of all numbers
@@ -347,7 +347,7 @@ impl Engine {
         self.table.reset_all(&self.eviction, self.clock.now());
     }
 
-    /// Drops idle keys, and says how many. Nothing must call this: they give way by themselves.
+    /// Drops idle keys, and says how many. Nothing must call this: inserts evict them.
     pub fn prune(&self) -> usize {
         self.table.prune(&self.eviction, self.clock.now())
     }

@@ -7,7 +7,7 @@
 //!
 //! | word | meaning |
 //! |---|---|
-//! | `NUMBERS` | digest of the only set of numbers so far; 0: none yet; [`SEVERAL`]: more than one, for good |
+//! | `NUMBERS` | digest of the only set of numbers; 0: none yet; [`SEVERAL`]: more, for good |
 //! | `LONGEST` | nanoseconds in which the slowest of all sets forgets a charge |
 //! | `WINDOW` | microseconds of the longest window of all sets |
 //!
@@ -17,10 +17,11 @@
 //!   numbers remembers a charge for longer, so the row is as new under every one. A stamp that may
 //!   be some ticks before its charge counts as that much younger.
 //!
-//! **Introducing numbers.** A user raises these words before it judges the first row by new numbers.
-//! An evictor seals the row first and then reads the words. Both have a SeqCst fence between the
-//! two steps. So the evictor sees the raised words and leaves the row, or the user's look-up comes
-//! after the seal. In the second case the eviction counts as earlier than the new numbers.
+//! **Introducing numbers.** A user raises these words before it judges the first row by new
+//! numbers. An evictor seals the row first and then reads the words. Both have a SeqCst fence
+//! between the two steps. So the evictor sees the raised words and leaves the row, or the user's
+//! look-up comes after the seal. In the second case the eviction counts as earlier than the new
+//! numbers.
 //!
 //! **Eras.** The words would keep the slowest numbers for the life of a file. So a user that has
 //! the file to itself begins a new era: the words start anew. `BEFORE` keeps the old horizon until
@@ -94,8 +95,8 @@ impl Limits {
         self.stated.iter().map(Limit::longest).max().unwrap_or(0)
     }
 
-    /// As [`Shape::freshen`]; `idle` judges one cell, unless all are cleared in any case.
-    fn freshen_cells(
+    /// As [`Shape::reset_words`]; `idle` judges one cell, unless all are cleared in any case.
+    fn reset_cells(
         &self,
         row: &Row<'_>,
         incarnation: u64,
@@ -104,8 +105,10 @@ impl Limits {
         now: u64,
     ) -> bool {
         self.placed.iter().all(|placed| match idle {
-            Some(idle) => placed.freshen(row, incarnation, Some(&|| idle(placed)), keep_us, now),
-            None => placed.freshen(row, incarnation, None, keep_us, now),
+            Some(idle) => {
+                placed.reset_words(row, incarnation, Some(&|| idle(placed)), keep_us, now)
+            }
+            None => placed.reset_words(row, incarnation, None, keep_us, now),
         })
     }
 }
@@ -118,10 +121,10 @@ impl Shape for Limits {
     fn is_idle(&self, row: &Row<'_>, now: u64) -> bool {
         self.placed.iter().all(|placed| placed.is_idle(row, now))
     }
-    fn freshen(&self, row: &Row<'_>, incarnation: u64, idle: bool, now: u64) -> bool {
+    fn reset_words(&self, row: &Row<'_>, incarnation: u64, idle: bool, now: u64) -> bool {
         let judge = |placed: &Placed| placed.is_idle(row, now);
         let judge: Option<&dyn Fn(&Placed) -> bool> = if idle { Some(&judge) } else { None };
-        self.freshen_cells(row, incarnation, judge, self.longest_window_us(), now)
+        self.reset_cells(row, incarnation, judge, self.longest_window_us(), now)
     }
 }
 
@@ -157,7 +160,7 @@ impl Eviction {
     }
 
     /// Introduces other numbers. False if their shape is another.
-    pub(crate) fn widen(&self, limits: &Limits) -> bool {
+    pub(crate) fn introduce_limits(&self, limits: &Limits) -> bool {
         if !self.limits.same_shape(limits) {
             return false;
         }
@@ -216,10 +219,12 @@ impl Eviction {
         self.load(WINDOW)
     }
 
-    /// Begins a new era, for a user that has the table to itself: nobody else reads these words now.
+    /// Begins a new era, for a user that has the table to itself: nobody else reads these words
+    /// now.
     #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "only files are opened again"))]
     pub(crate) fn begin_era(words: &[AtomicU64], now: u64) {
-        // ORDERING: Relaxed; other users come after this one has let them, by a lock of the kernel's.
+        // ORDERING: Relaxed; other users come after this one has let them, by a lock of the
+        // kernel's.
         let load = |which: usize| words[which].load(Ordering::Relaxed);
         let store = |which: usize, value| words[which].store(value, Ordering::Relaxed);
         let mut before = load(LONGEST);
@@ -289,11 +294,11 @@ impl Shape for Eviction {
         let demand = self.demand(now);
         self.limits.placed.iter().all(|placed| demand.is_met_by(placed, row, now))
     }
-    fn freshen(&self, row: &Row<'_>, incarnation: u64, idle: bool, now: u64) -> bool {
+    fn reset_words(&self, row: &Row<'_>, incarnation: u64, idle: bool, now: u64) -> bool {
         // Read again for each cell: the later, the fewer numbers are missed.
         let judge = |placed: &Placed| self.demand(now).is_met_by(placed, row, now);
         let judge: Option<&dyn Fn(&Placed) -> bool> = if idle { Some(&judge) } else { None };
         let keep_us = self.longest_window_us().max(self.limits.longest_window_us());
-        self.limits.freshen_cells(row, incarnation, judge, keep_us, now)
+        self.limits.reset_cells(row, incarnation, judge, keep_us, now)
     }
 }

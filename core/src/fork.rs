@@ -2,8 +2,8 @@
 //!
 //! A fork copies all memory, and of the threads only the one that called it. A lock that another
 //! thread held is taken in the child, and nobody is there to give it back. So the word of this lock
-//! names the process whose thread took it, by *generation*: a number that `pthread_atfork` raises in
-//! every child.
+//! names the process whose thread took it, by *generation*: a number that `pthread_atfork` raises
+//! in every child.
 //!
 //! ```text
 //! word:  generation 63 │ held 1
@@ -27,8 +27,8 @@ const HELD: u64 = 1;
 /// How often this process's memory was copied by a fork on the way from the first process.
 static GENERATION: PlainU64 = PlainU64::new(0);
 
-/// The number of forks between this process and the one in which it was first asked: a child has another
-/// than its parent.
+/// The number of forks between this process and the one in which it was first asked: a child has
+/// another than its parent.
 ///
 /// ```
 /// assert_eq!(tidegate_core::fork_generation(), tidegate_core::fork_generation());
@@ -71,19 +71,21 @@ mod handler {
 
     #[cold]
     fn install_now() {
-        // SAFETY: the handler touches one atomic, which a child of many threads may. Two threads may install it
-        // twice: the number is then raised by two. Without memory for it there is none, and a child of this
-        // process is on its own.
+        // SAFETY: the handler touches one atomic, which a child of many threads may. Two threads
+        // may install it twice: the number is then raised by two. Without memory for it there is
+        // none, and a child of this process is on its own.
         unsafe { pthread_atfork(None, None, Some(in_child)) };
-        // ORDERING: Relaxed, see `install`. After the call: a child made in between has no lock to mind.
+        // ORDERING: Relaxed, see `install`. After the call: a child made in between has no lock to
+        // mind.
         INSTALLED.store(1, Ordering::Relaxed);
     }
 }
 
-/// A mutual exclusion lock. Where its holder is a thread of the process that this one was forked from,
-/// it is free, and what it guards starts anew.
+/// A mutual exclusion lock. Where its holder is a thread of the process that this one was forked
+/// from, it is free, and what it guards starts anew.
 ///
-/// Threads that wait for it sleep in short naps, so it is for what is held shortly or locked seldom.
+/// Threads that wait for it sleep in short naps, so it is for what is held shortly or locked
+/// seldom.
 ///
 /// ```
 /// let lock = tidegate_core::ForkLock::new(1);
@@ -145,14 +147,14 @@ impl<T: Default> ForkLock<T> {
         }
         // Before it is taken: should this panic, nothing has happened.
         let fresh = (seen & HELD != 0).then(T::default);
-        // ORDERING: Acquire, with the Release of the holder before: what it changed is seen. A holder of the
-        // process before gave nothing back, and what it changed is not looked at.
+        // ORDERING: Acquire, with the Release of the holder before: what it changed is seen. A
+        // holder of the process before gave nothing back, and what it changed is not looked at.
         let taken =
             self.word.compare_exchange(seen, free | HELD, Ordering::Acquire, Ordering::Relaxed);
         let guard = taken.ok().map(|_| ForkGuard { lock: self, free, lent: PhantomData })?;
         if let Some(fresh) = fresh {
-            // SAFETY: the guard is this thread's alone. What was there may be torn, and is neither read nor
-            // dropped.
+            // SAFETY: the guard is this thread's alone. What was there may be torn, and is neither
+            // read nor dropped.
             unsafe { self.value.get().write(fresh) };
         }
         Some(guard)
@@ -171,7 +173,8 @@ impl<T: Default> ForkLock<T> {
     }
 }
 
-/// A holder is seldom longer than the first steps; one that waits for a disk is waited for by the last.
+/// A holder is seldom longer than the first steps; one that waits for a disk is waited for by the
+/// last.
 #[cfg(not(all(test, loom)))]
 fn nap(turn: u32) {
     match turn {

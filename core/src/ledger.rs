@@ -1,13 +1,13 @@
 //! Notes on keys: a few words each, whose meaning is the caller's.
 //!
 //! A table like the engine's, by the same row protocol, for what a key's denials and spending lead
-//! to. Keys without notes have no row, so the table stays small and near. The caller says with
-//! each call when notes are *idle*, that is worth as much as none: such a row may go to another key.
+//! to. Keys without notes have no row, so the table stays small and near. The caller says with each
+//! call when notes are *idle*, that is worth as much as none: such a row may go to another key.
 //!
-//! A note has 60 bits; the lowest four of its word are the row's incarnation, so that a thread which
+//! A note has 60 bits. The lowest four bits of its word are the row's incarnation. So a thread that
 //! slept since a row's earlier life can't take a note for the one that it saw then.
 
-use crate::memory::Space;
+use crate::memory::Backing;
 use crate::table::hash::Hasher;
 use crate::table::row::{Row, Shape, Step, is_busy};
 use crate::table::{Hash, OutOfMemory, Table, bytes_for};
@@ -60,7 +60,7 @@ impl<const W: usize> Shape for Notes<'_, W> {
     fn is_idle(&self, row: &Row<'_>, _now: u64) -> bool {
         (self.0)(&notes(row))
     }
-    fn freshen(&self, row: &Row<'_>, incarnation: u64, idle: bool, now: u64) -> bool {
+    fn reset_words(&self, row: &Row<'_>, incarnation: u64, idle: bool, now: u64) -> bool {
         let judge = || self.is_idle(row, now);
         (0..W).all(|at| {
             loop {
@@ -87,16 +87,16 @@ impl<const W: usize> Ledger<W> {
     /// # Errors
     /// If memory for the table can't be had.
     pub fn new(capacity: usize, seed: u64) -> Result<Ledger<W>, OutOfMemory> {
-        Ledger::new_in(capacity, Hasher::local(Some(seed)), &Space::Heap)
+        Ledger::new_in(capacity, Hasher::local(Some(seed)), &Backing::Heap)
     }
 
     pub(crate) fn new_in(
         capacity: usize,
         hasher: Hasher,
-        space: &Space,
+        backing: &Backing,
     ) -> Result<Ledger<W>, OutOfMemory> {
         let error = OutOfMemory { capacity, row_words: 1 + W };
-        let table = Table::new(capacity, &Notes(&never::<W>), space).ok_or(error)?;
+        let table = Table::new(capacity, &Notes(&never::<W>), backing).ok_or(error)?;
         Ok(Ledger { table, hasher })
     }
 
@@ -132,7 +132,8 @@ impl<const W: usize> Ledger<W> {
         steadily(|| self.own(hash, idle), |row| change_in(row, at, &mut change))
     }
 
-    /// As [`Ledger::update`], but a key that finds every place taken shares notes with others: never `None`.
+    /// As [`Ledger::update`], but a key that finds every place taken shares notes with others:
+    /// never `None`.
     pub fn update_or_share<R>(
         &self,
         hash: Hash,

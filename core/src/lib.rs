@@ -73,14 +73,17 @@ pub use status::{LimitStatus, LimitStatuses, MOST_LIMITS, NEVER};
 pub use storage::{
     directory::{Access, Directory},
     error::FileError,
-    file::{SharedWord, TableFile},
     format1::{Format1, Format1Tables},
     header::FILE_FORMAT,
     host::Host,
-    moving::{FileLayout, FileTables, Moving, NoPlace},
+    layout::FileLayout,
+    moving::{FileTables, Moving, NoPlace},
     offenders::{NAME_WORDS, Name, TopOffenders},
+    table_file::{SharedWord, TableFile},
     tables::Tables,
 };
+#[doc(hidden)]
+pub use sync::PlainU64 as AtomicU64;
 pub use table::hash::{FILE_HASH, random_seed};
 pub use table::{Hash, OutOfMemory};
 pub use thread_slots::PerThread;

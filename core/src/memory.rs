@@ -1,7 +1,7 @@
 //! The words of a table: zeroed, aligned to cache lines, never moved.
 //!
-//! All `unsafe` for raw memory is below this module. Tables see a slice of atomics and nothing else, so rows may
-//! as well lie in bytes that other processes map.
+//! All `unsafe` for raw memory is below this module. Tables see a slice of atomics and nothing
+//! else, so rows may as well lie in bytes that other processes map.
 
 #[cfg(not(all(test, loom)))]
 mod heap;
@@ -20,38 +20,45 @@ pub(crate) const LINE_WORDS: usize = LINE_BYTES / 8;
 #[cfg(not(all(test, loom)))]
 pub(crate) use heap::Words;
 #[cfg(all(target_os = "linux", not(all(test, loom))))]
-pub(crate) use mapped::{MappedWord, Mapping, Region};
+pub(crate) use mapped::{MappedTable, MappedWord, Mapping};
 
 /// Where a table's words come from.
 #[derive(Debug)]
-pub(crate) enum Space {
+pub(crate) enum Backing {
     /// This process alone.
     Heap,
-    /// A mapped file, from its beginning to its end.
+    /// The table's sections of a mapped file.
     #[cfg(all(target_os = "linux", not(all(test, loom))))]
-    Mapped {
-        tables: Region,
-        /// Words of the header that the users of each table share, table by table.
-        shared: Region,
-    },
+    Mapped(MappedTable),
 }
 
-impl Space {
-    /// `len` zeroed words, or in a file those that are there. `dense` ones are all touched sooner or later.
-    pub(crate) fn words(&self, len: usize, dense: bool) -> Option<Words> {
+impl Backing {
+    /// `len` words for rows: zeroed, or in a file those that are there. `dense` ones are all
+    /// touched sooner or later. `None` if there is no memory for them, or the file's section has
+    /// another size.
+    pub(crate) fn rows(&self, len: usize, dense: bool) -> Option<Words> {
         match self {
-            Space::Heap => Words::zeroed(len, dense),
+            Backing::Heap => Words::zeroed(len, dense),
             #[cfg(all(target_os = "linux", not(all(test, loom))))]
-            Space::Mapped { tables, .. } => tables.take(len),
+            Backing::Mapped(table) => table.words(&table.rows, len),
         }
     }
 
-    /// `len` words that the users of the next engine's table share.
-    pub(crate) fn shared(&self, len: usize) -> Option<Words> {
+    /// As [`Backing::rows`], for the rows that keys share when the table is full.
+    pub(crate) fn overflow(&self, len: usize) -> Option<Words> {
         match self {
-            Space::Heap => Words::zeroed(len, false),
+            Backing::Heap => Words::zeroed(len, true),
             #[cfg(all(target_os = "linux", not(all(test, loom))))]
-            Space::Mapped { shared, .. } => shared.take(len),
+            Backing::Mapped(table) => table.words(&table.overflow, len),
+        }
+    }
+
+    /// As [`Backing::rows`], for what the users of an engine's table share about eviction.
+    pub(crate) fn eviction(&self, len: usize) -> Option<Words> {
+        match self {
+            Backing::Heap => Words::zeroed(len, false),
+            #[cfg(all(target_os = "linux", not(all(test, loom))))]
+            Backing::Mapped(table) => table.words(&table.eviction, len),
         }
     }
 }

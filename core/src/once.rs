@@ -1,7 +1,7 @@
 //! A value that is set once, by whoever is first, without a lock.
 //!
-//! `OnceLock` makes others wait while one thread sets it, and in a forked child that thread may not be
-//! there. Here each thread makes a value of its own, and the first pointer that is stored stays.
+//! `OnceLock` makes others wait while one thread sets it, and in a forked child that thread may not
+//! be there. Here each thread makes a value of its own, and the first pointer that is stored stays.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -53,7 +53,8 @@ impl<T> Once<T> {
     pub fn set(&self, value: T) -> &T {
         let mine = Box::into_raw(Box::new(value));
         let null = ptr::null_mut();
-        // ORDERING: Release, see `get`; Acquire for who comes second and reads the first one's value.
+        // ORDERING: Release, see `get`; Acquire for who comes second and reads the first one's
+        // value.
         let set = self.value.compare_exchange(null, mine, Ordering::Release, Ordering::Acquire);
         let stays = match set {
             Ok(_) => mine,
@@ -80,7 +81,8 @@ impl<T> Once<T> {
     pub fn take(&mut self) -> Option<T> {
         // ORDERING: Relaxed; nobody else has it.
         let value = self.value.swap(ptr::null_mut(), Ordering::Relaxed);
-        // SAFETY: from `Box::into_raw` in `set`; no reference outlives the exclusive one that is here.
+        // SAFETY: from `Box::into_raw` in `set`; no reference outlives the exclusive one that is
+        // here.
         (!value.is_null()).then(|| *unsafe { Box::from_raw(value) })
     }
 }

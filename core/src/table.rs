@@ -1,22 +1,23 @@
 //! The table: a fixed number of rows, found by hash, never moved, never locked.
 //!
-//! **Place.** A key's hash names a fingerprint, and that a home row: so rows can be moved to a table of
-//! another size without the key (see `moving`). A key's row is one of [`SPAN`] rows: those of
-//! the home row's cache line, from the home row on and round the line's end, then line by line, each
-//! in the same turn (round the table's end). A look-up stops early only at a row that was never used:
-//! rows don't become never-used again, so no key lies behind one.
+//! **Place.** A key's hash names a fingerprint, and the fingerprint names a home row. So rows can
+//! be moved to a table of another size without the key (see `moving`). A key's row is one of
+//! [`SPAN`] rows. First come those of the home row's cache line, from the home row on and round the
+//! line's end. The next lines follow in the same turn, round the table's end too. A look-up stops
+//! early only at a row that was never used. No row becomes never-used again, so no key lies behind
+//! one.
 //!
 //! **One row for each key.** Two threads that insert one new key must not end up with two rows
 //! (after Purcell and Harris, "Non-blocking hashtables with open addressing"). A free row is
 //! claimed as *pending*; then, behind a SeqCst fence, the claimant looks through the span again.
 //! A live row of the same key wins, and of two pending ones the earlier in the span; the loser is
-//! withdrawn. Suppose rows a < b of one key both went live. Who settled b did not see a claimed, so
-//! a was claimed after that look; who settled a, later still, saw b claimed or live and would have
-//! withdrawn one of them: a contradiction.
+//! withdrawn. Suppose rows a < b of one key both went live. The thread that settled b did not see a
+//! claimed, so a was claimed after that look. The thread that settled a came later still and saw b
+//! claimed or live. It would have withdrawn one of them: a contradiction.
 //!
-//! **Giving way.** When no row of the span is free, an idle one is taken over: sealed, made fresh word
-//! by word (each only if still idle), handed to the new key as *pending*, and settled like any claim.
-//! A live key's row is never taken.
+//! **Eviction.** When no row of the span is free, an idle one is taken over. It is sealed and made
+//! fresh word by word, each word only if it is still idle. Then it is handed to the new key as
+//! *pending* and settled like any claim. A live key's row is never taken.
 
 pub(crate) mod hash;
 mod layout;
@@ -24,13 +25,15 @@ pub(crate) mod row;
 
 pub(crate) use layout::bytes_for;
 use layout::{Layout, OVERFLOW_ROWS, rows_for};
+#[cfg(all(target_os = "linux", not(all(test, loom))))]
+pub(crate) use layout::{TableWords, words_for};
 
-use crate::memory::{LINE_WORDS, Space, Words};
+use crate::memory::{Backing, LINE_WORDS, Words};
 use crate::sync::{AtomicU64, Ordering, fence};
 use crate::table::row::{KeyWord, Row, Shape, State, step};
 
-/// How many rows a key may lie in. At two thirds full the longest way seen in 50 tables of a million
-/// keys was 128 rows; two keys in three are at home, nine in ten in the home row's line.
+/// How many rows a key may lie in. At two thirds full the longest way seen in 50 tables of a
+/// million keys was 128 rows; two keys in three are at home, nine in ten in the home row's line.
 pub(crate) const SPAN: usize = 256;
 /// Lost races after which a new key is answered as if the table were full.
 const ROUNDS: usize = 64;
@@ -111,17 +114,17 @@ pub(crate) struct Table {
 
 impl Table {
     /// A table with room for `capacity` live keys, or `None` without memory.
-    pub(crate) fn new(capacity: usize, limits: &impl Shape, space: &Space) -> Option<Table> {
+    pub(crate) fn new(capacity: usize, limits: &impl Shape, backing: &Backing) -> Option<Table> {
         let rows = rows_for(capacity)?;
-        // Beyond any address space: so that sizes can be multiplied below.
-        rows.checked_mul(16 * limits.row_words()).filter(|&bytes| bytes < 1 << 47)?;
-        Table::with_rows(rows, limits, space)
+        // Beyond any address backing: so that sizes can be multiplied below.
+        rows.checked_mul(16 * limits.row_words()).filter(|&bytes| (bytes as u64) < 1 << 47)?;
+        Table::with_rows(rows, limits, backing)
     }
 
-    pub(crate) fn with_rows(rows: usize, limits: &impl Shape, space: &Space) -> Option<Table> {
+    pub(crate) fn with_rows(rows: usize, limits: &impl Shape, backing: &Backing) -> Option<Table> {
         let layout = Layout::new(rows, limits.row_words());
-        let words = space.words(layout.words(), limits.row_words() <= LINE_WORDS)?;
-        let overflow = space.words(OVERFLOW_ROWS * limits.row_words(), true)?;
+        let words = backing.rows(layout.words(), limits.row_words() <= LINE_WORDS)?;
+        let overflow = backing.overflow(OVERFLOW_ROWS * limits.row_words())?;
         let table = Table {
             words,
             layout,
@@ -185,8 +188,8 @@ impl Table {
         Row::new(self.key(place), seen, words)
     }
 
-    /// Where the key is looked for first; its row is on the way from memory, so that the clock can be
-    /// read meanwhile.
+    /// Where the key is looked for first; its row is on the way from memory, so that the clock can
+    /// be read meanwhile.
     #[inline(always)]
     pub(crate) fn spot(&self, hash: Hash) -> Spot {
         let home = self.home(hash);
@@ -194,8 +197,8 @@ impl Table {
         Spot { hash, home }
     }
 
-    /// The word of a key that is at home, where rows are of two words, and what it was before the key
-    /// was seen live: as [`Row::load`] and then [`Row::check`].
+    /// The word of a key that is at home, where rows are of two words, and what it was before the
+    /// key was seen live: as [`Row::load`] and then [`Row::check`].
     #[inline(always)]
     pub(crate) fn at_home(&self, spot: Spot) -> Option<(&AtomicU64, u64)> {
         self.two_words(spot.home, spot.hash)
@@ -207,9 +210,9 @@ impl Table {
         self.in_line(spot, 0).or_else(|| self.in_line(spot, 1))
     }
 
-    /// The same anywhere in a line of rows: the home row's, or the one that comes `lines` after it. The
-    /// processor can't foresee which of its rows is the key's, so it is not made to guess: all are
-    /// compared.
+    /// The same anywhere in a line of rows: the home row's, or the one that comes `lines` after it.
+    /// The processor can't foresee which of its rows is the key's, so it is not made to guess: all
+    /// are compared.
     #[inline(always)]
     pub(crate) fn in_line(&self, spot: Spot, lines: usize) -> Option<(&AtomicU64, u64)> {
         const ROWS: usize = LINE_WORDS / 2;
@@ -466,9 +469,9 @@ impl Table {
         let sealed = step(self.key(place), live, live.then(State::Sealed)).ok()?;
         // ORDERING: SeqCst, with the fence in `Eviction::introduce`: numbers that were introduced
         // before this are seen by the judgement that follows, and whoever introduces others later
-        // finds the row sealed. Checked by `numbers_introduced_against_giving_way`.
+        // finds the row sealed. Checked by `numbers_introduced_against_eviction`.
         fence(Ordering::SeqCst);
-        if !limits.freshen(&self.row(place, sealed), sealed.sequence(), true, now) {
+        if !limits.reset_words(&self.row(place, sealed), sealed.sequence(), true, now) {
             self.reopen(place, sealed);
             return None;
         }
@@ -513,7 +516,7 @@ impl Table {
             for _ in 0..ROUNDS {
                 let row = self.overflow(Hash((shared as u64) << 32));
                 // The step is for reservations: those made before it give nothing back.
-                if limits.freshen(&row, now, false, now)
+                if limits.reset_words(&row, now, false, now)
                     && step(row.key, row.seen(), row.seen().shared_again()).is_ok()
                 {
                     break;
@@ -528,7 +531,7 @@ impl Table {
             return false;
         };
         let row = Row::new(row.key, sealed, row.words);
-        limits.freshen(&row, sealed.sequence(), false, now)
+        limits.reset_words(&row, sealed.sequence(), false, now)
             && step(row.key, sealed, sealed.then(then)).is_ok()
     }
 
@@ -544,11 +547,13 @@ impl Table {
         (0..OVERFLOW_ROWS).map(|shared| self.overflow(Hash((shared as u64) << 32)))
     }
 
-    /// A place for each of these fingerprints in a table of which no row was ever used: first for those
-    /// that `must` have one, then for as many others as fit. `None` if one that must have a place finds none.
+    /// A place for each of these fingerprints in a table of which no row was ever used: first for
+    /// those that `must` have one, then for as many others as fit. `None` if one that must have a
+    /// place finds none.
     ///
-    /// Keys are placed in the order of their home lines, from a line on to which none comes over from the
-    /// line before. So no key is further from its home than in any other arrangement that fills lines.
+    /// Keys are placed in the order of their home lines, from a line on to which none comes over
+    /// from the line before. So no key is further from its home than in any other arrangement that
+    /// fills lines.
     #[cfg(all(target_os = "linux", not(all(test, loom))))]
     pub(crate) fn arrange(&self, must: &[u64], others: &[u64]) -> Option<Vec<Option<usize>>> {
         let mut used = vec![false; self.layout.rows];
@@ -653,7 +658,7 @@ mod tests {
         ];
         for limits in &limits {
             for rows in [1, 12, 256, 1000] {
-                let table = Table::with_rows(rows, limits, &Space::Heap).unwrap();
+                let table = Table::with_rows(rows, limits, &Backing::Heap).unwrap();
                 let line = table.layout.in_line + 1;
                 for home in 0..table.rows() {
                     let places: Vec<_> = (0..table.span).map(|d| table.place(home, d)).collect();
@@ -670,7 +675,7 @@ mod tests {
     #[test]
     fn a_reset_that_slept_leaves_the_rows_new_owner_alone() {
         let limits = Limits::new(&[Limit::bucket(5, Duration::from_secs(1))]).unwrap();
-        let table = Table::with_rows(4, &limits, &Space::Heap).unwrap();
+        let table = Table::with_rows(4, &limits, &Backing::Heap).unwrap();
         let now = 10_000_000_000;
         let (clock, _) = Clock::manual(now);
         let (first, second) = (Hash(77), Hash(78));
@@ -685,7 +690,7 @@ mod tests {
             || limits.take(&theirs, 1, 0, &mut Time::read(&clock), &mut Taken::default()).unwrap();
         assert!((0..5).all(|_| take()) && !take());
         let sleeper = Row::new(row.key, sealed, row.words);
-        assert!(!limits.freshen(&sleeper, sealed.sequence(), false, now), "it wakes in vain");
+        assert!(!limits.reset_words(&sleeper, sealed.sequence(), false, now), "it wakes in vain");
         assert!(!take(), "I1: what was spent stays spent");
     }
 }

@@ -1,7 +1,7 @@
 //! A place for each thread, which no other thread writes to.
 //!
-//! A thread claims one of a few numbers when it first needs a place, and gives it back when it ends;
-//! places of that number are its own until then. More threads than numbers go without.
+//! A thread claims one of a few numbers when it first needs a place, and gives it back when it
+//! ends; places of that number are its own until then. More threads than numbers go without.
 
 use std::cell::Cell;
 use std::fmt;
@@ -53,11 +53,11 @@ fn give_back(number: usize) {
     OWNED.fetch_and(!(1 << number), Ordering::Release);
 }
 
-/// The number of this thread, or one that no place has. That may also be so for one that has a number: then
-/// it is to ask its lease.
+/// The number of this thread, or one that no place has. That may also be so for one that has a
+/// number: then it is to ask its lease.
 ///
-/// A shared library finds a thread's own variables by a call, which takes as long as all else that is
-/// done with a place. What a thread can be told apart by is in a register, though.
+/// A shared library finds a thread's own variables by a call, which takes as long as all else that
+/// is done with a place. What a thread can be told apart by is in a register, though.
 #[cfg(all(
     target_os = "linux",
     target_env = "gnu",
@@ -83,7 +83,11 @@ mod mine {
         let pointer: u64;
         // SAFETY: reads the thread pointer, which the ABI keeps there, and nothing else.
         unsafe {
-            std::arch::asm!("mov {}, fs:[0]", out(reg) pointer, options(pure, readonly, nostack, preserves_flags));
+            std::arch::asm!(
+                "mov {}, fs:[0]",
+                out(reg) pointer,
+                options(pure, readonly, nostack, preserves_flags)
+            );
         }
         pointer
     }
@@ -159,7 +163,7 @@ pub struct PerThread<T> {
 }
 
 // SAFETY: a place is lent only to the thread that owns its number, for the time of a call that
-// can't keep it; numbers change hands by Release and Acquire (see `Lease`), so that a `T` is never used
+// can't keep it. Numbers change hands by Release and Acquire (see `Lease`). So a `T` is never used
 // by two threads at once, but moves from one to the next, which `Send` allows. `all`, which lends
 // every place to anybody, wants `Sync`.
 unsafe impl<T: Send> Sync for PerThread<T> {}
@@ -193,8 +197,8 @@ impl<T> PerThread<T> {
         ask(self.places.get(mine::get()).map(|place| &**place))
     }
 
-    /// As [`PerThread::with`], claiming a place first: there is none for one of too many threads, and
-    /// for one that is ending.
+    /// As [`PerThread::with`], claiming a place first: there is none for one of too many threads,
+    /// and for one that is ending.
     pub fn claimed<R>(&self, ask: impl FnOnce(Option<&T>) -> R) -> R {
         // All threads of a model are one to the system, and would share a place.
         if cfg!(all(test, loom)) {
@@ -208,7 +212,8 @@ impl<T> PerThread<T> {
     /// Runs `clean` on the places that no living thread has.
     pub fn vacant(&self, clean: impl Fn(&T)) {
         for (number, place) in self.places.iter().enumerate() {
-            // ORDERING: Acquire, see `Lease::number`: for the time of the call this thread is the owner.
+            // ORDERING: Acquire, see `Lease::number`: for the time of the call this thread is the
+            // owner.
             if OWNED.fetch_or(1 << number, Ordering::Acquire) & 1 << number == 0 {
                 let _owner = Vacant(number);
                 clean(place);

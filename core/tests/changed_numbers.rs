@@ -29,7 +29,7 @@ fn engine_at(limit: Limit, now: u64) -> (Engine, Arc<ManualClock>) {
 /// Numbers that the table's keys may be judged by.
 fn numbers(engine: &Engine, limit: Limit) -> Limits {
     let limits = Limits::new(&[limit]).unwrap();
-    assert!(engine.widen(&limits), "{limit:?} is of another shape");
+    assert!(engine.introduce_limits(&limits), "{limit:?} is of another shape");
     limits
 }
 

@@ -271,7 +271,7 @@ impl Stage {
         let (clock, hand) = Clock::manual(start);
         let options = Options { capacity: 8, seed: Some(7), clock, ..Options::default() };
         let engine = Engine::new(sets[0].clone(), options).unwrap();
-        assert!(sets.iter().all(|set| engine.widen(set)), "one shape");
+        assert!(sets.iter().all(|set| engine.introduce_limits(set)), "one shape");
         Stage { engine, hand, sets, last_wait: 0 }
     }
 
@@ -303,7 +303,7 @@ impl Stage {
         self.part(set).inspect(0, self.now())[0]
     }
 
-    /// Idle rows give way, also to a key that comes and goes.
+    /// Idle rows are evicted, also for a key that comes and goes.
     fn prune(&self) {
         self.engine.prune();
         let _ = self.engine.hit(OTHER, 1);

@@ -1,6 +1,6 @@
 //! More keys than the table has room for, on purpose.
 //!
-//! * **I10** live keys stay: a full table drops nobody, and a row that gives way changes no rights
+//! * **I10** live keys stay: a full table drops nobody, and an eviction changes no rights
 //! * **I12** fixed memory: resident memory does not grow with the number of keys seen
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -158,7 +158,7 @@ fn check_capacity(limits: &[Limit], capacity: usize, seed: Option<u64>) {
 #[test]
 fn no_key_is_refused_below_a_capacity_of_a_thousand() {
     let _alone = alone();
-    // One unit an hour, and the clock stands still: every key is spent, so nothing gives way.
+    // One unit an hour, and the clock stands still: every key is spent, so nothing is evicted.
     let (bucket, window) = (Limit::bucket(1, HOUR), Limit::window(1, HOUR));
     (0..200).for_each(|seed| check_capacity(&[bucket], 1_000, Some(seed)));
     (0..20).for_each(|_| check_capacity(&[bucket], 1_000, None));
@@ -250,7 +250,7 @@ fn keys_without_a_place_share_a_few_buckets_under_the_same_limits() {
 }
 
 #[test]
-fn idle_keys_give_way_by_themselves() {
+fn inserts_evict_idle_keys() {
     let _alone = alone();
     let both = [Limit::bucket(2, MINUTE), Limit::window(3, HOUR)];
     for (limits, idle_after) in [
@@ -287,7 +287,7 @@ fn keys_with_numbers_of_their_own_keep_their_counts_in_a_flood() {
         let Setup { engine, hand } = setup(&[own], 1_000, OnFull::Overflow, None);
         hand.advance(100 * HOUR);
         let slow = Limits::new(&[slow]).unwrap();
-        assert!(engine.widen(&slow));
+        assert!(engine.introduce_limits(&slow));
         let hits = |number: usize| {
             let part = RowRef { engine: &engine, hash: engine.hash(&key(number)), limits: &slow };
             let hit = |_: &usize| {
@@ -306,7 +306,7 @@ fn keys_with_numbers_of_their_own_keep_their_counts_in_a_flood() {
             let back: usize = (0..100).map(hits).sum();
             assert_eq!(back, 0, "I10: {own:?}, wave {wave}");
         }
-        // After the slowest of all numbers the rows give way.
+        // After the slowest of all numbers the rows are evicted.
         hand.advance(2 * HOUR);
         let evicted = engine.total(Count::Evicted);
         (0..900).for_each(|n| _ = engine.allow(&invented(100_000 + n)));

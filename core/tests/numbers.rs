@@ -35,7 +35,7 @@ fn a_state_stays_while_the_numbers_change() {
         let own = if own == Limit::window(10, MINUTE) { own.ceiling(20) } else { own };
         let (engine, _) = engine(&[own]);
         let wide = limits(&[Limit { max: 20, ..own }]);
-        assert!(engine.widen(&wide));
+        assert!(engine.introduce_limits(&wide));
         assert_eq!(hits(&engine, engine.limits(), b"k", 4), 4);
         let left = if own.algorithm == Algorithm::Bucket { 6 } else { 16 };
         assert_eq!(hits(&engine, &wide, b"k", 50), left, "{own:?}");
@@ -44,14 +44,14 @@ fn a_state_stays_while_the_numbers_change() {
 }
 
 #[test]
-fn a_row_that_still_counts_by_other_numbers_does_not_give_way() {
+fn a_row_that_still_counts_by_other_numbers_is_not_evicted() {
     // By its own numbers a key is as new after a minute, by the others after an hour.
     let slow = |limit: Limit| Limit { per: 60 * MINUTE, ..limit };
     let algorithms = [Limit::bucket, Limit::window, Limit::fixed, Limit::counter];
     for own in algorithms.map(|limit| limit(10, MINUTE)) {
         let (engine, hand) = engine(&[own]);
         let others = limits(&[slow(own)]);
-        assert!(engine.widen(&others));
+        assert!(engine.introduce_limits(&others));
         assert_eq!(hits(&engine, &others, b"k", 20), 10);
         hand.advance(MINUTE * 2);
         assert_eq!(engine.prune(), 0, "{own:?}");
@@ -72,7 +72,7 @@ fn a_row_is_kept_for_the_slowest_of_several_numbers_whoever_touched_it() {
         for by in &sets {
             let (engine, hand) = engine(&[algorithm(10, MINUTE)]);
             hand.set((100 * 60 * MINUTE).as_nanos() as u64);
-            sets.iter().for_each(|other| assert!(engine.widen(other)));
+            sets.iter().for_each(|other| assert!(engine.introduce_limits(other)));
             assert_eq!(hits(&engine, by, b"k", 20), 10);
             hand.advance(MINUTE * 59);
             assert_eq!(engine.prune(), 0, "I10: {by:?}");
@@ -95,7 +95,7 @@ fn numbers_that_are_the_same_or_0_change_nothing_about_who_is_idle() {
         [bucket, Limit { max: 0, ..window }.ceiling(5)],
         [Limit { max: 0, per: 60 * MINUTE, ..bucket }, window],
     ] {
-        assert!(engine.widen(&limits(&same)), "{same:?}");
+        assert!(engine.introduce_limits(&limits(&same)), "{same:?}");
     }
     assert_eq!(engine.horizon(), horizon);
     assert_eq!(hits(&engine, engine.limits(), b"k", 1), 1);
@@ -103,7 +103,7 @@ fn numbers_that_are_the_same_or_0_change_nothing_about_who_is_idle() {
     assert_eq!(engine.prune(), 0);
     hand.advance(Duration::from_millis(1));
     assert_eq!(engine.prune(), 1, "as soon as its own numbers allow");
-    assert!(engine.widen(&limits(&[bucket.burst(100), window])));
+    assert!(engine.introduce_limits(&limits(&[bucket.burst(100), window])));
     assert!(engine.horizon() >= 10 * 60_000_000_000, "a bucket of a hundred fills in ten minutes");
 }
 
@@ -114,7 +114,7 @@ fn a_clock_that_goes_back_takes_no_row_from_a_key_by_other_numbers() {
             let (own, slow) = (algorithm(10, MINUTE), algorithm(10, 60 * MINUTE));
             let (engine, hand) = engine(&[own]);
             let others = limits(&[slow]);
-            assert!(engine.widen(&others));
+            assert!(engine.introduce_limits(&others));
             hand.set((600 * MINUTE + Duration::from_millis(1)).as_nanos() as u64);
             assert_eq!(hits(&engine, &others, b"k", 20), 10);
             hand.set((600 * MINUTE + Duration::from_millis(1) - back).as_nanos() as u64);
@@ -129,8 +129,10 @@ fn a_clock_that_goes_back_takes_no_row_from_a_key_by_other_numbers() {
 #[test]
 fn numbers_of_another_shape_are_refused() {
     let (engine, _) = engine(&[Limit::window(10, MINUTE)]);
-    assert!(engine.widen(&limits(&[Limit::window(5, MINUTE).ceiling(10)])));
-    assert!(!engine.widen(&limits(&[Limit::window(20, MINUTE)])));
-    assert!(!engine.widen(&limits(&[Limit::bucket(10, MINUTE)])));
-    assert!(!engine.widen(&limits(&[Limit::window(10, MINUTE), Limit::bucket(1, MINUTE)])));
+    assert!(engine.introduce_limits(&limits(&[Limit::window(5, MINUTE).ceiling(10)])));
+    assert!(!engine.introduce_limits(&limits(&[Limit::window(20, MINUTE)])));
+    assert!(!engine.introduce_limits(&limits(&[Limit::bucket(10, MINUTE)])));
+    assert!(
+        !engine.introduce_limits(&limits(&[Limit::window(10, MINUTE), Limit::bucket(1, MINUTE)]))
+    );
 }

@@ -71,7 +71,9 @@ fn mapped(limits: &Limits, options: Options) -> Engine {
     let words = Engine::bytes_for(limits, options.capacity).unwrap() as usize / 8;
     let file = tidegate_core::TableFile::create(&path, "", words, true).unwrap().unwrap();
     std::fs::remove_file(&path).unwrap();
-    file.tables().engine(limits.clone(), options).unwrap()
+    let engines = vec![(limits.clone(), options.capacity)];
+    let layout = tidegate_core::FileLayout { engines, ledgers: Vec::new() };
+    file.tables(&layout).unwrap().engine(0, limits.clone(), options).unwrap()
 }
 
 // ---- What is generated ----

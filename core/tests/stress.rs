@@ -6,7 +6,7 @@
 //! * **I6** refund: gives back exactly what was taken
 //! * **I7** all or nothing: at rest, the limits of a rule are charged alike
 //! * **I8** never wedge: everything ends, whatever races
-//! * **I10** live keys stay: a row that gives way changes nobody's rights
+//! * **I10** live keys stay: an eviction changes nobody's rights
 //!
 //! A hit judges by a clock reading of its own that nobody outside sees. It is read between the two
 //! readings that the caller takes around the call, so a grant is known to lie in `[before, after]`, and
@@ -452,13 +452,13 @@ fn new_keys_that_take_over_idle_rows_have_one_row_each() {
                 }
             };
             in_rounds(threads, 16_000 / capacity, act, alone);
-            assert!(engine.total(Count::Evicted) > 0, "rows did give way");
+            assert!(engine.total(Count::Evicted) > 0, "rows were evicted");
         }
     }
 }
 
 #[test]
-fn rows_that_give_way_all_the_time_never_grant_twice() {
+fn rows_evicted_all_the_time_never_grant_twice() {
     // Twice as many keys as rows, and a clock that makes everything idle again and again under the
     // threads' feet: rows are taken over while their keys are hit. A step is exactly one refill, so
     // there is no room for a hit that is charged at an older time than its row was taken over at.
@@ -483,7 +483,7 @@ fn rows_that_give_way_all_the_time_never_grant_twice() {
             let history = by_key(logs);
             check_history(&history, limits, 0);
             assert_eq!(history.len(), 3 * capacity, "I10: nobody was locked out");
-            assert!(engine.total(Count::Evicted) > 100, "rows did give way");
+            assert!(engine.total(Count::Evicted) > 100, "rows were evicted");
         }
     }
 }

@@ -125,7 +125,7 @@ fn i9_a_clock_that_went_back_denies_for_one_per_at_most_whatever_the_order_of_th
 fn i13_a_call_by_a_shorter_per_grants_nothing_by_the_longer_one() {
     let (engine, hand) = engine(&[Limit::window(5, HOUR)]);
     let fast = Limits::new(&[Limit::window(5, Duration::from_secs(1))]).unwrap();
-    assert!(engine.widen(&fast));
+    assert!(engine.introduce_limits(&fast));
     let hit = |limits: &Limits| {
         let part = RowRef { engine: &engine, hash: engine.hash(b"k"), limits };
         part.hit(1, &mut Time::read(engine.clock()), &mut LimitStatuses::default()).answer

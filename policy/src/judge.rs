@@ -321,7 +321,7 @@ impl Case<'_> {
     #[cold]
     fn mend_limits(&self, time: &mut Time<'_>) {
         let part = |group| part_of(self.snapshot, self.variant(), self.hashes, group);
-        (0..MOST_GROUPS).filter_map(part).for_each(|part| _ = part.mend(time));
+        (0..MOST_GROUPS).filter_map(part).for_each(|part| _ = part.repair_clock_skew(time));
     }
 
     /// Judges into a decision that says yes so far: it is large to hand on.

@@ -6,12 +6,12 @@ pub(crate) mod heaviest;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 use serde_json::{Value, json};
-use tidegate_core::{Counters, ForkGuard, ForkLock};
+use tidegate_core::{AtomicU64, Counters, ForkGuard, ForkLock};
 
 use crate::compiled::labels::RuleLabels;
 use crate::compiled::plan::MOST_LIMITS;

@@ -11,11 +11,11 @@ pub(crate) mod why;
 
 use std::cell::{Ref, RefCell};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use arc_swap::{ArcSwap, Guard};
-use tidegate_core::{Engine, LimitStatus, PerThread, Time};
+use tidegate_core::{AtomicU64, Engine, LimitStatus, PerThread, Time};
 
 use crate::compiled::interned::Interned;
 use crate::compiled::plan::MOST_LIMITS;

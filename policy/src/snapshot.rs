@@ -160,9 +160,9 @@ impl Snapshot {
         let runtime = by_labels(&runtime, &own_plan(&config, &tables.plan));
         let snapshot = Snapshot::build(config, labels, tables, &runtime)?;
         // Others are introduced when they are first compiled.
-        snapshot.tables.widen(&snapshot.base);
+        snapshot.tables.introduce_limits(&snapshot.base);
         let whens = (1..=snapshot.whens.len()).map(|when| Layers { when, ..Layers::default() });
-        whens.for_each(|layers| snapshot.tables.widen(snapshot.variant(layers)));
+        whens.for_each(|layers| snapshot.tables.introduce_limits(snapshot.variant(layers)));
         Ok(Snapshot { generation, timed, ..snapshot })
     }
 
@@ -369,7 +369,7 @@ impl Snapshot {
         }
         match self.compile(layers) {
             Ok(variant) => {
-                self.tables.widen(&variant);
+                self.tables.introduce_limits(&variant);
                 slot.set(Interned::own(variant))
             }
             // An override that the policy has no room for, such as another version's.
@@ -628,7 +628,7 @@ impl Snapshot {
             Error::new(Code::Range, message)
         };
         let compiled = Variant::new(effective, self.plan(), &self.labels).map_err(error)?;
-        self.tables.widen(&compiled);
+        self.tables.introduce_limits(&compiled);
         Ok(compiled)
     }
 

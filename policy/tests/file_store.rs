@@ -386,7 +386,7 @@ fn flood(limiter: &Limiter) {
 }
 
 #[test]
-fn a_key_with_an_override_gives_way_to_nobody_who_has_not_hit_it_yet() {
+fn a_key_with_an_override_is_not_evicted_by_a_process_that_has_not_hit_it_yet() {
     let deep = LimitPatch::max(5).burst(100);
     let slow = LimitPatch::default().per(Duration::from_secs(3_600));
     let patches = [(LimitPatch::max(100), 100), (LimitPatch::max(3), 3), (deep, 100), (slow, 10)];
@@ -408,7 +408,7 @@ fn a_key_with_an_override_gives_way_to_nobody_who_has_not_hit_it_yet() {
 }
 
 #[test]
-fn a_key_with_a_max_of_its_call_gives_way_to_no_other_process() {
+fn a_key_with_a_max_of_its_call_is_evicted_by_no_other_process() {
     let (place, clock) = (Place::new(), clock());
     let (first, second) = (open_small(&place, &clock), open_small(&place, &clock));
     assert!(second.allow("somebody").unwrap());
@@ -561,7 +561,7 @@ fn notes_are_kept_for_the_longest_cooldown_of_any_process() {
 }
 
 #[test]
-fn rows_of_a_counter_give_way_when_the_policy_counts_by_a_longer_period() {
+fn rows_of_a_counter_are_evicted_when_the_policy_counts_by_a_longer_period() {
     let (place, clock) =
         (Place::new(), ManualClock::new(Duration::from_secs(30 * 86_400), Duration::ZERO));
     let open = |limits: &str| {

@@ -385,7 +385,7 @@ fn fewer_places_than_live_keys_are_refused() {
     for told in ["900 keys still count", "`capacity` of 100", "it was 1000", "recreate"] {
         assert!(message.contains(told), "{message}");
     }
-    // Idle ones give way.
+    // Idle ones are evicted.
     place.pass(3_700);
     let old = place.open(with(1000));
     (0..50).for_each(|key| assert!(old.hit(format!("{key}").as_str(), 2).unwrap().allowed));

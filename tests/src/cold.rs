@@ -6,16 +6,16 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tidegate::Match;
 
-use crate::board::Board;
 use crate::place::{names, open};
 use crate::random::Random;
+use crate::shared_words::SharedWords;
 use crate::system::{Ended, Pid, fork, kill, wait_within};
 
 const PROCESSES: usize = 4;
 const LIMIT: u64 = 30;
 const HITS: u64 = 20;
 
-/// Words of the board.
+/// The shared words.
 mod at {
     pub(super) const GO: usize = 0;
     pub(super) const GRANTED: usize = 1;
@@ -28,15 +28,15 @@ fn rules() -> Value {
     json!({ "default": { "limits": format!("{LIMIT}/365d window"), "capacity": 10 } })
 }
 
-fn start(folder: &Path, board: &Board) -> Pid {
+fn start(folder: &Path, shared: &SharedWords) -> Pid {
     fork(|| {
-        board.await_start(at::GO);
+        shared.await_start(at::GO);
         let limiter = open(folder, rules());
         for _ in 0..HITS {
-            board.add(at::BEGUN, 1);
+            shared.add(at::BEGUN, 1);
             let granted = limiter.allow("alice").unwrap();
-            board.add(at::GRANTED, u64::from(granted));
-            board.add(at::ENDED, 1);
+            shared.add(at::GRANTED, u64::from(granted));
+            shared.add(at::ENDED, 1);
         }
         0
     })
@@ -58,10 +58,10 @@ pub fn run(base: &Path, rounds: u64, seed: u64) {
     let (mut killed, mut early) = (0, 0);
     for round in 0..rounds {
         let folder = base.join(format!("cold-{round}"));
-        let board = Board::create(&base.join("cold-board"), at::WORDS);
-        let pids: Vec<Pid> = (0..PROCESSES).map(|_| start(&folder, &board)).collect();
+        let shared = SharedWords::create(&base.join("cold-words"), at::WORDS);
+        let pids: Vec<Pid> = (0..PROCESSES).map(|_| start(&folder, &shared)).collect();
         let victims = random.below(PROCESSES as u64) as usize;
-        board.set(at::GO, 1);
+        shared.set(at::GO, 1);
         for (number, &pid) in pids.iter().enumerate() {
             if number < victims {
                 busy_wait(random.below(1_500));
@@ -76,7 +76,7 @@ pub fn run(base: &Path, rounds: u64, seed: u64) {
                 other => panic!("seed {seed}, round {round}: I8: {other:?}"),
             }
         }
-        check(&folder, &board, &format!("seed {seed}, round {round}"));
+        check(&folder, &shared, &format!("seed {seed}, round {round}"));
         std::fs::remove_dir_all(&folder).unwrap();
     }
     println!("{rounds} cold starts, {killed} processes killed, {early} before there was a file");
@@ -110,10 +110,10 @@ pub fn change(base: &Path, rounds: u64, seed: u64) {
     println!("{rounds} processes killed while they changed a rule");
 }
 
-fn check(folder: &Path, board: &Board, at: &str) {
+fn check(folder: &Path, shared: &SharedWords, at: &str) {
     assert_eq!(names(folder), ["default.table"], "{at}: nothing else is left behind");
-    let granted = board.get(at::GRANTED);
-    let maybe = board.get(at::BEGUN) - board.get(at::ENDED);
+    let granted = shared.get(at::GRANTED);
+    let maybe = shared.get(at::BEGUN) - shared.get(at::ENDED);
     let limiter = open(folder, rules());
     let rest = (0..=LIMIT).filter(|_| limiter.allow("alice").unwrap()).count() as u64;
     let due = LIMIT - maybe..=LIMIT;

@@ -1,6 +1,6 @@
 //! Processes that are killed at any moment, and what the others must still get.
 //!
-//! A worker notes on the board what it is about to do, does it, notes the outcome, and strikes the first
+//! A worker notes in the shared words what it is about to do, does it, notes the outcome, and strikes the first
 //! note out. Who is killed in between has maybe spent: its test counts that, and all else exactly.
 
 use std::path::Path;
@@ -8,9 +8,9 @@ use std::path::Path;
 use serde_json::{Value, json};
 use tidegate::{Limiter, Rule};
 
-use crate::board::Board;
 use crate::place::open;
 use crate::random::Random;
+use crate::shared_words::SharedWords;
 
 /// Processes at once.
 pub const WORKERS: usize = 8;
@@ -23,7 +23,7 @@ pub const GIVEN: usize = 5;
 /// The rules whose keys are counted.
 pub const COUNTED: [&str; 5] = ["bucket", "window", "counter", "fixed", "several"];
 
-/// Words of the board.
+/// The shared words.
 #[derive(Clone, Copy, Debug)]
 pub struct Layout {
     /// Eras.
@@ -90,7 +90,7 @@ pub fn own_key(worker: usize, serial: u64) -> String {
 struct Worker {
     number: usize,
     layout: Layout,
-    board: Board,
+    shared: SharedWords,
     random: Random,
     counted: Vec<Rule>,
     given: Rule,
@@ -98,15 +98,15 @@ struct Worker {
 }
 
 impl Worker {
-    fn new(limiter: &Limiter, board: Board, number: usize) -> Worker {
-        let layout = Layout { eras: board.get(Layout::ERAS) as usize };
+    fn new(limiter: &Limiter, shared: SharedWords, number: usize) -> Worker {
+        let layout = Layout { eras: shared.get(Layout::ERAS) as usize };
         let rule = |name: &str| limiter.rule(name).unwrap();
         let counted = COUNTED.iter().map(|name| rule(name)).collect();
         let random = Random::new(number as u64 ^ u64::from(std::process::id()) << 32);
         Worker {
             number,
             layout,
-            board,
+            shared,
             random,
             counted,
             given: rule("given"),
@@ -117,19 +117,19 @@ impl Worker {
     /// A hit that is counted, whatever becomes of this process.
     fn hit(&mut self) {
         let rule = self.random.below(COUNTED.len() as u64) as usize;
-        let era = self.board.get(Layout::NOW) as usize;
+        let era = self.shared.get(Layout::NOW) as usize;
         let key = era * ERA + self.random.below(ERA as u64) as usize;
         let grants = self.layout.grants(rule, key);
-        self.board.set(Layout::intent(self.number), grants as u64 + 1);
+        self.shared.set(Layout::intent(self.number), grants as u64 + 1);
         if self.counted[rule].allow(format!("key-{key}").as_str()).unwrap() {
-            self.board.add(grants, 1);
+            self.shared.add(grants, 1);
         }
-        self.board.set(Layout::intent(self.number), 0);
+        self.shared.set(Layout::intent(self.number), 0);
     }
 
     /// A key of one's own gets a row, all of its limit in it, and gives the row back.
     fn own(&mut self) {
-        let serial = self.board.add(Layout::serial(self.number), 1) + 1;
+        let serial = self.shared.add(Layout::serial(self.number), 1) + 1;
         let key = own_key(self.number, serial);
         let granted = (0..GIVEN + 2).filter(|_| self.given.allow(key.as_str()).unwrap()).count();
         // Lost races may make a table look full, but who has a row keeps it.
@@ -158,16 +158,16 @@ impl Worker {
 ///
 /// # Panics
 /// If a law is broken.
-pub fn work(folder: &Path, board: &Path, number: usize) {
-    let board = Board::open(board);
-    let limiter = open(folder, rules(board.get(Layout::ERAS) as usize));
-    let mut worker = Worker::new(&limiter, board, number);
-    while worker.board.get(Layout::STOP) == 0 {
+pub fn work(folder: &Path, shared: &Path, number: usize) {
+    let shared = SharedWords::open(shared);
+    let limiter = open(folder, rules(shared.get(Layout::ERAS) as usize));
+    let mut worker = Worker::new(&limiter, shared, number);
+    while worker.shared.get(Layout::STOP) == 0 {
         match worker.random.below(8) {
             0 => worker.own(),
             1 => worker.churn(),
             _ => worker.hit(),
         }
-        worker.board.add(Layout::done(number), 1);
+        worker.shared.add(Layout::done(number), 1);
     }
 }

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::board::Board;
 use crate::place::open;
 use crate::random::Random;
+use crate::shared_words::SharedWords;
 
 /// Processes at once.
 pub const WORKERS: usize = 8;
@@ -21,7 +21,7 @@ pub const HOT_HITS: usize = 25_000;
 /// Hits of each worker on each of the many keys.
 pub const ROUNDS: usize = 4;
 
-/// Words of the board.
+/// The shared words.
 pub mod at {
     /// Set to 1 for all to start at once.
     pub const GO: usize = 0;
@@ -43,19 +43,19 @@ pub fn rules(algorithm: &str) -> Value {
 ///
 /// # Panics
 /// If a hit is no decision.
-pub fn work(folder: &Path, board: &Path, worker: usize, algorithm: &str) {
-    let board = Board::open(board);
-    board.await_start(at::GO);
+pub fn work(folder: &Path, shared: &Path, worker: usize, algorithm: &str) {
+    let shared = SharedWords::open(shared);
+    shared.await_start(at::GO);
     let limiter = open(folder, rules(algorithm));
     let (hot, many) = (limiter.rule("hot").unwrap(), limiter.rule("many").unwrap());
     let granted = (0..HOT_HITS).filter(|_| hot.allow("hot").unwrap()).count();
-    board.add(at::HOT, granted as u64);
+    shared.add(at::HOT, granted as u64);
     let mut random = Random::new(worker as u64);
     let mut keys: Vec<_> = (0..KEYS).map(|key| (key, format!("key-{key}"))).collect();
     for _ in 0..ROUNDS {
         random.shuffle(&mut keys);
         for (key, name) in &keys {
-            board.add(at::KEYS + key, u64::from(many.allow(name.as_str()).unwrap()));
+            shared.add(at::KEYS + key, u64::from(many.allow(name.as_str()).unwrap()));
         }
     }
 }

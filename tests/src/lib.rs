@@ -4,7 +4,6 @@
 //! thread, what may kill it: so it may fork, be stepped, be starved of descriptors, and be ended.
 #![cfg(target_os = "linux")]
 
-pub mod board;
 pub mod cold;
 pub mod corrupt;
 pub mod endure;
@@ -20,6 +19,7 @@ pub mod place;
 pub mod power;
 pub mod random;
 pub mod share;
+pub mod shared_words;
 pub mod steps;
 pub mod system;
 pub mod versions;

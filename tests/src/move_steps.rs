@@ -23,8 +23,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tidegate::{Error, LimitPatch, Limiter, ManualClock, Target};
 
-use crate::board::Board;
 use crate::place::{names, open_with};
+use crate::shared_words::SharedWords;
 use crate::system::{
     Ended, Pid, fork, kill, run_to_call, step, stop_here, trace_me, wait, watchdog,
 };
@@ -43,7 +43,7 @@ const BEYOND: u64 = 40;
 /// Instructions of the mover between two hits of others in the first round.
 const BETWEEN: u64 = 500;
 
-/// Words of the board: whether to stop, what was granted, how many hits the first round asked for,
+/// The shared words: whether to stop, what was granted, how many hits the first round asked for,
 /// and how many of them were answered.
 const STOP: usize = 0;
 const GRANTED: usize = 1;
@@ -68,7 +68,7 @@ struct Scene {
     folder: PathBuf,
     clock: ManualClock,
     old: Limiter,
-    board: Board,
+    shared: SharedWords,
 }
 
 impl Scene {
@@ -76,13 +76,13 @@ impl Scene {
         let folder = place.join("limits");
         let _ = std::fs::remove_dir_all(&folder);
         let clock = ManualClock::new(Duration::from_secs(86_400 * 45), Duration::from_secs(1));
-        let board = Board::create(&place.join("board"), 4);
+        let shared = SharedWords::create(&place.join("words"), 4);
         let old = open_in(&folder, &clock, old_shape()).expect("a table of the old shape");
         assert!((0..SPENT).all(|_| old.allow("known").unwrap()));
         old.set_override(Target::key("busy"), vec![("a".into(), LimitPatch::max(PLENTY))]).unwrap();
         assert!(old.allow("busy").unwrap());
-        board.set(GRANTED, 1);
-        Scene { folder, clock, old, board }
+        shared.set(GRANTED, 1);
+        Scene { folder, clock, old, shared }
     }
 
     fn open(&self, shape: Value) -> Result<Limiter, Error> {
@@ -100,9 +100,9 @@ impl Scene {
     /// A child that charges the old table without end.
     fn charger(&self) -> Pid {
         fork(|| {
-            while self.board.get(STOP) == 0 {
+            while self.shared.get(STOP) == 0 {
                 if self.old.allow("busy").unwrap() {
-                    self.board.add(GRANTED, 1);
+                    self.shared.add(GRANTED, 1);
                 }
                 std::thread::sleep(Duration::from_micros(100));
             }
@@ -131,15 +131,15 @@ impl Scene {
     /// `turn` modulo 2.
     fn charger_in_turn(&self, turn: u64) -> Pid {
         fork(|| {
-            while self.board.get(STOP) == 0 {
-                let asked = self.board.get(ASKED);
-                if asked == self.board.get(ANSWERED) || asked % 2 != turn {
+            while self.shared.get(STOP) == 0 {
+                let asked = self.shared.get(ASKED);
+                if asked == self.shared.get(ANSWERED) || asked % 2 != turn {
                     std::thread::yield_now();
                     continue;
                 }
                 assert!(self.old.allow("busy").unwrap());
-                self.board.add(GRANTED, 1);
-                self.board.set(ANSWERED, asked);
+                self.shared.add(GRANTED, 1);
+                self.shared.set(ANSWERED, asked);
             }
             0
         })
@@ -147,9 +147,9 @@ impl Scene {
 
     /// Lets the next of the two children charge once.
     fn charge(&self) {
-        self.board.add(ASKED, 1);
-        let asked = self.board.get(ASKED);
-        while self.board.get(ANSWERED) != asked {
+        self.shared.add(ASKED, 1);
+        let asked = self.shared.get(ASKED);
+        while self.shared.get(ANSWERED) != asked {
             std::thread::yield_now();
         }
     }
@@ -166,7 +166,7 @@ impl Scene {
             instruction,
             files: reader.contents(),
             inode: self.inode(),
-            granted: self.board.get(GRANTED),
+            granted: self.shared.get(GRANTED),
         };
         let (mut states, mut seen, mut rename) = (vec![state(&mut reader, 0)], Vec::new(), 0);
         for instruction in 1.. {
@@ -190,7 +190,7 @@ impl Scene {
             }
         }
         end(child);
-        self.board.set(STOP, 1);
+        self.shared.set(STOP, 1);
         for charger in chargers {
             assert_eq!(wait(charger), Ended::Left(0));
         }
@@ -360,7 +360,7 @@ fn kill_after(place: &Path, instructions: u64, rename: u64) -> bool {
     let before = scene.inode();
     let chargers = [scene.charger(), scene.charger()];
     let mover = scene.mover();
-    let charged_before = scene.board.get(GRANTED);
+    let charged_before = scene.shared.get(GRANTED);
     let rest = match instructions.checked_sub(rename) {
         Some(after) => {
             run_to_rename(mover);
@@ -373,14 +373,14 @@ fn kill_after(place: &Path, instructions: u64, rename: u64) -> bool {
     watchdog(PATIENCE);
     let is_new = scene.inode() != before;
     assert!(scene.old.allow("busy").unwrap(), "{at}: users of the old table go on");
-    scene.board.add(GRANTED, 1);
+    scene.shared.add(GRANTED, 1);
     let new = scene.open(new_shape()).expect("the folder opens again");
-    scene.board.set(STOP, 1);
+    scene.shared.set(STOP, 1);
     for charger in chargers {
         assert_eq!(wait(charger), Ended::Left(0), "{at}");
     }
     assert_eq!(names(&scene.folder), FILES, "{at}: nothing is left behind");
-    let charged = charged_before..=scene.board.get(GRANTED);
+    let charged = charged_before..=scene.shared.get(GRANTED);
     let carried = used(&new, "busy");
     assert!(charged.contains(&carried), "{at}: {carried} carried, {charged:?} charged");
     // One quota for each version: what was spent before is spent in both.

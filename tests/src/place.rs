@@ -33,9 +33,9 @@ impl Place {
         self.0.join("limits")
     }
 
-    /// Where the board goes.
-    pub fn board(&self) -> PathBuf {
-        self.0.join("board")
+    /// Where the shared words go.
+    pub fn shared_words(&self) -> PathBuf {
+        self.0.join("words")
     }
 }
 

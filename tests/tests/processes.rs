@@ -4,9 +4,9 @@
 
 use std::time::{Duration, Instant};
 
-use tidegate_tests::board::Board;
 use tidegate_tests::hammer::{self, EACH, HOT, HOT_HITS, KEYS, ROUNDS, WORKERS, at};
 use tidegate_tests::place::{Place, open, run, worker};
+use tidegate_tests::shared_words::SharedWords;
 use tidegate_tests::versions;
 
 const WORKER: &str = env!("CARGO_BIN_EXE_worker");
@@ -16,21 +16,21 @@ fn eight_processes_grant_the_limit_to_the_unit() {
     for algorithm in ["bucket", "window", "counter", "fixed"] {
         let started = Instant::now();
         let place = Place::new(env!("CARGO_TARGET_TMPDIR"));
-        let board = Board::create(&place.board(), at::KEYS + KEYS);
-        let (folder, path) = (place.store(), place.board());
+        let shared = SharedWords::create(&place.shared_words(), at::KEYS + KEYS);
+        let (folder, path) = (place.store(), place.shared_words());
         let start = |number: usize| {
             let number = number.to_string();
             let (folder, path) = (folder.to_str().unwrap(), path.to_str().unwrap());
             worker(WORKER, &["hammer", folder, path, &number, algorithm]).spawn().unwrap()
         };
         let workers: Vec<_> = (0..WORKERS).map(start).collect();
-        board.set(at::GO, 1);
+        shared.set(at::GO, 1);
         for mut worker in workers {
             assert!(worker.wait().unwrap().success(), "{algorithm}");
         }
-        assert_eq!(board.get(at::HOT), HOT, "{algorithm}: the hot key");
+        assert_eq!(shared.get(at::HOT), HOT, "{algorithm}: the hot key");
         for key in 0..KEYS {
-            assert_eq!(board.get(at::KEYS + key), EACH, "{algorithm}: key {key}");
+            assert_eq!(shared.get(at::KEYS + key), EACH, "{algorithm}: key {key}");
         }
         let limiter = open(&folder, hammer::rules(algorithm));
         assert_eq!(limiter.rule("many").unwrap().len().unwrap(), KEYS);

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use tidegate_core::{Engine, FileError, Host, Limit, Limits, Options, TableFile};
+use tidegate_core::{Engine, FileError, FileLayout, Host, Limit, Limits, Options, TableFile};
 use tidegate_tests::place::Place;
 
 const YEAR: u64 = 365 * 86_400 * 1_000_000_000;
@@ -33,7 +33,9 @@ fn host(boots: u64, off: i64) -> Host {
 
 fn engine(file: &TableFile, limit: Limit) -> Engine {
     let options = Options { capacity: 8, clock: file.clock(), ..Options::default() };
-    file.tables().engine(Limits::new(&[limit]).unwrap(), options).unwrap()
+    let limits = Limits::new(&[limit]).unwrap();
+    let layout = FileLayout { engines: vec![(limits.clone(), 8)], ledgers: Vec::new() };
+    file.tables(&layout).unwrap().engine(0, limits, options).unwrap()
 }
 
 fn open(path: &Path, host: &Host) -> TableFile {

@@ -65,7 +65,7 @@ fn swap(word: &AtomicU64, seen: u64, next: Word) -> FastOutcome {
     }
 }
 
-/// Takes `cost` tokens if they are there. A refusal stores nothing, but to mend a stamp that a
+/// Takes `cost` tokens if they are there. A refusal stores nothing, but to repair a stamp that a
 /// clock fault left ahead of the clock.
 pub(crate) fn take(
     row: &Row<'_>,
@@ -95,7 +95,7 @@ fn take_in_doubt(bucket: &Bucket, word: Word, cost: u64, time: &mut Time<'_>) ->
     time.refresh();
     let (mut current, mut charge) = (word, bucket.charge(word, cost, time.now()));
     if charge == Charge::Ahead {
-        current = mended(bucket, word, time);
+        current = repaired(bucket, word, time);
         charge = bucket.charge(current, cost, time.now());
     }
     match charge {
@@ -105,25 +105,25 @@ fn take_in_doubt(bucket: &Bucket, word: Word, cost: u64, time: &mut Time<'_>) ->
     }
 }
 
-/// Mends a word that a clock fault left ahead of the clock. True if there was one.
-pub(crate) fn mend(
+/// Repairs a word that a clock fault left ahead of the clock. True if there was one.
+pub(crate) fn repair_clock_skew(
     row: &Row<'_>,
     at: usize,
     bucket: &Bucket,
     time: &mut Time<'_>,
 ) -> Result<bool, Moved> {
-    row.update(at, |seen| match mended(bucket, Word(seen), time) {
+    row.update(at, |seen| match repaired(bucket, Word(seen), time) {
         Word(same) if same == seen => Step::Keep(false),
-        Word(mended) => Step::Write(mended, true),
+        Word(repaired) => Step::Write(repaired, true),
     })
 }
 
-/// A word that was just loaded, mended if it is ahead of a clock that is read after that.
-fn mended(bucket: &Bucket, word: Word, time: &mut Time<'_>) -> Word {
-    if bucket.mended(word, time.now()) != word {
-        time.doubt();
+/// A word that was just loaded, repaired if it is ahead of a clock that is read after that.
+fn repaired(bucket: &Bucket, word: Word, time: &mut Time<'_>) -> Word {
+    if bucket.repaired(word, time.now()) != word {
+        time.recheck_clock();
     }
-    bucket.mended(word, time.now())
+    bucket.repaired(word, time.now())
 }
 
 /// Spends without asking, down to nothing. The word that it left.
@@ -135,7 +135,7 @@ pub(crate) fn record(
     time: &mut Time<'_>,
 ) -> Result<Word, Moved> {
     row.update(at, |seen| {
-        let word = mended(bucket, Word(seen), time);
+        let word = repaired(bucket, Word(seen), time);
         match bucket.drain(word, cost, time.now()) {
             Charge::Granted(next) => Step::Write(next.0, next),
             Charge::Denied | Charge::Doubtful | Charge::Ahead => Step::Keep(Word(seen)),
@@ -152,7 +152,7 @@ pub(crate) fn refund(
     time: &mut Time<'_>,
 ) -> Result<(), Moved> {
     row.update(at, |seen| {
-        let word = mended(bucket, Word(seen), time);
+        let word = repaired(bucket, Word(seen), time);
         match bucket.refund(word, milli, time.now()) {
             Some(word) => Step::Write(word.0, ()),
             None => Step::Keep(()),
@@ -161,7 +161,7 @@ pub(crate) fn refund(
 }
 
 /// Makes the word fresh. False if it is in use, or the row moved on.
-pub(crate) fn freshen(row: &Row<'_>, at: usize, incarnation: u64, idle: Idle<'_>) -> bool {
+pub(crate) fn reset_words(row: &Row<'_>, at: usize, incarnation: u64, idle: Idle<'_>) -> bool {
     loop {
         let seen = row.load(at);
         if is_busy(idle) || row.check().is_err() {
@@ -192,7 +192,7 @@ pub(crate) fn give_back(
     time: &mut Time<'_>,
 ) -> Result<(), Moved> {
     row.update(at, |seen| {
-        let word = mended(bucket, Word(seen), time);
+        let word = repaired(bucket, Word(seen), time);
         let back = |milli: u64| bucket.refund(word, milli, time.now());
         let is_full = |word: &Word| bucket.reading(*word, time.now()).wait(bucket.burst()) == 0;
         let partly = || back(share.least).filter(|_| share.least > 0);

@@ -29,7 +29,7 @@
 //!     whose `per` differs by less than an eighth may take the other's units for their previous cell's.
 //! * A charge goes into the current cell's word, with what that still counts for, and both are spent now.
 //! * The last quarter of the range, and what would be before the clock's 0, is ahead of the clock and counts as
-//!   now; once the clock was read again the stamp is mended, and the units stay.
+//!   now; once the clock was read again the stamp is repaired, and the units stay.
 
 use std::cmp::Ordering::{Equal, Greater, Less};
 
@@ -99,7 +99,7 @@ impl Tally {
         self.is_used() && self.age(now).is_none()
     }
     /// What is ahead of the clock, as of now.
-    fn mended(self, now: u64) -> Tally {
+    fn repaired(self, now: u64) -> Tally {
         Tally::new(self.class(), self.odd(), self.units(), now)
     }
 }
@@ -224,7 +224,7 @@ impl Counter {
         time: &mut Time<'_>,
     ) -> Result<Option<u64>, Moved> {
         loop {
-            self.mend(row, at, time)?;
+            self.repair_clock_skew(row, at, time)?;
             let now = time.now();
             let odd = Self::word_at(now / self.per);
             let taken = row.update(at + odd, |seen| {
@@ -250,7 +250,7 @@ impl Counter {
 
     /// A stamp ahead of the clock: read it again; if it went back, bring the word with it.
     /// True if there was one.
-    pub(crate) fn mend(
+    pub(crate) fn repair_clock_skew(
         &self,
         row: &Row<'_>,
         at: usize,
@@ -262,10 +262,10 @@ impl Counter {
                 if !Tally(seen).is_ahead(time.now()) {
                     return Step::Keep(false);
                 }
-                time.doubt();
+                time.recheck_clock();
                 match Tally(seen).is_ahead(time.now()) {
                     false => Step::Keep(false),
-                    true => Step::Write(Tally(seen).mended(time.now()).0, true),
+                    true => Step::Write(Tally(seen).repaired(time.now()).0, true),
                 }
             })?;
         }
@@ -389,7 +389,7 @@ impl Counter {
         age(at).min(age(at + 1))
     }
 
-    pub(crate) fn freshen(row: &Row<'_>, at: usize, incarnation: u64, idle: Idle<'_>) -> bool {
+    pub(crate) fn reset_words(row: &Row<'_>, at: usize, incarnation: u64, idle: Idle<'_>) -> bool {
         let fresh = incarnation << UNIT_BITS | FRESH;
         (at..at + WORDS).all(|word| {
             loop {
@@ -441,7 +441,7 @@ mod tests {
             take(&counter, row, 2, START + 20 * SECOND).unwrap();
             counter.give_back(row, 0, left, 3, START + 20 * SECOND).unwrap();
             assert_eq!(used(row, START + 20 * SECOND), 2, "what is there is another's");
-            Counter::freshen(row, 0, 5, None);
+            Counter::reset_words(row, 0, 5, None);
             counter.give_back(row, 0, left, 3, START).unwrap();
             assert_eq!(Counter::untouched_for(row, 0, START), u64::MAX, "a fresh word has nothing");
         });

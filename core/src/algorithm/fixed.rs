@@ -111,7 +111,7 @@ impl Fixed {
         loop {
             let spent = self.read(row, at, time.now());
             row.check()?;
-            if spent.open && self.mend(row, at, spent.span, time) {
+            if spent.open && self.repair_span(row, at, spent.span, time) {
                 continue;
             }
             if !always && spent.used.saturating_add(cost) > self.max {
@@ -131,22 +131,22 @@ impl Fixed {
     }
 
     /// As in `take`, for a key that is not charged.
-    pub(crate) fn mend_open(&self, row: &Row<'_>, at: usize, time: &mut Time<'_>) -> bool {
+    pub(crate) fn repair_clock_skew(&self, row: &Row<'_>, at: usize, time: &mut Time<'_>) -> bool {
         let spent = self.read(row, at, time.now());
-        spent.open && self.mend(row, at, spent.span, time)
+        spent.open && self.repair_span(row, at, spent.span, time)
     }
 
     /// Brings a start that was just loaded and lies in the future back to now, if the clock really
     /// went back. True if there is a newer word, or a newer reading of the clock, to go by.
-    fn mend(&self, row: &Row<'_>, at: usize, span: Tagged, time: &mut Time<'_>) -> bool {
+    fn repair_span(&self, row: &Row<'_>, at: usize, span: Tagged, time: &mut Time<'_>) -> bool {
         let is_ahead = |now| span.start().is_some_and(|start| stamp::is_ahead(start, now));
         if !is_ahead(time.now()) {
             return false;
         }
-        time.doubt();
+        time.recheck_clock();
         if is_ahead(time.now()) {
-            let mended = Tagged::opened(span.epoch(), time.now());
-            let _ = row.replace(at, span.0, mended.0);
+            let repaired = Tagged::opened(span.epoch(), time.now());
+            let _ = row.replace(at, span.0, repaired.0);
         }
         true
     }
@@ -207,7 +207,7 @@ impl Fixed {
     }
 
     /// Closes the span for good.
-    pub(crate) fn freshen(row: &Row<'_>, at: usize, idle: Idle<'_>) -> bool {
+    pub(crate) fn reset_words(row: &Row<'_>, at: usize, idle: Idle<'_>) -> bool {
         loop {
             let (span, count) = (Tagged(row.load(at)), row.load(at + 1));
             if is_busy(idle) || row.check().is_err() {
@@ -258,7 +258,7 @@ mod tests {
         take(5, START + 10 * SECOND);
         fixed.give_back(row, 0, left, 3, START + 10 * SECOND).unwrap();
         assert_eq!(used(START + 10 * SECOND), 5, "what is there is another's");
-        assert!(Fixed::freshen(row, 0, None));
+        assert!(Fixed::reset_words(row, 0, None));
         assert_eq!(Fixed::untouched_for(row, 0, START), u64::MAX);
     }
 }

@@ -11,9 +11,9 @@
 //!   is held while its start is younger than the lease that stands beside it. Nobody rewrites a slot because
 //!   they have another lease. The code of a lease has three digits, rounded up; who has a lease of the same code takes
 //!   that for the slot's, so by one set of numbers every lease is exact.
-//! * A start ahead of a clock that was read again is now: the slot is *mended*, with the same lease. Its holder
+//! * A start ahead of a clock that was read again is now: the slot is *repaired*, with the same lease. Its holder
 //!   can't release or renew it from then on, and it is free when the lease is over. (To take an earlier start for
-//!   one's own mended slot would take other holders' for it, too: nonces come again after four, and a clock that went
+//!   one's own repaired slot would take other holders' for it, too: nonces come again after four, and a clock that went
 //!   back gives later holders earlier starts.)
 //! * Whoever holds a permit knows its exact word, so a release or renewal that comes after the slot went
 //!   to somebody else finds another word and does nothing. It also does nothing once the lease has run out, though nobody
@@ -41,7 +41,7 @@ const START_SHIFT: u32 = 64 - stamp::BITS;
 const CODE_BITS: u32 = START_SHIFT - NONCE_BITS;
 const CODE: u64 = (1 << CODE_BITS) - 1;
 /// The tag of a slot that a takeover or a reset freed; those of released ones are smaller.
-const FRESHENED: u64 = 1 << (stamp::BITS - 1);
+const MADE_FRESH: u64 = 1 << (stamp::BITS - 1);
 /// The longest lease that a limit may have, 366 days; a longer one is damage.
 const LONGEST_US: u64 = 366 * 86_400_000_000;
 
@@ -106,14 +106,14 @@ impl Slot {
         let next = Slot(self.0.wrapping_add(1 << CODE_BITS));
         next.with(stamp::floor(now), code)
     }
-    fn mended(self, now: u64) -> Slot {
+    fn repaired(self, now: u64) -> Slot {
         self.with(stamp::floor(now), self.code())
     }
     fn released(self, row: &Row<'_>) -> Slot {
         self.with(row.seen().sequence(), 0)
     }
-    fn freshened(self, incarnation: u64) -> Slot {
-        self.with(FRESHENED | (incarnation & (FRESHENED - 1)), 0)
+    fn made_fresh(self, incarnation: u64) -> Slot {
+        self.with(MADE_FRESH | (incarnation & (MADE_FRESH - 1)), 0)
     }
 }
 
@@ -260,7 +260,7 @@ impl Permits {
             let now = time.now();
             let chance = self.chance(row, at, now);
             row.check()?;
-            if chance.ahead && (self.mend(row, at, time)? || time.now() != now) {
+            if chance.ahead && (self.repair_clock_skew(row, at, time)? || time.now() != now) {
                 continue;
             }
             let Some((slot, seen)) = chance.free.filter(|_| chance.held < self.max) else {
@@ -294,7 +294,7 @@ impl Permits {
     }
 
     /// Brings slots that are held from the future on, by a clock that went back since, to now. True if there was one.
-    pub(crate) fn mend(
+    pub(crate) fn repair_clock_skew(
         &self,
         row: &Row<'_>,
         at: usize,
@@ -306,11 +306,11 @@ impl Permits {
             if !sight.is_ahead(slot) {
                 continue;
             }
-            time.doubt();
+            time.recheck_clock();
             sight = self.sight(time.now());
             if sight.is_ahead(slot) {
                 row.check()?;
-                let _ = row.replace(at + i, slot.0, slot.mended(time.now()).0);
+                let _ = row.replace(at + i, slot.0, slot.repaired(time.now()).0);
                 any = true;
             }
         }
@@ -435,7 +435,7 @@ impl Permits {
 
     /// Frees every slot: of an idle key, or (`None`) of any. (What is held does not depend on the
     /// numbers, so each slot can be judged alone.)
-    pub(crate) fn freshen(
+    pub(crate) fn reset_words(
         &self,
         row: &Row<'_>,
         at: usize,
@@ -450,7 +450,7 @@ impl Permits {
                 if held || row.check().is_err() {
                     return false;
                 }
-                if row.replace(i, seen.0, seen.freshened(incarnation).0).is_ok() {
+                if row.replace(i, seen.0, seen.made_fresh(incarnation).0).is_ok() {
                     return true;
                 }
             }

@@ -42,8 +42,8 @@
 //!     given back may the moved ones deny for longer than exact, by less than `per`.
 //! * **Clearing** writes an expired entry at `head`, which makes every hit under way start over, then
 //!   raises `base`; entries before `base` don't count.
-//! * **Clocks.** A stamp ahead of a clock that was read again is now: a hit mends it before it adds
-//!   an entry behind it, and before it is refused by it. A look mends nothing and reads it as now.
+//! * **Clocks.** A stamp ahead of a clock that was read again is now: a hit repairs it before it adds
+//!   an entry behind it, and before it is refused by it. A look repairs nothing and reads it as now.
 //! * **Damage** (a file that others wrote into) costs denials, and grants nothing from then on. A `base`
 //!   beyond the tip, which would hide entries to come, is brought back; an entry that the head passes and
 //!   that no plain log has next raises `mixed` and `descent`, so that every slot counts; a head near the
@@ -339,7 +339,7 @@ impl<'r> Ring<'r> {
     /// Brings a base back that is beyond the tip, where it would hide entries to come.
     /// (A reset raises it past a tip that was read before; but then the tip's slot is another.)
     #[cold]
-    fn mend_base(&self, tip: Tip, base: u64) {
+    fn repair_base(&self, tip: Tip, base: u64) {
         if self.is_tip(tip) {
             self.mark_descent(tip.position);
             let lowest = tip.position.saturating_sub(self.len);
@@ -462,13 +462,13 @@ impl<'r> Ring<'r> {
         time: &mut Time<'_>,
         mut judge: impl FnMut(Log, u64) -> Verdict,
     ) -> Result<Option<Entry>, Moved> {
-        let mut mends = 0;
+        let mut repairs = 0;
         loop {
             let tip = self.tip();
             self.row.check()?;
             let base = self.header(BASE);
             if base > tip.position {
-                self.mend_base(tip, base);
+                self.repair_base(tip, base);
                 continue;
             }
             let log = self.log_between(self.bottom_by(base, tip.position), tip.position);
@@ -476,14 +476,14 @@ impl<'r> Ring<'r> {
                 // It may have become empty after the clock was read.
                 time.refresh();
             } else if self.is_last_ahead(log, time.now()) {
-                self.mend(tip.position, &mut mends, time)?;
+                self.repair_entries(tip.position, &mut repairs, time)?;
                 continue;
             }
             match judge(log, time.now()) {
                 Verdict::Fits => {}
                 Verdict::Ahead => {
                     self.mark_descent(tip.position);
-                    self.mend(tip.position, &mut mends, time)?;
+                    self.repair_entries(tip.position, &mut repairs, time)?;
                     continue;
                 }
                 // The log may have changed under the look. If nothing came in since, it was right.
@@ -578,8 +578,8 @@ impl<'r> Ring<'r> {
         }
     }
 
-    /// Mends a log that a clock fault left in the future. True if it was.
-    pub(crate) fn mend_ahead(&self, time: &mut Time<'_>) -> Result<bool, Moved> {
+    /// Repairs a log that a clock fault left in the future. True if it was.
+    pub(crate) fn repair_clock_skew(&self, time: &mut Time<'_>) -> Result<bool, Moved> {
         let tip = self.tip();
         let log = self.log(tip);
         let is_ahead = |slot: Slot| stamp::is_ahead(slot.stamp(), time.now());
@@ -594,7 +594,7 @@ impl<'r> Ring<'r> {
         if !last {
             self.mark_descent(tip.position);
         }
-        self.mend(tip.position, &mut 0, time)?;
+        self.repair_entries(tip.position, &mut 0, time)?;
         Ok(true)
     }
 
@@ -602,9 +602,14 @@ impl<'r> Ring<'r> {
     /// first, so that the newest tells of unfinished work if this process dies on the way; those of a
     /// later lap are left to the next look, unless that never comes to an end: then they are damaged.
     #[cold]
-    fn mend(&self, position: u64, mends: &mut usize, time: &mut Time<'_>) -> Result<(), Moved> {
-        let any_lap = *mends >= LOOKS;
-        *mends += 1;
+    fn repair_entries(
+        &self,
+        position: u64,
+        repairs: &mut usize,
+        time: &mut Time<'_>,
+    ) -> Result<(), Moved> {
+        let any_lap = *repairs >= LOOKS;
+        *repairs += 1;
         let all = self.bottom(position)..position;
         let is_past = |p: &u64| !stamp::is_ahead(self.slot(*p).stamp(), time.now());
         // Entries that are brought back are later than those behind them which are not ahead.
@@ -614,12 +619,12 @@ impl<'r> Ring<'r> {
             if !stamp::is_ahead(slot.stamp(), time.now()) {
                 continue;
             }
-            time.doubt();
+            time.recheck_clock();
             self.row.check()?;
             if stamp::is_ahead(slot.stamp(), time.now()) && (any_lap || slot.lap() == self.lap(p)) {
                 last_past.filter(|past| *past > p).into_iter().for_each(|p| self.mark_descent(p));
-                let mended = Slot::new(slot.lap(), slot.weight(), stamp::of(time.now()));
-                let _ = self.row.replace(self.place(p), slot.0, mended.0);
+                let repaired = Slot::new(slot.lap(), slot.weight(), stamp::of(time.now()));
+                let _ = self.row.replace(self.place(p), slot.0, repaired.0);
             }
         }
         Ok(())
@@ -734,7 +739,7 @@ impl<'r> Ring<'r> {
     }
 
     /// Empties the log. `keep_us` is the longest that any entry may count.
-    pub(crate) fn freshen(&self, keep_us: u64, now: u64, idle: Idle<'_>) -> bool {
+    pub(crate) fn reset_words(&self, keep_us: u64, now: u64, idle: Idle<'_>) -> bool {
         loop {
             let tip = self.tip();
             if is_busy(idle) || self.row.check().is_err() {

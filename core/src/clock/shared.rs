@@ -1,7 +1,7 @@
 //! The clock of a file: time that all processes of a host agree on, after a restart too.
 //!
-//! Two words of the file's header hold it, [`ClockWord`] and [`Seen`]. The module `storage::file` says
-//! how they are moved on after a boot.
+//! Two words of the file's header hold it, [`ClockWord`] and [`Seen`]. The module
+//! `storage::table_file` says how they are moved on after a boot.
 
 use super::{host_lead, kernel_now, system_now};
 use crate::memory::MappedWord;
@@ -37,8 +37,8 @@ impl SharedClock {
         now
     }
 
-    /// A moment of this process's own time that has passed, as this clock has it; none if the time is
-    /// to be read, since it is to be noted again.
+    /// A moment of this process's own time that has passed, as this clock has it; none if the time
+    /// is to be read, since it is to be noted again.
     #[inline]
     pub(crate) fn coarse_now(&self, passed: u64) -> Option<u64> {
         let passed = passed + self.ahead();
@@ -58,8 +58,8 @@ impl SharedClock {
 
     #[cold]
     fn note(&self, now: u64) {
-        // ORDERING: Relaxed; the word stands for itself. The time is in its high bits, so that who comes
-        // late does not bring it back.
+        // ORDERING: Relaxed; the word stands for itself. The time is in its high bits, so that who
+        // comes late does not bring it back.
         self.seen.fetch_max(Seen::of(now).0, Ordering::Relaxed);
     }
 }

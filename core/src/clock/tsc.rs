@@ -1,16 +1,18 @@
 //! The processor's time stamp counter, tied to the kernel's clock.
 //!
 //! `clock_gettime` costs two to three times what the counter itself does. Where the kernel runs on
-//! the counter too (so it is invariant and the same on all cores), time is extrapolated from an
-//! *anchor*, a pair of counter and kernel time that is at most [`SPAN`] old and was read within
-//! [`TIGHT`], so it strays from the kernel's by a microsecond or so: half of one for reading the pair,
-//! and what slewing and an early guess of the pace can do in a millisecond. The anchor is a sequence lock whose readers never wait: who meets a writer asks the kernel.
+//! the counter too, the counter is invariant and the same on all cores. There time is extrapolated
+//! from an *anchor*: a pair of counter and kernel time, at most [`SPAN`] old and read within
+//! [`TIGHT`]. It strays from the kernel's time by a microsecond or so. Half of that comes from
+//! reading the pair, the rest from slewing and an early guess of the pace. The anchor is a sequence
+//! lock whose readers never wait: a reader that meets a writer asks the kernel.
 //!
-//! Reading the counter takes 10 ns and more, and on some processors all that comes before is waited for,
-//! and all that comes after waits. A hit for which an older time will do reads the time of the kernel's last tick instead, a number
-//! in memory: as long as it is that of the anchor, the anchor is not older than a tick. It changes when
-//! the host goes to sleep, too. It may stand still for longer where a virtual machine was stopped, until its
-//! next tick, and where the processor that keeps the time gets no time itself.
+//! Reading the counter takes 10 ns and more. On some processors it waits for all that comes before,
+//! and all that comes after waits for it. A hit for which an older time will do reads the time of
+//! the kernel's last tick instead, a number in memory. As long as that is the anchor's tick, the
+//! anchor is not older than a tick. The tick also changes when the host goes to sleep. It may stand
+//! still for longer where a virtual machine was stopped, until its next tick. So it may where the
+//! processor that keeps the time gets no time itself.
 
 use std::sync::atomic::fence;
 
@@ -20,8 +22,8 @@ use super::kernel_now;
 use crate::once::Once;
 use crate::sync::{Ordering, PlainU64};
 
-/// How long an anchor serves, in nanoseconds: less than any kernel's tick, so that one is set soon after
-/// each, and serves as coarse time.
+/// How long an anchor serves, in nanoseconds: less than any kernel's tick, so that one is set soon
+/// after each, and serves as coarse time.
 const SPAN: u64 = 500_000;
 /// How long the first two anchors are apart: the kernel is asked until then.
 const BASELINE: u64 = 20_000_000;
@@ -74,13 +76,14 @@ fn tick() -> u64 {
 /// The anchor's time, if it is of this tick.
 #[inline(always)]
 pub(super) fn coarse_now() -> Option<u64> {
-    // ORDERING: Relaxed; without an anchor the tick is not asked for, which is no number in memory everywhere.
+    // ORDERING: Relaxed; without an anchor the tick is not asked for, which is no number in memory
+    // everywhere.
     if ANCHOR.tick.load(Ordering::Relaxed) == 0 {
         return None;
     }
     let tick = tick();
-    // ORDERING: Acquire, with the Release in `publish`: the time is of this tick's anchor, or of a later
-    // one, which has passed as well.
+    // ORDERING: Acquire, with the Release in `publish`: the time is of this tick's anchor, or of a
+    // later one, which has passed as well.
     let of = ANCHOR.tick.load(Ordering::Acquire);
     (of == tick).then(|| ANCHOR.nanos.load(Ordering::Relaxed))
 }
@@ -109,8 +112,8 @@ pub(super) fn now() -> u64 {
     if before & !1 != after {
         return renew(before, start, nanos, scale);
     }
-    // Within the span the product is less than 2^52, and the way from the counter to the time is what
-    // a hit waits for.
+    // Within the span the product is less than 2^52, and the way from the counter to the time is
+    // what a hit waits for.
     let counts = counter().wrapping_sub(start);
     if counts < span {
         return nanos + (counts.wrapping_mul(scale) >> 32);

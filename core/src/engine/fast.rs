@@ -111,7 +111,7 @@ impl Engine {
     fn allow_any(&self, hash: Hash, time: &mut Time<'_>) -> bool {
         let limits = self.limits();
         let lone = limits.placed.len() == 1;
-        let (mut doubted, mut taken) = (false, Taken::default());
+        let (mut rechecked, mut taken) = (false, Taken::default());
         if limits.smallest() == 0 {
             return false;
         }
@@ -130,10 +130,10 @@ impl Engine {
                 Some(Ok(true)) => return true,
                 Some(Ok(false)) if lone => return false,
                 Some(_) => {}
-                None if doubted => return false,
+                None if rechecked => return false,
                 None => {
-                    let _ = limits.mend(&row, time);
-                    doubted = true;
+                    let _ = limits.repair_clock_skew(&row, time);
+                    rechecked = true;
                 }
             }
         }

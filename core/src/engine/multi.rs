@@ -103,17 +103,17 @@ fn hit_noting<const N: usize>(
     if each.any(|(part, &cost)| cost == 0 || cost > part.limits.smallest()) {
         return inspect_only(parts, costs, time.now(), views);
     }
-    // A lone cell can't be met half-taken: its refusal needs no second look unless it was mended.
+    // A lone cell can't be met half-taken: its refusal needs no second look unless it was repaired.
     let lone = N == 1 && parts.iter().all(|part| part.limits.placed.len() == 1);
     let denied = |shared| MultiOutcome { answer: Answer::Denied, permits: [None; N], shared };
-    let mut doubted = false;
+    let mut rechecked = false;
     for _ in 0..ATTEMPTS {
         match attempt(parts, costs, time, views, &mut note) {
             Attempt::Done(together) => return together,
-            Attempt::Refused { shared } if doubted => return denied(shared),
+            Attempt::Refused { shared } if rechecked => return denied(shared),
             Attempt::Refused { shared } => {
-                doubted = true;
-                if !mend_together(parts, time) && lone {
+                rechecked = true;
+                if !repair_together(parts, time) && lone {
                     return denied(shared);
                 }
             }
@@ -180,10 +180,10 @@ fn inspect_only<const N: usize>(
     MultiOutcome { answer, permits: [None; N], shared: false }
 }
 
-fn mend_together<const N: usize>(parts: &[RowRef<'_>; N], time: &mut Time<'_>) -> bool {
+fn repair_together<const N: usize>(parts: &[RowRef<'_>; N], time: &mut Time<'_>) -> bool {
     let mut any = false;
     for part in parts {
-        any |= part.mend(time);
+        any |= part.repair_clock_skew(time);
     }
     any
 }

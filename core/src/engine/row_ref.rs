@@ -20,7 +20,7 @@ pub struct RowRef<'a> {
     /// Whose it is, by that engine's hash.
     pub hash: Hash,
     /// What it is judged by: the engine's own limits, or others for which the engine was
-    /// [widened](Engine::widen).
+    /// [introduced](Engine::introduce_limits).
     pub limits: &'a Limits,
 }
 
@@ -113,11 +113,11 @@ impl RowRef<'_> {
         }
     }
 
-    /// Mends what a clock fault left ahead of the clock, as a denial by the limits does. False if there is
-    /// nothing to mend.
-    pub fn mend(&self, time: &mut Time<'_>) -> bool {
+    /// Repairs what a clock fault left ahead of the clock, as a denial by the limits does. False if there is
+    /// nothing to repair.
+    pub fn repair_clock_skew(&self, time: &mut Time<'_>) -> bool {
         let row = self.engine.known_row(self.hash, time.now());
-        row.is_some_and(|row| self.limits.mend(&row, time).unwrap_or(true))
+        row.is_some_and(|row| self.limits.repair_clock_skew(&row, time).unwrap_or(true))
     }
 
     /// Gives back what a [reservation](crate::reserve_together) took here, up to `amount` and only what still counts:

@@ -131,13 +131,17 @@ impl Limits {
         }
     }
 
-    /// Mends what a clock fault left in the future, so that a refusal's wait is right. True if that
+    /// Repairs what a clock fault left in the future, so that a refusal's wait is right. True if that
     /// changed anything, or the clock turned out to be later than it was read.
-    pub(crate) fn mend(&self, row: &Row<'_>, time: &mut Time<'_>) -> Result<bool, Moved> {
+    pub(crate) fn repair_clock_skew(
+        &self,
+        row: &Row<'_>,
+        time: &mut Time<'_>,
+    ) -> Result<bool, Moved> {
         let before = time.now();
         let mut any = false;
         for placed in &self.placed {
-            any |= placed.mend(row, time)?;
+            any |= placed.repair_clock_skew(row, time)?;
         }
         Ok(any || time.now() != before)
     }

@@ -87,7 +87,7 @@ impl Limits {
     ) {
         let amount = amount.min(receipt.cost);
         if time.now() < receipt.charged_at {
-            time.doubt();
+            time.recheck_clock();
         }
         for (index, placed) in self.placed.iter().enumerate() {
             let Some(left) = receipt.left[index] else { continue };

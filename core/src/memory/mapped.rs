@@ -1,14 +1,13 @@
 //! Words of a file that other processes map too.
 
-use std::cell::Cell;
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use super::LINE_WORDS;
 use super::heap::Words;
-use crate::sync::AtomicU64;
+use crate::sync::{ATOMIC_BETWEEN_PROCESSES, AtomicU64};
 
 /// A file of words that other processes map too.
 #[derive(Debug)]
@@ -25,9 +24,15 @@ unsafe impl Send for Mapping {}
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// Maps the first `bytes` of a file, which must be that long (a multiple of a page).
+    /// Maps the first `bytes` of a file, which must be that long (a multiple of a page). Refused
+    /// where words are not atomic between processes.
     pub(crate) fn new(file: File, bytes: usize) -> io::Result<Mapping> {
         use rustix::mm::{MapFlags, ProtFlags, mmap};
+        if !ATOMIC_BETWEEN_PROCESSES {
+            let why =
+                "this processor has no 64-bit atomics that processes could share; use `memory`";
+            return Err(io::Error::new(io::ErrorKind::Unsupported, why));
+        }
         let (rights, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED);
         // SAFETY: a new mapping, at an address of the kernel's choice.
         let base = unsafe { mmap(std::ptr::null_mut(), bytes, rights, flags, &file, 0) }?;
@@ -46,6 +51,11 @@ impl Mapping {
         // words; this process and all others see them through atomics only. (Whoever truncates
         // the file ends its users by a signal, which no check can prevent.)
         unsafe { std::slice::from_raw_parts(self.base.as_ptr().cast(), self.bytes / 8) }
+    }
+
+    /// The words of a section; `None` if the file ends before it does.
+    pub(crate) fn section(self: &Arc<Mapping>, section: &Range<usize>) -> Option<Words> {
+        Some(Words::of_file(self.words().get(section.clone())?, self))
     }
 
     /// Writes what has changed to the disk, and waits for it.
@@ -94,26 +104,18 @@ impl std::ops::Deref for MappedWord {
     }
 }
 
-/// Words of a file, handed out from front to back.
+/// The sections of one table in a mapped file, by numbers of words.
 #[derive(Debug)]
-pub(crate) struct Region {
-    mapping: Arc<Mapping>,
-    next: Cell<usize>,
-    end: usize,
+pub(crate) struct MappedTable {
+    pub(crate) mapping: Arc<Mapping>,
+    pub(crate) rows: Range<usize>,
+    pub(crate) overflow: Range<usize>,
+    pub(crate) eviction: Range<usize>,
 }
 
-impl Region {
-    /// From word `start` to before word `end`.
-    pub(crate) fn new(mapping: Arc<Mapping>, start: usize, end: usize) -> Region {
-        Region { mapping, next: Cell::new(start), end }
-    }
-
-    /// The next `len` words, from a cache line on; `None` if there are no more.
-    pub(crate) fn take(&self, len: usize) -> Option<Words> {
-        let at = self.next.get();
-        let end = at.checked_add(len).filter(|&end| end <= self.end)?;
-        let words = self.mapping.words().get(at..end)?;
-        self.next.set((at + len).next_multiple_of(LINE_WORDS));
-        Some(Words::of_file(words, &self.mapping))
+impl MappedTable {
+    /// The words of a section; `None` unless it has `len` of them.
+    pub(super) fn words(&self, section: &Range<usize>, len: usize) -> Option<Words> {
+        (section.len() == len).then(|| self.mapping.section(section))?
     }
 }

@@ -1,19 +1,20 @@
 //! A folder whose files only its owner, or its group, may write.
 //!
 //! The folder is opened once and checked. From then on its files are opened by name from that
-//! descriptor: nobody can put another folder in its place meanwhile. No link is followed, and no file is
-//! believed before its kind, owner and mode were checked.
+//! descriptor: nobody can put another folder in its place meanwhile. No link is followed, and no
+//! file is believed before its kind, owner and mode were checked.
 //!
 //! | access | the folder | its files |
 //! |---|---|---|
 //! | plain | is this user's, and nobody else may write it | as the folder; made with mode 0600 |
-//! | `group` | is this user's, or its group's who is in that group; others may not write it | of its group too; 0660 |
-//! | `as_owner`, for root | is another user's; no part of its path is a link | are that user's, also new ones |
+//! | `group` | is this user's or its group's; others may not write it | of its group; 0660 |
+//! | `as_owner`, for root | is another user's; no part of its path is a link | are that user's |
 //!
-//! **New files** are built whole before they get their name: written, synced to the disk, linked, and then
-//! the folder is synced. So a loss of power leaves a whole file or none. While such a file is built it has
-//! no name at all (`O_TMPFILE`), or a name that nobody else has (`NAME.<16 digits>.tmp`) and an exclusive
-//! `flock`. The kernel drops the lock with the process, which tells [`Directory::sweep`] what to remove.
+//! **New files** are built whole before they get their name: written, synced to the disk, linked,
+//! and then the folder is synced. So a loss of power leaves a whole file or none. While such a file
+//! is built it has no name at all (`O_TMPFILE`), or a name that nobody else has (`NAME.<16
+//! digits>.tmp`) and an exclusive `flock`. The kernel drops the lock with the process, which tells
+//! [`Directory::sweep`] what to remove.
 
 use std::cell::Cell;
 use std::fs::File;
@@ -126,8 +127,8 @@ impl Directory {
         let is_ours = found.user == me || (me == 0 && access.as_owner);
         if shared && is_ours && found.mode & 0o070 != 0o070 {
             return refused(format!(
-                "this folder is not shared with its group {} (mode {:o}); make it 770 and its files 660, \
-                 or open it without `group: true`",
+                "this folder is not shared with its group {} (mode {:o}); make it 770 and its \
+                 files 660,                  or open it without `group: true`",
                 found.group, found.mode
             ));
         }
@@ -195,8 +196,8 @@ impl Directory {
         }
     }
 
-    /// Puts a new file in place of an old one. Readers see one or the other, whole; so does a reader
-    /// after a loss of power.
+    /// Puts a new file in place of an old one. Readers see one or the other, whole; so does a
+    /// reader after a loss of power.
     ///
     /// # Errors
     /// If it can't be written. Then the old one stands.
@@ -248,7 +249,8 @@ impl Directory {
         rustix::fs::fstat(&self.folder).is_ok_and(|stat| stat.st_nlink == 0)
     }
 
-    /// Removes what makers that were killed have left. What a maker still builds is locked, and stays.
+    /// Removes what makers that were killed have left. What a maker still builds is locked, and
+    /// stays.
     pub fn sweep(&self) {
         let names = self.names().unwrap_or_default();
         for name in names.iter().filter(|name| is_temporary(name)) {
@@ -294,7 +296,8 @@ impl Directory {
         }
         if found.user != self.user && !is_shared {
             return refused(format!(
-                "it belongs to user {}, not to {}; give it to that user, or remove it if you don't trust it",
+                "it belongs to user {}, not to {}; give it to that user, or \
+                 remove it if you don't trust it",
                 found.user, self.user
             ));
         }
@@ -312,7 +315,8 @@ impl Directory {
                 Ok(()) => {}
                 Err(Errno::PERM) => {
                     return refused(format!(
-                        "this user may not give files to the folder's group {group}; put the user in that group"
+                        "this user may not give files to the folder's group {group}; put \
+                         the user in that group"
                     ));
                 }
                 Err(error) => return Err(error.into()),
@@ -393,8 +397,8 @@ impl Found {
                  make it 770 and put {me} in its group {group}, or name another folder"
             ),
             (_, false) => format!(
-                "this folder belongs to user {user}, not to {me}; run as that user, name another folder, \
-                 or share it with `group: true`"
+                "this folder belongs to user {user}, not to {me}; run as that user, name \
+                 another folder,                  or share it with `group: true`"
             ),
         }
     }
@@ -446,7 +450,8 @@ fn has_list(file: impl AsFd) -> bool {
     rustix::fs::fgetxattr(file, LISTS[0], &mut [0u8; 0]).is_ok()
 }
 
-/// Removes access control lists that the folder above has left: to widen the mode would widen them, too.
+/// Removes access control lists that the folder above has left: to widen the mode would widen them,
+/// too.
 fn drop_lists(file: impl AsFd) -> io::Result<()> {
     for list in LISTS {
         match rustix::fs::fremovexattr(&file, list) {
@@ -469,7 +474,8 @@ fn share_new_folder(path: &Path, mode: Mode) -> Result<(), FileError> {
         return refused("another folder was put in the place of the one just made");
     }
     drop_lists(&folder)?;
-    // The mode of `mkdir` is cut by the umask. What is made in this folder has its group if it came so.
+    // The mode of `mkdir` is cut by the umask. What is made in this folder has its group if it came
+    // so.
     let inherits = Mode::from_raw_mode(rustix::fs::fstat(&folder)?.st_mode) & Mode::SGID;
     Ok(rustix::fs::fchmod(folder, mode | inherits)?)
 }
@@ -495,7 +501,8 @@ fn make_parents(path: &Path, group: bool, made: &mut Vec<PathBuf>) -> Result<(),
     }
 }
 
-/// Makes a folder if it is not there. One that is `shared` is nobody else's before it has that mode.
+/// Makes a folder if it is not there. One that is `shared` is nobody else's before it has that
+/// mode.
 fn make_new_folder(
     path: &Path,
     mode: Mode,
@@ -623,8 +630,8 @@ impl<'a> Temporary<'a> {
         Ok(true)
     }
 
-    /// Gives the maker's lock back. By name, not by closing: a child that was forked meanwhile has the
-    /// file open too.
+    /// Gives the maker's lock back. By name, not by closing: a child that was forked meanwhile has
+    /// the file open too.
     fn unlock(&self) {
         if self.locked.replace(false) {
             let _ = rustix::fs::flock(&self.file, FlockOperation::Unlock);
@@ -672,7 +679,8 @@ impl Directory {
     }
 }
 
-/// Moves a file to a name that no other has. Where the filesystem can't, it has both names for a while.
+/// Moves a file to a name that no other has. Where the filesystem can't, it has both names for a
+/// while.
 fn link(folder: &OwnedFd, own: &str, name: &str) -> rustix::io::Result<()> {
     match rustix::fs::renameat_with(folder, own, folder, name, RenameFlags::NOREPLACE) {
         Err(Errno::INVAL | Errno::NOSYS) => {
@@ -686,7 +694,8 @@ fn in_proc(file: &File) -> String {
     format!("/proc/self/fd/{}", file.as_raw_fd())
 }
 
-/// Whether the kernel shows a descriptor under /proc, by which alone a file without a name is linked.
+/// Whether the kernel shows a descriptor under /proc, by which alone a file without a name is
+/// linked.
 fn is_in_proc(file: &File) -> bool {
     let place = |meta: std::fs::Metadata| (meta.dev(), meta.ino());
     let seen = std::fs::metadata(in_proc(file)).map(place);
@@ -782,7 +791,8 @@ pub(crate) mod tests {
         std::fs::remove_dir_all(path).unwrap();
     }
 
-    /// The lock file of a rule is made so where there is no `O_TMPFILE`: nobody could take it any more.
+    /// The lock file of a rule is made so where there is no `O_TMPFILE`: nobody could take it any
+    /// more.
     #[test]
     fn a_child_that_was_forked_meanwhile_does_not_keep_a_makers_lock() {
         let (path, folder) = new_folder("forked");

@@ -1,11 +1,12 @@
 //! Tables of format 1, which are read once: to be moved to a table of this format.
 //!
-//! Header, rows, key words, hash, the slots of a log and most notes are as they are now. These differ:
+//! Header, rows, key words, hash, the slots of a log and most notes are as they are now. These
+//! differ:
 //!
 //! | | format 1 |
 //! |---|---|
 //! | home of a key | by the high bits of its hash: of no matter here, where all rows are read |
-//! | bucket | flag, class 3, tick 4, then stamp and thousandths; a stamp may be ahead of the clock |
+//! | bucket | flag, class 3, tick 4, then stamp and thousandths; a stamp may be ahead |
 //! | counter | the number of the cell, which only its writer's `per` can tell 34, units 30 |
 //! | fixed count | epoch 16, start in µs 48, and epoch 16, units 48 |
 //! | permit | the end in µs 48, nonce 16 |
@@ -15,8 +16,8 @@
 //! Words of buckets and counters don't say by which numbers they were written. They are read by the
 //! policy's present ones, and what has to be rounded is rounded against the key.
 //!
-//! What was charged is charged again in the new row, at its own time. A build that writes format 1 does not
-//! know of moves: its processes go on in the old file and say nothing.
+//! What was charged is charged again in the new row, at its own time. A build that writes format 1
+//! does not know of moves: its processes go on in the old file and say nothing.
 
 use std::os::unix::fs::FileExt;
 
@@ -30,14 +31,14 @@ use crate::limits::{Limit, Limits};
 use crate::memory::LINE_WORDS;
 use crate::storage::directory::{Directory, Temporary};
 use crate::storage::error::FileError;
-use crate::storage::file::TableFile;
 use crate::storage::header::Format1Header;
 use crate::storage::host::Host;
-use crate::storage::moving::{FileLayout, FileTables, Moving, NoPlace, pairs};
-use crate::storage::tables::Tables;
+use crate::storage::layout::{FileLayout, Sections, TableSection};
+use crate::storage::moving::{FileTables, Moving, NoPlace, pairs};
+use crate::storage::table_file::TableFile;
 use crate::sync::{AtomicU64, Ordering};
-use crate::table::Table;
 use crate::table::row::{KeyWord, Row, State};
+use crate::table::{Table, TableWords};
 
 const OVERFLOW_ROWS: usize = 8;
 const RING_HEADER: usize = 3;
@@ -52,8 +53,8 @@ pub struct Format1 {
     words: Vec<u64>,
 }
 
-/// The rows of one table: fingerprint and state words of those in use, and the state words of those that
-/// keys share.
+/// The rows of one table: fingerprint and state words of those in use, and the state words of those
+/// that keys share.
 struct Rows<'f> {
     used: Vec<(u64, &'f [u64])>,
     shared: Vec<&'f [u64]>,
@@ -115,37 +116,30 @@ impl Format1 {
 
     /// The tables of the file; `None` if it is not large enough for them.
     pub fn laid_out(&self, layout: &FileLayout) -> Option<Format1Tables<'_>> {
-        let mut at = self.header.tables_at();
-        let (mut engines, mut ledgers) = (Vec::new(), Vec::new());
-        for (limits, capacity) in &layout.engines {
-            engines.push((limits.clone(), self.rows(&mut at, 1 + width(limits), *capacity)?));
-        }
-        for (notes, capacity) in &layout.ledgers {
-            ledgers.push(self.rows(&mut at, 1 + notes, *capacity)?);
-        }
-        let offenders = self.words.get(at..at.checked_add(Tables::OFFENDER_WORDS)?)?;
-        Some(Format1Tables { engines, ledgers, offenders })
+        let engines =
+            layout.engines.iter().map(|(limits, capacity)| (1 + width(limits), *capacity));
+        let ledgers = layout.ledgers.iter().map(|(notes, capacity)| (1 + notes, *capacity));
+        let engines: Vec<Format1Layout> = engines.map(Format1Layout::new).collect::<Option<_>>()?;
+        let ledgers: Vec<Format1Layout> = ledgers.map(Format1Layout::new).collect::<Option<_>>()?;
+        let sizes = |all: &[Format1Layout]| all.iter().map(|table| table.words).collect::<Vec<_>>();
+        let sections = Sections::new(self.header.tables_at(), &sizes(&engines), &sizes(&ledgers))?;
+        let rows = |(table, section)| self.rows(table, section);
+        let engines: Option<Vec<Rows<'_>>> =
+            engines.iter().zip(&sections.engines).map(rows).collect();
+        let ledgers = ledgers.iter().zip(&sections.ledgers).map(rows).collect::<Option<_>>()?;
+        let limits = layout.engines.iter().map(|(limits, _)| limits.clone());
+        let offenders = self.words.get(sections.offenders)?;
+        Some(Format1Tables { engines: limits.zip(engines?).collect(), ledgers, offenders })
     }
 
-    /// The next words of the file, from a cache line on.
-    fn take(&self, at: &mut usize, len: usize) -> Option<&[u64]> {
-        let words = self.words.get(*at..at.checked_add(len)?)?;
-        *at = (*at + len).next_multiple_of(LINE_WORDS);
-        Some(words)
-    }
-
-    fn rows(&self, at: &mut usize, row_words: usize, capacity: usize) -> Option<Rows<'_>> {
+    fn rows(&self, layout: &Format1Layout, section: &TableSection) -> Option<Rows<'_>> {
+        let Format1Layout { rows, row_words, stride, .. } = *layout;
         let width = row_words - 1;
-        let padded = row_words.next_power_of_two();
-        let narrow = row_words <= LINE_WORDS;
-        let line = if narrow { LINE_WORDS / padded } else { LINE_WORDS };
-        let rows = capacity.max(1).checked_mul(3)?.div_ceil(2).next_multiple_of(line);
-        let words = rows.checked_mul(if narrow { padded } else { row_words })?;
-        let table = self.take(at, words)?;
-        let shared = self.take(at, OVERFLOW_ROWS * row_words)?;
-        let row = |row: usize| match narrow {
-            true => (table[row * padded], &table[row * padded + 1..][..width]),
-            false => (table[row], &table[rows + row * width..][..width]),
+        let table = self.words.get(section.rows.clone())?;
+        let shared = self.words.get(section.overflow.clone())?;
+        let row = |row: usize| match stride {
+            Some(stride) => (table[row * stride], &table[row * stride + 1..][..width]),
+            None => (table[row], &table[rows + row * width..][..width]),
         };
         let used = |(key, words): (u64, _)| {
             let key = KeyWord(key);
@@ -154,6 +148,27 @@ impl Format1 {
         };
         let used = (0..rows).map(row).filter_map(used).collect();
         Some(Rows { used, shared: shared.chunks(row_words).map(|row| &row[1..]).collect() })
+    }
+}
+
+/// How the rows of a table lie in format 1.
+struct Format1Layout {
+    rows: usize,
+    row_words: usize,
+    /// Words from row to row, where a row lies whole in a cache line; `None` where key words lie
+    /// apart.
+    stride: Option<usize>,
+    words: TableWords,
+}
+
+impl Format1Layout {
+    fn new((row_words, capacity): (usize, usize)) -> Option<Format1Layout> {
+        let stride = Some(row_words.next_power_of_two()).filter(|_| row_words <= LINE_WORDS);
+        let line = stride.map_or(LINE_WORDS, |stride| LINE_WORDS / stride);
+        let rows = capacity.max(1).checked_mul(3)?.div_ceil(2).next_multiple_of(line);
+        let words = rows.checked_mul(stride.unwrap_or(row_words))?;
+        let words = TableWords { rows: words, overflow: OVERFLOW_ROWS * row_words };
+        Some(Format1Layout { rows, row_words, stride, words })
     }
 }
 
@@ -176,8 +191,8 @@ fn place_of(limits: &Limits, placed: &Placed) -> usize {
 }
 
 impl FileTables {
-    /// As [`FileTables::move_engine`], from a file of format 1. The limits of this engine must be those that
-    /// keys are judged by.
+    /// As [`FileTables::move_engine`], from a file of format 1. The limits of this engine must be
+    /// those that keys are judged by.
     ///
     /// # Errors
     /// As there.
@@ -331,8 +346,8 @@ fn missing_of(word: u64, limit: &Limit, now: u64) -> u64 {
     full.saturating_sub(u64::try_from(content).unwrap_or(u64::MAX))
 }
 
-/// When units of a counter were spent, at the latest, and how many: in the cell before this one, and in this
-/// one. What is ahead of the clock is spent now.
+/// When units of a counter were spent, at the latest, and how many: in the cell before this one,
+/// and in this one. What is ahead of the clock is spent now.
 fn cells_of(words: &[u64], per: u64, now: u64) -> Vec<(u64, u64)> {
     const CELLS: u64 = u64::MAX >> UNIT_BITS;
     let cell = now / per;

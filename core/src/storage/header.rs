@@ -1,66 +1,22 @@
-//! The header of a file of tables: its words, how they are checked, and those of format 1.
-//!
-//! ```text
-//! byte     0  magic "TIDEGATE" │ format │ byte order │ header bytes │ file bytes │ seed │ probe
-//!         56  clock kind │ time namespace │ made at │ shape bytes │ checksum of all that, and of the shape
-//!        512  clock: offset (ms) 40 │ boot 16 │ check 8            moved on once after each boot, by swap
-//!        520  seen: 2^30 ns 34 │ check 30                          the latest time, about once a second
-//!        528  boot id, 128 bits                                    the boot for which the clock word holds
-//!        576  generation                                           counts changes that all must look at
-//!        584  keep                                                 how long notes on denials may matter, in ns
-//!        592  retired                                              1 once another table took its place
-//!        640  eviction: 8 words for each of 4 tables               see `eviction`
-//!       1024  shape: text that says what the tables are
-//!  header      tables, from a page on
-//! ```
+//! The header of a file of tables: how it is made, read and checked, and that of format 1. Where
+//! its words lie is in `layout`.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
 use super::error::{FileError, refused, unreadable};
 use super::host::Host;
+use super::layout::{MOST_SHAPE, SHAPE_AT, at, file_bytes, header_bytes};
 use crate::clock::shared::{ClockWord, Seen};
-use crate::eviction;
 use crate::table::hash::{Hasher, random_seed};
 
 const MAGIC: u64 = u64::from_le_bytes(*b"TIDEGATE");
-/// The version of the layout above, and of every word in the tables.
+/// The version of the layout, and of every word in the tables.
 pub const FILE_FORMAT: u64 = 2;
 const BYTE_ORDER: u64 = 0x0102_0304_0506_0708;
-pub(super) const PAGE: usize = 4096;
-pub(super) const SHAPE_AT: usize = 1024;
-/// Bytes of the longest shape: what is read of a file before its header is checked.
-pub(super) const MOST_SHAPE: u64 = 1 << 20;
-/// Engines that a file has room for; ledgers don't count.
-const MOST_ENGINES: usize = 4;
-pub(super) const EVICTION_END: usize = at::EVICTION + MOST_ENGINES * eviction::WORDS;
-const _: () = assert!(EVICTION_END <= SHAPE_AT / 8);
-/// What the probe hash is of: it proves that two builds hash alike, and find keys by the same bits of it.
+/// What the probe hash is of: it proves that two builds hash alike, and find keys by the same bits
+/// of it.
 const PROBE: &[u8] = b"tidegate probe, home by fingerprint";
-
-/// Words of the header, by number.
-pub(super) mod at {
-    pub(in crate::storage) const MAGIC: usize = 0;
-    pub(in crate::storage) const FORMAT: usize = 1;
-    pub(in crate::storage) const BYTE_ORDER: usize = 2;
-    pub(in crate::storage) const HEADER: usize = 3;
-    pub(in crate::storage) const FILE: usize = 4;
-    pub(in crate::storage) const SEED: usize = 5;
-    pub(in crate::storage) const PROBE: usize = 6;
-    pub(in crate::storage) const CLOCK_KIND: usize = 7;
-    pub(in crate::storage) const NAMESPACE: usize = 8;
-    pub(in crate::storage) const MADE_AT: usize = 9;
-    pub(in crate::storage) const SHAPE: usize = 10;
-    pub(in crate::storage) const CHECKSUM: usize = 11;
-    pub(in crate::storage) const CLOCK: usize = 64;
-    pub(in crate::storage) const SEEN: usize = 65;
-    /// Two words, the lower half first.
-    pub(in crate::storage) const BOOT: usize = 66;
-    pub(in crate::storage) const GENERATION: usize = 72;
-    pub(in crate::storage) const KEEP: usize = 73;
-    pub(in crate::storage) const RETIRED: usize = 74;
-    pub(in crate::storage) const EVICTION: usize = 80;
-}
 
 /// Whether a file with this description could be opened.
 pub(super) fn check_shape(shape: &str) -> Result<(), FileError> {
@@ -68,7 +24,8 @@ pub(super) fn check_shape(shape: &str) -> Result<(), FileError> {
     match shape.len() {
         0..=LONGEST_SHAPE => Ok(()),
         bytes => refused(format!(
-            "its description has {bytes} bytes, and may have {MOST_SHAPE}; use fewer limits, or shorter names"
+            "its description has {bytes} bytes, and may have {MOST_SHAPE}; use fewer \
+             limits, or shorter names"
         )),
     }
 }
@@ -83,8 +40,8 @@ pub(super) struct Header {
 impl Header {
     pub(super) fn new(shape: &str, tables: usize, manual: bool, host: &Host) -> Header {
         let seed = random_seed();
-        let header = (SHAPE_AT + shape.len()).next_multiple_of(PAGE);
-        let file = (header + tables * 8).next_multiple_of(PAGE);
+        let header = header_bytes(shape.len());
+        let file = file_bytes(header, tables);
         let mut words = [0; SHAPE_AT / 8];
         words[at::MAGIC] = MAGIC;
         words[at::FORMAT] = FILE_FORMAT;
@@ -162,7 +119,8 @@ impl Header {
         }
         if words[at::FORMAT] != format || words[at::BYTE_ORDER] != BYTE_ORDER {
             return unreadable(format!(
-                "it is of format {} (this build reads {FILE_FORMAT}), or of a machine with another byte order",
+                "it is of format {} (this build reads {FILE_FORMAT}), or of a machine with \
+                 another byte order",
                 words[at::FORMAT]
             ));
         }
@@ -204,7 +162,8 @@ impl Header {
     }
 }
 
-/// The header of a file of format 1, which has no words for the boot id, for eviction and for its users.
+/// The header of a file of format 1, which has no words for the boot id, for eviction and for its
+/// users.
 #[derive(Debug)]
 pub(crate) struct Format1Header(pub(super) Header);
 

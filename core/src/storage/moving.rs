@@ -1,33 +1,37 @@
 //! The rows of a file, moved to a file of another shape.
 //!
 //! ```text
-//!   NAME            the old file, in use      ─────────────┬──────▶ no name, retired; its users go on in it
+//!   NAME            the old file, in use      ─────────────┬──────▶ no name, retired, still in use
 //!   NAME.….tmp      made, filled, synced      ── rename ───┘
 //! ```
 //!
-//! The new file is built under a temporary name, row by row, and gets its name by one rename. A process
-//! that is killed on the way leaves the old file as it was, and a temporary one that the next to open
-//! the folder removes. What users of the old file charge meanwhile is in the new one or not, as it comes.
+//! The new file is built under a temporary name, row by row, and gets its name by one rename. A
+//! process that is killed on the way leaves the old file as it was, and a temporary one that the
+//! next to open the folder removes. What users of the old file charge meanwhile is in the new one
+//! or not, as it comes.
 //!
-//! **Rows** are found in the new file by the same hash: the seed is carried, and a key's home is a function
-//! of the fingerprint that its row stores. A row that may still count for somebody must have a place, else
-//! nothing is moved. Idle rows are moved if there is room. The few rows that keys share when a table is
-//! full are moved too, as they are: to begin them afresh would give keys without a row more.
+//! **Rows** are found in the new file by the same hash: the seed is carried, and a key's home is a
+//! function of the fingerprint that its row stores. A row that may still count for somebody must
+//! have a place, else nothing is moved. Idle rows are moved if there is room. The few rows that
+//! keys share when a table is full are moved too, as they are: to begin them afresh would give keys
+//! without a row more.
 //!
-//! **Cells.** Words of buckets, counters and fixed counts are readable under any numbers, so they are copied.
-//! The entries of a log are laid out anew (see `window::moving`). Permits keep their slots.
+//! **Cells.** Words of buckets, counters and fixed counts are readable under any numbers, so they
+//! are copied. The entries of a log are laid out anew (see `window::moving`). Permits keep their
+//! slots.
 //!
-//! **Time** goes on: the words of the clock are copied last. The new tables begin an era of eviction, in
-//! which rows are kept for as long as anybody's numbers asked before the move.
+//! **Time** goes on: the words of the clock are copied last. The new tables begin an era of
+//! eviction, in which rows are kept for as long as anybody's numbers asked before the move.
 
 use crate::algorithm::window::Ring;
 use crate::algorithm::{Cell, Placed};
 use crate::eviction::{self, Eviction};
 use crate::limits::Limits;
-use crate::memory::{Space, Words};
+use crate::memory::{Backing, Words};
 use crate::storage::directory::{Directory, Temporary};
 use crate::storage::error::FileError;
-use crate::storage::file::TableFile;
+use crate::storage::layout::FileLayout;
+use crate::storage::table_file::TableFile;
 use crate::storage::tables::Tables;
 use crate::sync::Ordering;
 use crate::table::Table;
@@ -35,15 +39,6 @@ use crate::table::row::{KeyWord, Row, Shape, State};
 
 /// How often a row is read that changes hands all the while.
 const LOOKS: usize = 64;
-
-/// How the tables of a file lie.
-#[derive(Clone, Debug)]
-pub struct FileLayout {
-    /// The limits of each engine, of which only the shape matters, and its capacity.
-    pub engines: Vec<(Limits, usize)>,
-    /// The notes of each ledger, and its capacity.
-    pub ledgers: Vec<(usize, usize)>,
-}
 
 /// The tables of a file, for one who moves their rows.
 #[derive(Debug)]
@@ -72,7 +67,7 @@ impl Shape for Blank {
     fn is_idle(&self, _row: &Row<'_>, _now: u64) -> bool {
         false
     }
-    fn freshen(&self, _row: &Row<'_>, _incarnation: u64, _idle: bool, _now: u64) -> bool {
+    fn reset_words(&self, _row: &Row<'_>, _incarnation: u64, _idle: bool, _now: u64) -> bool {
         false
     }
 }
@@ -80,11 +75,11 @@ impl Shape for Blank {
 impl TableFile {
     /// The tables of the file, as they lie; `None` if it has no room for them.
     pub fn laid_out(&self, layout: &FileLayout) -> Option<FileTables> {
-        FileTables::new(layout, &self.tables().space, false)
+        FileTables::new(layout, Some(&self.tables(layout)?))
     }
 
-    /// Begins a file that will take the place of this one, which is called `name`: of the same seed and
-    /// clock, with tables of `words` words that are described by `shape`.
+    /// Begins a file that will take the place of this one, which is called `name`: of the same seed
+    /// and clock, with tables of `words` words that are described by `shape`.
     ///
     /// # Errors
     /// If there is no room, or no right to make it. Then nothing is left behind.
@@ -134,7 +129,8 @@ impl<'d> Moving<'d> {
         self.publish_and(|| old.retire())
     }
 
-    /// Puts the file in the place of one that has no words for a clock or for its users: of format 1.
+    /// Puts the file in the place of one that has no words for a clock or for its users: of format
+    /// 1.
     ///
     /// # Errors
     /// As the kernel says.
@@ -151,27 +147,35 @@ impl<'d> Moving<'d> {
 }
 
 impl FileTables {
-    fn new(layout: &FileLayout, space: &Space, planned: bool) -> Option<FileTables> {
+    /// The tables of a file, or on the heap to plan a move.
+    fn new(layout: &FileLayout, file: Option<&Tables>) -> Option<FileTables> {
+        let heap = || Some(Backing::Heap);
         let mut engines = Vec::new();
-        for (limits, capacity) in &layout.engines {
-            let table = Table::new(*capacity, limits, space)?;
-            engines.push((limits.clone(), table, space.shared(eviction::WORDS)?));
+        for (index, (limits, capacity)) in layout.engines.iter().enumerate() {
+            let backing = file.map_or_else(heap, |file| file.engine_backing(index))?;
+            let table = Table::new(*capacity, limits, &backing)?;
+            engines.push((limits.clone(), table, backing.eviction(eviction::WORDS)?));
         }
-        let ledger =
-            |&(notes, capacity): &(usize, usize)| Table::new(capacity, &Blank(1 + notes), space);
-        let ledgers = layout.ledgers.iter().map(ledger).collect::<Option<_>>()?;
-        let offenders = space.words(Tables::OFFENDER_WORDS, false)?;
-        Some(FileTables { engines, ledgers, offenders, planned })
+        let mut ledgers = Vec::new();
+        for (index, &(notes, capacity)) in layout.ledgers.iter().enumerate() {
+            let backing = file.map_or_else(heap, |file| file.ledger_backing(index))?;
+            ledgers.push(Table::new(capacity, &Blank(1 + notes), &backing)?);
+        }
+        let offenders = match file {
+            Some(file) => file.offender_words()?,
+            None => Words::zeroed(Tables::OFFENDER_WORDS, false)?,
+        };
+        Some(FileTables { engines, ledgers, offenders, planned: file.is_none() })
     }
 
-    /// Tables that are in no file. What is moved to them is written nowhere, so that a move can be tried:
-    /// whether each row that counts for somebody has a place. `None` if there is no memory.
+    /// Tables that are in no file. What is moved to them is written nowhere, so that a move can be
+    /// tried: whether each row that counts for somebody has a place. `None` if there is no memory.
     pub fn planned(layout: &FileLayout) -> Option<FileTables> {
-        FileTables::new(layout, &Space::Heap, true)
+        FileTables::new(layout, None)
     }
 
-    /// Moves the rows of engine `from` of another file to engine `to` of this one, which is new. Limit i
-    /// of this engine goes on from limit `limits[i]` of the other, or starts fresh.
+    /// Moves the rows of engine `from` of another file to engine `to` of this one, which is new.
+    /// Limit i of this engine goes on from limit `limits[i]` of the other, or starts fresh.
     ///
     /// All windows of an engine share a log. It goes on if one of them does, for all of them.
     ///
@@ -205,8 +209,8 @@ impl FileTables {
         Ok(())
     }
 
-    /// Moves the rows of ledger `from` of another file to ledger `to` of this one. `is_idle` judges the
-    /// notes of a row, and `change` says what they become.
+    /// Moves the rows of ledger `from` of another file to ledger `to` of this one. `is_idle` judges
+    /// the notes of a row, and `change` says what they become.
     ///
     /// # Errors
     /// If a row that is not idle has no place.
@@ -368,7 +372,7 @@ fn clear(row: &Row<'_>) {
     (0..row.words.len()).for_each(|at| row.store_unshared(at, 0));
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(tidegate_portable_atomic)))]
 mod tests {
     use std::path::PathBuf;
     use std::time::Duration;
@@ -404,7 +408,10 @@ mod tests {
 
     fn engine(file: &TableFile, limits: &[Limit], capacity: usize) -> Engine {
         let options = Options { capacity, clock: file.clock(), ..Options::default() };
-        file.tables().engine(Limits::new(limits).unwrap(), options).unwrap()
+        file.tables(&layout(limits, capacity))
+            .unwrap()
+            .engine(0, Limits::new(limits).unwrap(), options)
+            .unwrap()
     }
 
     #[test]
@@ -528,9 +535,9 @@ mod tests {
             vec![Limit::counter(5, HOUR)],
             vec![Limit::window(30, HOUR)],
         ];
-        let space = crate::memory::Space::Heap;
-        let tables =
-            widths.map(|limits| Table::new(1_000, &Limits::new(&limits).unwrap(), &space).unwrap());
+        let backing = crate::memory::Backing::Heap;
+        let tables = widths
+            .map(|limits| Table::new(1_000, &Limits::new(&limits).unwrap(), &backing).unwrap());
         let rows = tables[0].rows();
         for (seed, table) in (0..20).flat_map(|seed| tables.iter().map(move |table| (seed, table)))
         {

@@ -1,9 +1,10 @@
-//! The names that were denied most, kept in a file: for a process that inspects the file from outside.
+//! The names that were denied most, kept in a file: for a process that inspects the file from
+//! outside.
 //!
-//! A few slots, each a name's hash, its count, the name, and a check of all that. Nobody locks, so a
-//! slot may be torn by two who write at once, or by one who dies: the check then does not fit, readers
-//! pass it over, and the next to note that name mends it. A new name takes the place, and the count, of
-//! the lightest.
+//! A few slots, each a name's hash, its count, the name, and a check of all that. Nobody locks, so
+//! a slot may be torn by two threads that write at once, or by a process that dies. Then the check
+//! does not fit. Readers pass such a slot over, and the next to note that name repairs it. A new
+//! name takes the place, and the count, of the lightest.
 
 use crate::memory::Words;
 use crate::sync::Ordering;

@@ -8,10 +8,10 @@
 //!   4  gives the name to the new table           if they differ: a and b again
 //! ```
 //!
-//! A user whose look came before step 2 noted a generation from before step 3, so its next hit looks
-//! again. A process that opens the table by its name notes the generation first and looks at the name
-//! after that: it finds the name gone and opens the new table, or its next hit looks again. Both need
-//! the order on the left. Modelled by `loom_retired`.
+//! A user whose look came before step 2 noted a generation from before step 3, so its next hit
+//! looks again. A process that opens the table by its name notes the generation first and looks at
+//! the name after that. It finds the name gone and opens the new table, or its next hit looks
+//! again. Both need the order on the left. Modelled by `loom_retired`.
 
 use crate::sync::{AtomicU64, Ordering};
 
@@ -19,14 +19,14 @@ use crate::sync::{AtomicU64, Ordering};
 pub(crate) fn retire(retired: &AtomicU64, generation: &AtomicU64) {
     // ORDERING: Relaxed; the Release below orders it, and a look by itself needs no more.
     retired.store(1, Ordering::Relaxed);
-    // ORDERING: Release, with the Acquire of a hit that compares it: this hit sees `retired`, and that
-    // the name is gone.
+    // ORDERING: Release, with the Acquire of a hit that compares it: this hit sees `retired`, and
+    // that the name is gone.
     generation.fetch_add(1, Ordering::Release);
 }
 
 /// Step b, the word.
 pub(crate) fn is_told(retired: &AtomicU64) -> bool {
-    // ORDERING: Relaxed; the word stands for itself. A look that must not miss it comes after an Acquire
-    // of the generation.
+    // ORDERING: Relaxed; the word stands for itself. A look that must not miss it comes after an
+    // Acquire of the generation.
     retired.load(Ordering::Relaxed) != 0
 }

@@ -1,52 +1,90 @@
-//! The tables of a file, handed out in the order in which they lie there.
+//! The tables of a file, by their number in its layout.
 
+use std::sync::Arc;
+
+use super::layout::{FileLayout, Sections, TableSection};
 use super::offenders::{self, TopOffenders};
 use crate::engine::{Engine, Options};
 use crate::ledger::Ledger;
 use crate::limits::Limits;
-use crate::memory::Space;
+use crate::memory::{Backing, MappedTable, Mapping, Words};
 use crate::table::hash::Hasher;
 use crate::table::{OutOfMemory, Table};
 
-/// Hands out the tables of a file.
+/// The tables of a file.
 #[derive(Debug)]
 pub struct Tables {
-    pub(crate) space: Space,
+    mapping: Arc<Mapping>,
+    layout: FileLayout,
+    sections: Sections,
     hasher: Hasher,
 }
 
 impl Tables {
-    pub(super) fn new(space: Space, hasher: Hasher) -> Tables {
-        Tables { space, hasher }
+    pub(super) fn new(
+        mapping: Arc<Mapping>,
+        layout: FileLayout,
+        sections: Sections,
+        hasher: Hasher,
+    ) -> Tables {
+        Tables { mapping, layout, sections, hasher }
     }
 
-    /// The next table, as an engine.
+    /// An engine on table `index` of the layout's engines, whose shape and capacity must be these.
     ///
     /// # Errors
-    /// If the file has no room for it.
-    pub fn engine(&self, limits: Limits, options: Options) -> Result<Engine, OutOfMemory> {
-        Engine::new_in(limits, options, self.hasher.clone(), &self.space)
+    /// If the file has no such table.
+    pub fn engine(
+        &self,
+        index: usize,
+        limits: Limits,
+        options: Options,
+    ) -> Result<Engine, OutOfMemory> {
+        let error = OutOfMemory { capacity: options.capacity, row_words: limits.row_words() };
+        let backing = self.engine_backing(index).ok_or(error)?;
+        Engine::new_in(limits, options, self.hasher.clone(), &backing)
     }
 
-    /// How many rows of the next table, an engine's, are in use; for a look from outside, which
-    /// judges no row. `None` if the file has no room for it.
-    pub fn used_rows(&self, limits: &Limits, capacity: usize) -> Option<usize> {
-        Some(Table::new(capacity, limits, &self.space)?.len())
+    /// How many rows of the layout's engine `index` are in use; for a look from outside, which
+    /// judges no row. `None` if the file has no such table.
+    pub fn used_rows(&self, index: usize) -> Option<usize> {
+        let (limits, capacity) = self.layout.engines.get(index)?;
+        Some(Table::new(*capacity, limits, &self.engine_backing(index)?)?.len())
     }
 
-    /// The next table, as a ledger.
+    /// A ledger on table `index` of the layout's ledgers, which must have `W` notes.
     ///
     /// # Errors
-    /// If the file has no room for it.
-    pub fn ledger<const W: usize>(&self, capacity: usize) -> Result<Ledger<W>, OutOfMemory> {
-        Ledger::new_in(capacity, self.hasher.clone(), &self.space)
+    /// If the file has no such table.
+    pub fn ledger<const W: usize>(&self, index: usize) -> Result<Ledger<W>, OutOfMemory> {
+        let capacity = self.layout.ledgers.get(index).map_or(0, |(_, capacity)| *capacity);
+        let error = OutOfMemory { capacity, row_words: 1 + W };
+        let backing = self.ledger_backing(index).ok_or(error)?;
+        Ledger::new_in(capacity, self.hasher.clone(), &backing)
     }
 
     /// Words that the top offenders take.
     pub const OFFENDER_WORDS: usize = offenders::WORDS;
 
-    /// The top offenders, which come last. `None` if the file has no room for it.
+    /// The top offenders. `None` if the file ends before them.
     pub fn top_offenders(&self) -> Option<TopOffenders> {
-        Some(TopOffenders::new(self.space.words(Tables::OFFENDER_WORDS, false)?))
+        Some(TopOffenders::new(self.offender_words()?))
+    }
+
+    pub(super) fn offender_words(&self) -> Option<Words> {
+        self.mapping.section(&self.sections.offenders)
+    }
+
+    pub(super) fn engine_backing(&self, index: usize) -> Option<Backing> {
+        Some(self.backing(self.sections.engines.get(index)?))
+    }
+
+    pub(super) fn ledger_backing(&self, index: usize) -> Option<Backing> {
+        Some(self.backing(self.sections.ledgers.get(index)?))
+    }
+
+    fn backing(&self, section: &TableSection) -> Backing {
+        let TableSection { rows, overflow, eviction } = section.clone();
+        Backing::Mapped(MappedTable { mapping: self.mapping.clone(), rows, overflow, eviction })
     }
 }

@@ -1,9 +1,10 @@
 //! Hashing of keys: keyed, so that nobody outside can make keys that collide.
 //!
-//! Tables in memory use ahash, whose output may differ between builds and machines. Tables in files are
-//! shared by builds of several languages, so their hash is frozen by name and version: rapidhash v3,
-//! seeded from the file's header, over the bytes of a key of one part. A key of several parts is
-//! the hash of its parts' lengths and hashes, each as eight bytes, the lowest first.
+//! Tables in memory use ahash, whose output may differ between builds and machines. Tables in files
+//! are shared by builds of several languages, so their hash is frozen by name and version:
+//! rapidhash v3, seeded from the file's header, over the bytes of a key of one part. A key of
+//! several parts is the hash of its parts' lengths and hashes, each as eight bytes, the lowest
+//! first.
 
 use std::hash::{BuildHasher, Hasher as _};
 

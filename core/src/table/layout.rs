@@ -5,10 +5,11 @@ use crate::memory::LINE_WORDS;
 /// Rows that keys share when the table is full.
 pub(super) const OVERFLOW_ROWS: usize = 8;
 
-/// Where words of row i are: the key's at `keys.0 + i·keys.1`, the state's at `states.0 + i·states.1`.
+/// Where words of row i are: the key's at `keys.0 + i·keys.1`, the state's at `states.0 +
+/// i·states.1`.
 ///
-/// Rows of up to eight words lie whole in a cache line. Wider ones keep their key words apart, eight
-/// to a line, so that probing does not touch a line for each row.
+/// Rows of up to eight words lie whole in a cache line. Wider ones keep their key words apart,
+/// eight to a line, so that probing does not touch a line for each row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Layout {
     pub(super) rows: usize,
@@ -40,19 +41,33 @@ impl Layout {
     }
 }
 
-/// Half as many again as keys, so that probing stays short: a multiple of any number of rows in a line, so
-/// that a full table can be moved to one of another width. (Models are of as few rows as there can be.)
+/// Half as many again as keys, so that probing stays short. It is a multiple of any number of rows
+/// in a line, so that a full table can be moved to one of another width. Models have as few rows as
+/// there can be.
 pub(super) fn rows_for(capacity: usize) -> Option<usize> {
     let rows = capacity.max(1).checked_mul(3)?.div_ceil(2);
     if cfg!(all(test, loom)) { Some(rows) } else { rows.checked_next_multiple_of(LINE_WORDS) }
 }
 
-/// Bytes of a table for `capacity` keys; `None` if they are beyond counting.
-pub(crate) fn bytes_for(capacity: usize, row_words: usize) -> Option<u64> {
+/// Words of a table: its rows, and those that keys share when it is full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TableWords {
+    pub(crate) rows: usize,
+    pub(crate) overflow: usize,
+}
+
+/// Words of a table for `capacity` keys. `None` if they are beyond counting.
+pub(crate) fn words_for(capacity: usize, row_words: usize) -> Option<TableWords> {
     let rows = rows_for(capacity)?;
     let padded = row_words.checked_next_power_of_two()?;
     rows.checked_mul(16 * padded)?;
-    let words = Layout::new(rows, row_words).words().next_multiple_of(LINE_WORDS)
-        + (OVERFLOW_ROWS * row_words).next_multiple_of(LINE_WORDS);
+    let rows = Layout::new(rows, row_words).words();
+    Some(TableWords { rows, overflow: OVERFLOW_ROWS * row_words })
+}
+
+/// Bytes of a table for `capacity` keys, in whole cache lines. `None` if they are beyond counting.
+pub(crate) fn bytes_for(capacity: usize, row_words: usize) -> Option<u64> {
+    let TableWords { rows, overflow } = words_for(capacity, row_words)?;
+    let words = rows.next_multiple_of(LINE_WORDS) + overflow.next_multiple_of(LINE_WORDS);
     Some(words as u64 * 8)
 }

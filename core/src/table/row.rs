@@ -18,7 +18,8 @@
 //! finish what it had begun: its compare-and-swap names a sequence that is gone.
 //!
 //! * **pending** — somebody wants the row for this key. Nobody is charged in it. Anybody may settle
-//!   it (make it live, if the key has no other row) or withdraw it, so a dead claimant blocks nobody.
+//!   it (make it live, if the key has no other row) or withdraw it, so a dead claimant blocks
+//!   nobody.
 //! * **live** — the key's row. State words are changed by compare-and-swap from a value that was
 //!   loaded *before* the key word was seen live and unchanged: [`Row::update`].
 //! * **sealed** — somebody wants to give the idle row to another key, or to clear it. State words
@@ -129,8 +130,8 @@ impl KeyWord {
         self.then_for(state, self.print().max(1))
     }
 
-    /// The word of a row that is sealed in order to be cleared: two steps on, so that who charged it before can
-    /// tell that from an eviction, which may be undone.
+    /// The word of a row that is sealed in order to be cleared: two steps on, so that who charged
+    /// it before can tell that from an eviction, which may be undone.
     pub(crate) fn to_clear(self) -> KeyWord {
         KeyWord::new(State::Sealed, self.sequence() + 2, self.print().max(1))
     }
@@ -182,7 +183,7 @@ pub(crate) trait Shape {
     fn is_idle(&self, row: &Row<'_>, now: u64) -> bool;
     /// Makes every state word fresh, in a way that fails any hit that is under way. With `idle`
     /// only what is idle, and false as soon as something is not.
-    fn freshen(&self, row: &Row<'_>, incarnation: u64, idle: bool, now: u64) -> bool;
+    fn reset_words(&self, row: &Row<'_>, incarnation: u64, idle: bool, now: u64) -> bool;
 }
 
 /// What [`Row::update`] does with a word that it was shown.
@@ -236,7 +237,8 @@ impl<'t> Row<'t> {
         }
     }
 
-    /// As [`Row::steadily`], but only if what the row held is still there: not if it was cleared meanwhile.
+    /// As [`Row::steadily`], but only if what the row held is still there: not if it was cleared
+    /// meanwhile.
     pub(crate) fn unless_cleared(
         &self,
         mut op: impl FnMut(&Self) -> Result<(), Moved>,
@@ -249,8 +251,9 @@ impl<'t> Row<'t> {
         }
     }
 
-    /// Takes note of a seal or two that were undone, undoing the last first if need be. False if anything else
-    /// became of the row: a clearing leads back to live in three steps, two clearings in six.
+    /// Takes note of a seal or two that were undone, undoing the last first if need be. False if
+    /// anything else became of the row: a clearing leads back to live in three steps, two clearings
+    /// in six.
     #[cold]
     fn undo_eviction(&self) -> bool {
         let mut live = self.seen();
@@ -290,7 +293,8 @@ impl<'t> Row<'t> {
         }
     }
 
-    /// Whether the row is still as it was found. Ask after loading a state word, before acting on it.
+    /// Whether the row is still as it was found. Ask after loading a state word, before acting on
+    /// it.
     #[inline]
     pub(crate) fn check(&self) -> Result<(), Moved> {
         // ORDERING: Acquire is not needed for this load itself; it must come after the load of the

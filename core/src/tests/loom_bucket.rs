@@ -61,7 +61,7 @@ fn reset_against_hit_by_the_coarse_clock() {
 #[test]
 fn take_against_refill() {
     model(|| {
-        // Two tokens a second, both spent; half a second later, by one taker's clock, one is back.
+        // Two tokens a second, both spent. Half a second later, by one taker's clock, one is back.
         let (engine, hand) = engine(&[bucket(2)]);
         assert!(engine.allow(b"k") && engine.allow(b"k"));
         let other = engine.clone();
@@ -81,7 +81,7 @@ fn take_against_refill() {
     });
 }
 
-/// Both move the stamp: one by the usual case, the other, of cost 2, by the general one.
+/// Both move the stamp: one by the fast path, the other, of cost 2, by the general.
 #[test]
 fn two_takers_after_a_refill() {
     model(|| {
@@ -125,7 +125,7 @@ fn two_takers_by_different_numbers() {
     model(|| {
         let (engine, _) = engine(&[bucket(2)]);
         let small = limits(&[bucket(1)]);
-        assert!(engine.widen(&small) && engine.allow(b"k"));
+        assert!(engine.introduce_limits(&small) && engine.allow(b"k"));
         let by_small = move |e: &Engine| {
             let part = RowRef { limits: &small, ..e.part(e.hash(b"k")) };
             let time = &mut Time::read(e.clock());

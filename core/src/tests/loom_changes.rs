@@ -1,7 +1,8 @@
 //! Run-time changes, read by hits that only try.
 //!
-//! `policy/src/store/known.rs` is the code: it needs files and arc-swap, which loom does not have. Its steps are
-//! here with the file's text as a word, and what is known as one word of text and number.
+//! `policy/src/store/known.rs` is the code: it needs files and arc-swap, which loom does not have.
+//! Its steps are here with the file's text as a word, and what is known as one word of text and
+//! number.
 
 use std::sync::Arc;
 
@@ -64,8 +65,8 @@ impl Process {
     }
 }
 
-/// A thread changes something while another one of its process reads the file: its own next hit goes by
-/// the change.
+/// A thread changes something while another one of its process reads the file: its own next hit
+/// goes by the change.
 #[test]
 fn a_change_acts_on_the_next_hit_of_its_process() {
     model(|| {
@@ -85,8 +86,8 @@ fn a_change_acts_on_the_next_hit_of_its_process() {
     });
 }
 
-/// Another process changes something while two threads of this one hit: neither waits, and at rest the
-/// next hit goes by the change.
+/// Another process changes something while two threads of this one hit: neither waits, and at rest
+/// the next hit goes by the change.
 #[test]
 fn a_change_of_another_process_comes_through() {
     model(|| {

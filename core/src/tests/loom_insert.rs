@@ -9,7 +9,7 @@ const NOW: u64 = 10_000_000_000;
 #[test]
 fn two_inserts_of_one_new_key() {
     model(|| {
-        // Two buckets make a row of four words: two rows to a line, so claims can differ.
+        // Two buckets make a row of four words. Two rows lie in a line, so claims can differ.
         let (engine, _) = engine(&[bucket(1), bucket(1)]);
         let (a, b) = at_once(&engine, move |e| e.allow(b"k"), move |e| e.allow(b"k"));
         assert!(a ^ b, "I2: a second row would grant twice");
@@ -88,7 +88,7 @@ fn a_claimant_that_stopped_blocks_nobody() {
 fn a_claimant_that_stopped_in_the_other_row_blocks_nobody() {
     model(|| {
         let shared = table(&[bucket(1), bucket(1)]);
-        // Its claim of row 1 was made while row 0 was another key's, which is gone since.
+        // It claimed row 1 while row 0 was another key's. That key is gone.
         insert(&shared, key(7));
         stopped_after_claim(&shared, key(9));
         let (_, row) = both(

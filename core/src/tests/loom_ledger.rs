@@ -1,4 +1,4 @@
-//! Notes against notes, and against rows that give way.
+//! Notes against notes, and against rows that are evicted.
 
 use std::sync::Arc;
 

@@ -45,8 +45,8 @@ fn a_reservation_given_back_against_a_hit() {
     }
 }
 
-/// Between the reservation and the hit a tick of every cell passes. (Within one tick the hit may leave the very word
-/// that the reservation left, and who loaded that before the reset can't tell.)
+/// Between the reservation and the hit a tick of every cell passes. (Within one tick the hit may
+/// leave the very word that the reservation left, and who loaded that before the reset can't tell.)
 #[test]
 fn a_reservation_given_back_against_a_reset_and_a_hit() {
     for limit in limits_of_two() {

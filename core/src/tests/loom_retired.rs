@@ -1,10 +1,12 @@
 //! A table that another one takes the place of, while others use it or open it.
 //!
 //! The two words and their order are the engine's own (`retired`). What the kernel and the rules do
-//! around them is here in their steps: the name of a table in its folder (`directory`, and
-//! `Folder::table` in `policy/src/store/file_store.rs`), a hit that finds another generation
-//! (`RuleState::renewed` in `policy/src/rule.rs`), the one event (`Meter::note_retired` in
-//! `policy/src/metrics.rs`), and opening (`Tables::in_folder` in `policy/src/store/tables.rs`).
+//! around them is here in their steps:
+//!
+//! * the name of a table in its folder (`directory`, and policy's `Folder::table`);
+//! * a hit that finds another generation (policy's `RuleState::renewed`);
+//! * the one event (policy's `Meter::note_retired`);
+//! * opening (policy's `Tables::in_folder`).
 
 use std::sync::Arc;
 
@@ -60,7 +62,8 @@ impl User {
         Arc::new(User { host, noted: word(noted), names, told: word(0), events: word(0) })
     }
 
-    /// `Changes::shared`, and then a look at the name; `None` where it is not this table's any more.
+    /// `Changes::shared`, and then a look at the name; `None` where it is not this table's any
+    /// more.
     fn open(host: &Arc<Host>) -> Option<Arc<User>> {
         host.generation.fetch_add(1, Ordering::Release);
         let noted = host.generation.load(Ordering::Acquire);
@@ -95,8 +98,8 @@ impl User {
     }
 }
 
-/// Two threads of a process hit while another process replaces the table. At rest the process knows, and
-/// has told it once.
+/// Two threads of a process hit while another process replaces the table. At rest the process
+/// knows, and has told it once.
 #[test]
 fn the_one_event_is_told_once() {
     model(|| {

@@ -121,11 +121,11 @@ fn take_permit(shared: &(Table, Limits), hash: Hash, now: u64, give_back: bool) 
 }
 
 #[test]
-fn a_taker_of_a_permit_against_giving_way() {
+fn a_taker_of_a_permit_against_eviction() {
     for give_back in [false, true] {
         model(move || {
-            // Two rows, whose keys gave their permits back: key 1 comes again while key 3 wants a row, in the
-            // same microsecond, and may have given back too before key 1 goes on.
+            // Two rows, whose keys gave their permits back: key 1 comes again while key 3 wants a
+            // row, in the same microsecond, and may have given back too before key 1 goes on.
             let shared = table(&[Limit::concurrent(1, Duration::from_secs(1)).ceiling(3)]);
             assert!([1, 2].iter().all(|k| take_permit(&shared, key(*k), 10 * SECOND, true)));
             let (for_new, for_old) = (shared.clone(), shared.clone());
@@ -164,7 +164,7 @@ fn a_renewal_against_a_taker_with_a_shorter_lease() {
     model(|| {
         let (engine, hand) = engine(&[Limit::concurrent(1, Duration::from_secs(60))]);
         let short = limits(&[Limit::concurrent(1, Duration::from_secs(1))]);
-        assert!(engine.widen(&short));
+        assert!(engine.introduce_limits(&short));
         let permit = engine.hit(b"k", 1).permit.expect("the first");
         hand.set(12 * SECOND);
         let by_short = move |e: &Engine| {

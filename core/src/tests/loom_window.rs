@@ -30,7 +30,7 @@ fn two_takers_in_a_ring_that_has_wrapped() {
 #[test]
 fn two_windows_two_takers() {
     model(|| {
-        // Two in a second, three in ten: after one hit a second ago there is room for two.
+        // Two in a second, three in ten. After one hit a second ago there is room for two.
         let (engine, hand) = engine(&[window(2, 1), window(3, 10)]);
         assert!(engine.allow(b"k"));
         hand.set(11 * SECOND);
@@ -82,7 +82,7 @@ fn two_refunds_against_a_full_ring() {
 #[test]
 fn carrying_against_a_take() {
     model(|| {
-        // A void lies above a live entry, so that the next hit must carry it out of the way.
+        // A void lies above a live entry, so the next hit must carry that entry.
         let (engine, _) = engine(&[window(2, 1)]);
         assert!(engine.allow(b"k") && engine.allow(b"k"));
         engine.refund(b"k", 1);
@@ -116,7 +116,7 @@ fn a_slot_taken_against_a_helper_that_moves_the_head() {
 }
 
 #[test]
-fn an_idle_ring_gives_way_against_its_own_key() {
+fn an_idle_ring_is_evicted_against_its_own_key() {
     model(|| {
         let (engine, hand) = engine(&[window(1, 1)]);
         assert!(engine.allow(b"k"));

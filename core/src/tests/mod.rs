@@ -2,16 +2,16 @@
 //! every interleaving and every outcome that the memory model allows, and asserts one law.
 //!
 //! A process that is killed is modelled by a thread that does the first steps of an operation and
-//! no more (`stopped_…`): what it had written stays, what it would have written never comes.
+//! no more (`stopped_…`). What it had written stays, what it would have written never comes.
 
 #[cfg(loom)]
 mod loom_bucket;
 #[cfg(loom)]
 mod loom_changes;
 #[cfg(loom)]
-mod loom_fork;
+mod loom_eviction;
 #[cfg(loom)]
-mod loom_giving_way;
+mod loom_fork;
 #[cfg(loom)]
 mod loom_insert;
 #[cfg(loom)]
@@ -32,7 +32,7 @@ mod setting {
 
     use crate::clock::{Clock, ManualClock};
     use crate::limits::{Limit, Limits};
-    use crate::memory::Space;
+    use crate::memory::Backing;
     use crate::table::{Hash, Table};
     use crate::{Engine, Options};
 
@@ -69,7 +69,7 @@ mod setting {
     /// A table of the fewest rows, and the limits of its rows: one line, so every key is at home.
     pub(crate) fn table(stated: &[Limit]) -> Arc<(Table, Limits)> {
         let limits = limits(stated);
-        Arc::new((Table::with_rows(1, &limits, &Space::Heap).unwrap(), limits))
+        Arc::new((Table::with_rows(1, &limits, &Backing::Heap).unwrap(), limits))
     }
 
     /// A key by its fingerprint.

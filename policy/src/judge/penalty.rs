@@ -201,7 +201,7 @@ impl Standing {
         let is_ahead = |time: &Time<'_>| Penalty::from_note(notes[PENALTY]).is_ahead(time.now());
         let mut mended = false;
         if is_ahead(time) {
-            time.doubt();
+            time.recheck_clock();
             mended = may_write && is_ahead(time);
         }
         if mended {

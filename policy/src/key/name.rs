@@ -36,7 +36,7 @@ pub(crate) struct Name {
 }
 
 impl Name {
-    /// As a board in a file keeps it: the number of parts, where they end, and the bytes.
+    /// As the top offenders of a file keep it: the number of parts, where they end, and the bytes.
     #[cfg(target_os = "linux")]
     pub(crate) fn to_words(self) -> tidegate_core::Name {
         let mut words = [0; tidegate_core::NAME_WORDS];
@@ -48,7 +48,7 @@ impl Name {
         words
     }
 
-    /// From a board, which anybody may have damaged.
+    /// From the top offenders of a file, which anybody may have damaged.
     #[cfg(target_os = "linux")]
     pub(crate) fn from_words(words: &tidegate_core::Name) -> Option<Name> {
         let mut name = Name { bytes: [0; NAME_BYTES], ends: words[1].to_le_bytes(), parts: 0 };

@@ -1,9 +1,10 @@
 //! Events as callers read them, and how they are numbered.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use tidegate_core::AtomicU64;
 
 use crate::error::{Code, Error};
 

@@ -13,10 +13,10 @@
 //! Modelled by `loom_changes`.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use arc_swap::ArcSwap;
-use tidegate_core::ForkLock;
+use tidegate_core::{AtomicU64, ForkLock};
 
 use crate::store::runtime::Runtime;
 

@@ -18,12 +18,8 @@ use crate::compiled::plan::Plan;
 use crate::compiled::wanted::group_capacity;
 use crate::notes::{Penalty, Until};
 use crate::store::file_store::Shape;
-use crate::store::tables::is_unspent;
+use crate::store::tables::{BUDGETS, PENALTIES, is_unspent};
 use crate::time::Day;
-
-/// The ledgers of a file, in their order.
-const PENALTIES: usize = 0;
-const BUDGETS: usize = 1;
 
 impl Shape {
     /// How tables of this shape lie in a file. Numbers don't matter for that, so any will do.

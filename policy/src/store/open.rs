@@ -150,7 +150,7 @@ impl Store {
         if let Some(tables) = all.get(rule).and_then(Weak::upgrade) {
             check_same(rule, &tables, wanted, clock)?;
             tables.provide(wanted)?;
-            tables.widen(base);
+            tables.introduce_limits(base);
             return Ok(tables);
         }
         let tables = Arc::new(Tables::new(wanted, base, clock, &named.trail)?);

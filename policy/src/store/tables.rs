@@ -32,6 +32,10 @@ pub(crate) fn is_unspent(notes: &[u64; 1], day: u64) -> bool {
 #[cfg(target_os = "linux")]
 const MOST_REOPENINGS: usize = 100;
 
+/// The ledgers of a file, by number.
+pub(crate) const PENALTIES: usize = 0;
+pub(crate) const BUDGETS: usize = 1;
+
 /// What new tables are made of.
 #[derive(Debug)]
 enum Maker {
@@ -51,19 +55,28 @@ impl Maker {
         }
     }
 
-    fn engine(&self, limits: Limits, options: Options) -> Result<Engine, OutOfMemory> {
+    fn engine(
+        &self,
+        index: usize,
+        limits: Limits,
+        options: Options,
+    ) -> Result<Engine, OutOfMemory> {
         match self {
             Maker::Heap(seed) => Engine::new(limits, Options { seed: Some(*seed), ..options }),
             #[cfg(target_os = "linux")]
-            Maker::File(tables) => tables.engine(limits, options),
+            Maker::File(tables) => tables.engine(index, limits, options),
         }
     }
 
-    fn ledger<const W: usize>(&self, capacity: usize) -> Result<Ledger<W>, OutOfMemory> {
+    fn ledger<const W: usize>(
+        &self,
+        index: usize,
+        capacity: usize,
+    ) -> Result<Ledger<W>, OutOfMemory> {
         match self {
             Maker::Heap(seed) => Ledger::new(capacity, *seed),
             #[cfg(target_os = "linux")]
-            Maker::File(tables) => tables.ledger(capacity),
+            Maker::File(tables) => tables.ledger(index),
         }
     }
 }
@@ -157,7 +170,10 @@ impl Tables {
         let clock = if manual { clock.clone() } else { file.clock() };
         let alone = file.begin_era_if_alone(clock.now());
         alone.map_err(|error| Error::new(Code::Store, format!("rule {rule:?}: {error}")))?;
-        let maker = Maker::File(file.tables());
+        let tables = shape.layout().and_then(|layout| file.tables(&layout));
+        let no_place =
+            || Error::new(Code::Store, format!("rule {rule:?}: no file has such tables"));
+        let maker = Maker::File(tables.ok_or_else(no_place)?);
         let mut tables = Tables::make(&wanted, &base, &clock, &maker)?;
         tables.keep = Number::Shared(file.keep());
         tables.keep.raise(base.keep);
@@ -178,14 +194,15 @@ impl Tables {
         maker: &Maker,
     ) -> Result<Tables, Error> {
         let mut engines = Vec::new();
-        for (group, limits) in wanted.plan.groups.iter().zip(&base.groups) {
+        for (index, (group, limits)) in wanted.plan.groups.iter().zip(&base.groups).enumerate() {
             let options = Options {
                 capacity: group_capacity(&group.scope, wanted.capacity),
                 on_full: wanted.on_full,
                 clock: clock.clone(),
                 seed: None,
             };
-            engines.push(Arc::new(maker.engine(limits.clone(), options).map_err(no_memory)?));
+            engines
+                .push(Arc::new(maker.engine(index, limits.clone(), options).map_err(no_memory)?));
         }
         let tables = Tables {
             plan: wanted.plan.clone(),
@@ -223,14 +240,13 @@ impl Tables {
         }
     }
 
-    /// Those of a file come in this order.
     fn make_ledgers_by(&self, maker: &Maker, penalties: bool, budgets: bool) -> Result<(), Error> {
         if penalties && self.penalties.get().is_none() {
             let capacity = group_capacity(&self.plan.penalty_scope, self.capacity);
-            self.penalties.set(maker.ledger(capacity).map_err(no_memory)?);
+            self.penalties.set(maker.ledger(PENALTIES, capacity).map_err(no_memory)?);
         }
         if budgets && self.budgets.get().is_none() {
-            self.budgets.set(maker.ledger(self.capacity).map_err(no_memory)?);
+            self.budgets.set(maker.ledger(BUDGETS, self.capacity).map_err(no_memory)?);
         }
         Ok(())
     }
@@ -301,7 +317,7 @@ impl Tables {
     }
 
     /// Introduces numbers. Before that no row may be judged by them.
-    pub(crate) fn widen(&self, variant: &Variant) {
+    pub(crate) fn introduce_limits(&self, variant: &Variant) {
         if self.keep.get() < variant.keep {
             self.keep.raise(variant.keep);
         }
@@ -310,7 +326,7 @@ impl Tables {
         // also if another user has raised it.
         fence(Ordering::SeqCst);
         for (engine, limits) in self.engines.iter().zip(&variant.groups) {
-            engine.widen(limits);
+            engine.introduce_limits(limits);
         }
     }
 
@@ -471,18 +487,12 @@ pub(crate) struct FileContents {
 impl FileContents {
     /// Counts rows. Numbers don't matter for that, only the shape, so any limits of it will do.
     pub(crate) fn of(file: &TableFile, shape: &Shape) -> Option<FileContents> {
-        let tables = file.tables();
-        let mut keys = None;
-        for (limits, capacity) in shape.layout()?.engines {
-            let used = tables.used_rows(&limits, capacity)?;
-            keys = keys.or(Some(used));
-        }
-        let scope = &shape.plan.penalty_scope;
-        let penalties: Penalties = tables.ledger(group_capacity(scope, shape.capacity)).ok()?;
-        let budgets: Budgets = tables.ledger(shape.capacity).ok()?;
+        let tables = file.tables(&shape.layout()?)?;
+        let penalties: Penalties = tables.ledger(PENALTIES).ok()?;
+        let budgets: Budgets = tables.ledger(BUDGETS).ok()?;
         let names = tables.top_offenders().map_or(Vec::new(), |offenders| offenders.names());
         Some(FileContents {
-            keys: keys?,
+            keys: tables.used_rows(0)?,
             penalised: penalties.len(),
             spending: budgets.len(),
             names,

@@ -9,11 +9,11 @@ fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments[..] {
-        ["hammer", folder, board, worker, algorithm] => {
-            hammer::work(folder.as_ref(), board.as_ref(), number(worker) as usize, algorithm);
+        ["hammer", folder, shared, worker, algorithm] => {
+            hammer::work(folder.as_ref(), shared.as_ref(), number(worker) as usize, algorithm);
         }
-        ["endure", folder, board, worker] => {
-            endure::work(folder.as_ref(), board.as_ref(), number(worker) as usize);
+        ["endure", folder, shared, worker] => {
+            endure::work(folder.as_ref(), shared.as_ref(), number(worker) as usize);
         }
         ["steps", folder, operation, most] => {
             steps::run(folder.as_ref(), operation, number(most));

@@ -186,7 +186,7 @@ pub(crate) enum Charge {
     Denied,
     /// Denied in the stamp's own tick, in which `now` may be before the last charge: read the clock again.
     Doubtful,
-    /// The stamp is ahead of `now`: read the clock again, and if that does not help, mend.
+    /// The stamp is ahead of `now`: read the clock again, and if that does not help, repair.
     Ahead,
 }
 
@@ -441,14 +441,14 @@ impl Bucket {
     }
 
     /// The word as of `now` if its stamp is ahead; other words as they are.
-    pub(crate) fn mended(&self, word: Word, now: u64) -> Word {
+    pub(crate) fn repaired(&self, word: Word, now: u64) -> Word {
         match self.held(word, now) {
             Held::Ahead(base) => self.starting(base.clamp(0, self.full as i64), now),
             _ => word,
         }
     }
 
-    /// What the word says at `now`. One that is ahead is read as mended.
+    /// What the word says at `now`. One that is ahead is read as repaired.
     #[inline(always)]
     pub(crate) fn reading(&self, word: Word, now: u64) -> Reading<'_> {
         let line = match self.held(word, now) {

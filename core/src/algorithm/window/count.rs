@@ -122,7 +122,7 @@ impl Ring<'_> {
         order.sort_unstable_by_key(|&i| windows[i].per_us);
         let (mut units, mut end) = (0, log.len() as u32);
         for &i in &*order {
-            // Not above the end, should a stamp have been mended in between.
+            // Not above the end, should a stamp have been repaired in between.
             let from = counts[i].from.min(end);
             units += self.slots(log.range(from..end)).map(Slot::weight).sum::<u64>();
             counts[i].used = units;

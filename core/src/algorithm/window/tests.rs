@@ -212,10 +212,10 @@ fn i6_an_entry_that_was_overwritten_or_cleared_gives_nothing_back() {
     setting.hand.advance(std::time::Duration::from_secs(60));
     assert_eq!(setting.room(minute, PER), 2);
     assert_eq!(give_back(first), 0, "I6: overwritten");
-    let cleared = setting.with(|ring, time| ring.freshen(PER, time.now(), None));
+    let cleared = setting.with(|ring, time| ring.reset_words(PER, time.now(), None));
     assert!(cleared);
     let before = setting.take(minute, 1, PER).unwrap();
-    assert!(setting.with(|ring, time| ring.freshen(PER, time.now(), None)));
+    assert!(setting.with(|ring, time| ring.reset_words(PER, time.now(), None)));
     assert_eq!(setting.room(minute, PER), 2);
     assert_eq!(give_back(before), 0, "I6: cleared");
     let nonsense = [[0, 0], [u64::MAX, u64::MAX], [1, 1 << 61], [u64::MAX, 0], [3, u64::MAX]];
@@ -238,7 +238,7 @@ fn a_log_is_untouched_since_its_newest_entry() {
     assert_eq!(untouched(), 3_000_000 - 1_235_000);
     setting.hand.set(NOW - 5_000);
     assert_eq!(untouched(), 0, "I9: ahead of the clock");
-    setting.with(|ring, time| ring.freshen(PER, time.now(), None));
+    setting.with(|ring, time| ring.reset_words(PER, time.now(), None));
     assert_eq!(untouched(), u64::MAX);
 }
 
@@ -455,7 +455,7 @@ proptest! {
         }
         let now = 1 << 40;
         setting.hand.set(now);
-        // A refusal mends what is ahead, so its wait is exact.
+        // A refusal repairs what is ahead, so its wait is exact.
         setting.room(window, 1_000_000);
         setting.hand.set(now + setting.status(window, 1).wait);
         if setting.take(window, 1, 1_000_000).is_none() {

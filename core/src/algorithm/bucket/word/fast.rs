@@ -43,7 +43,7 @@ impl Bucket {
             }
         }
         let none = if word.is_whole() { one } else { scale.offset + 1 };
-        // In the tick of W the clock may be before W's moment, which the general path mends.
+        // In the tick of W the clock may be before W's moment, which the general path repairs.
         if stored < none && lag.wrapping_sub(word.0 >> 63) < margin.deny_lag {
             return Some(Charge::Denied);
         }

@@ -260,10 +260,10 @@ proptest! {
             let cost = cost.min(burst);
             let next = match kind {
                 0 => bucket.refund(word, 1000 * cost, now).unwrap_or(word),
-                1 => bucket.mended(word, now),
+                1 => bucket.repaired(word, now),
                 _ => match bucket.drain(word, cost, now) {
                     Charge::Granted(next) => next,
-                    _ => bucket.mended(word, now),
+                    _ => bucket.repaired(word, now),
                 },
             };
             let found = content(&bucket, word, now).max(0);
@@ -317,9 +317,9 @@ fn a_stamp_ahead_of_the_clock_is_mended_without_a_gain() {
     for start in [3600 * SECOND, 3600 * SECOND + 77_777] {
         let Charge::Granted(word) = bucket.charge(Word::fresh(0), 15, start) else { panic!() };
         assert_eq!(bucket.charge(word, 1, SECOND), Charge::Ahead);
-        let mended = bucket.mended(word, SECOND);
-        assert_eq!(bucket.reading(mended, SECOND).tokens(), 5);
-        assert_eq!(bucket.reading(mended, SECOND).wait(20), 45 * SECOND);
+        let repaired = bucket.repaired(word, SECOND);
+        assert_eq!(bucket.reading(repaired, SECOND).tokens(), 5);
+        assert_eq!(bucket.reading(repaired, SECOND).wait(20), 45 * SECOND);
     }
 }
 

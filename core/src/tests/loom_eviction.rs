@@ -50,7 +50,7 @@ fn charge(row: &Row<'_>, at: usize, now: u64) -> Result<bool, Moved> {
 }
 
 #[test]
-fn insert_against_giving_way() {
+fn insert_against_eviction() {
     model(|| {
         // The row of key 1 is idle: key 1 comes back while key 3 wants a row.
         let shared = full_of_idle_rows();
@@ -70,7 +70,7 @@ fn insert_against_giving_way() {
 }
 
 #[test]
-fn look_up_against_giving_way_and_reuse() {
+fn look_up_against_eviction_and_reuse() {
     model(|| {
         // A thread has found key 1's row. Meanwhile the row becomes key 3's, who spends its token.
         let shared = full_of_idle_rows();
@@ -151,7 +151,7 @@ fn stopped_takeover(shared: &Shared, stop: Stop) {
     for at in 0..words {
         let numbers = Bucket::new(1, SECOND, 1).unwrap();
         let idle = || numbers.is_idle(Word(row.load(at)), LATE);
-        if !bucket::freshen(&row, at, sealed.sequence(), Some(&idle)) {
+        if !bucket::reset_words(&row, at, sealed.sequence(), Some(&idle)) {
             return;
         }
     }
@@ -184,8 +184,8 @@ fn a_taker_that_stopped_blocks_nobody() {
 
 #[test]
 fn a_taker_that_sleeps_wakes_in_another_life() {
-    // Its row was reopened and charged by its own key, then sealed by another taker that was about to
-    // find it in use. The sleeper's last step names a sealed row too, but not this sealing.
+    // Its row was reopened and charged by its own key, then sealed by another taker that was about
+    // to find it in use. The sleeper's last step names a sealed row too, but not this sealing.
     model(|| {
         let shared = full_of_idle_rows();
         // The taker is the thread that runs first, so that two preemptions are enough.
@@ -275,7 +275,7 @@ fn introduce_against(evict: fn(&Table, &Eviction)) {
             {
                 let (shared, eviction) = (shared.clone(), eviction.clone());
                 move || {
-                    assert!(eviction.widen(&slow()));
+                    assert!(eviction.introduce_limits(&slow()));
                     let unsealed = shared.0.is_unsealed(key(1));
                     let granted = hit_by(&shared.0, &*eviction, &slow(), key(1), LATE);
                     assert!(!unsealed || !granted, "I13: it finds what was spent");
@@ -288,10 +288,10 @@ fn introduce_against(evict: fn(&Table, &Eviction)) {
     });
 }
 
-/// Whoever finds its row unsealed after it has introduced its numbers finds the state, and keeps it.
-/// A row that was sealed before counts as evicted before.
+/// Whoever finds its row unsealed after it has introduced its numbers finds the state, and keeps
+/// it. A row that was sealed before counts as evicted before.
 #[test]
-fn numbers_introduced_against_giving_way() {
+fn numbers_introduced_against_eviction() {
     introduce_against(|table, eviction| {
         let _ = table.find_or_insert(key(3), eviction, LATE);
     });
@@ -302,7 +302,8 @@ fn numbers_introduced_against_prune() {
     introduce_against(|table, eviction| _ = table.prune(eviction, LATE));
 }
 
-/// As [`numbers_introduced_against_prune`], for a count beside its span: what is charged after the eviction stays.
+/// As [`numbers_introduced_against_prune`], for a count beside its span: what is charged after the
+/// eviction stays.
 #[test]
 fn a_fixed_charge_by_new_numbers_against_prune() {
     model(|| {
@@ -320,7 +321,7 @@ fn a_fixed_charge_by_new_numbers_against_prune() {
             {
                 let (shared, eviction) = (shared.clone(), eviction.clone());
                 move || {
-                    assert!(eviction.widen(&slow()));
+                    assert!(eviction.introduce_limits(&slow()));
                     hit_by(&shared.0, &*eviction, &slow(), key(1), LATE)
                 }
             },

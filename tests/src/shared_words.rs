@@ -9,29 +9,29 @@ use crate::system::{Shared, map_shared};
 
 /// A mapped run of words.
 #[derive(Debug)]
-pub struct Board(Shared);
+pub struct SharedWords(Shared);
 
-impl Board {
+impl SharedWords {
     /// Makes one of so many words, all 0.
     ///
     /// # Panics
     /// If it can't be had.
-    pub fn create(path: &Path, words: usize) -> Board {
+    pub fn create(path: &Path, words: usize) -> SharedWords {
         let mut options = OpenOptions::new();
         let file = options.read(true).write(true).create(true).truncate(true).open(path);
-        let file = file.expect("a board");
-        file.set_len(8 * words as u64).expect("room for a board");
-        Board(map_shared(&file, words).expect("a mapped board"))
+        let file = file.expect("shared words");
+        file.set_len(8 * words as u64).expect("room for shared words");
+        SharedWords(map_shared(&file, words).expect("mapped words"))
     }
 
     /// Opens one that is there.
     ///
     /// # Panics
     /// If it can't be had.
-    pub fn open(path: &Path) -> Board {
-        let file = OpenOptions::new().read(true).write(true).open(path).expect("a board");
+    pub fn open(path: &Path) -> SharedWords {
+        let file = OpenOptions::new().read(true).write(true).open(path).expect("shared words");
         let words = file.metadata().expect("its length").len() as usize / 8;
-        Board(map_shared(&file, words).expect("a mapped board"))
+        SharedWords(map_shared(&file, words).expect("mapped words"))
     }
 
     fn word(&self, at: usize) -> &AtomicU64 {

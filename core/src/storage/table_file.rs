@@ -1,28 +1,33 @@
-//! Tables in a file that all processes of a host map. The file's layout is in `header`.
+//! Tables in a file that all processes of a host map. The file's layout is in `layout`.
 //!
-//! A file is **published whole**: built without a name, filled, synced to the disk, and only then linked
-//! to its name, which fails if another process was quicker (see `directory`). So nobody ever maps a
-//! half-made one, a process that is killed while it makes one leaves nothing, and a loss of power leaves
-//! no named file without its header. Before a file is mapped all of it is checked: kind, owner, mode,
-//! length, header. What does not fit is refused, never made anew. The file's blocks are allocated before
-//! it is mapped, so that a full disk is an error then and not a signal later.
+//! A file is **published whole**: built without a name, filled, synced to the disk, and only then
+//! linked to its name, which fails if another process was quicker (see `directory`). So nobody ever
+//! maps a half-made one, a process that is killed while it makes one leaves nothing, and a loss of
+//! power leaves no named file without its header. Before a file is mapped all of it is checked:
+//! kind, owner, mode, length, header. What does not fit is refused, never made anew. The file's
+//! blocks are allocated before it is mapped, so that a full disk is an error then and not a signal
+//! later.
 //!
-//! **Time** is the host's time since boot plus the offset, so that all processes agree and it goes on
-//! after a restart. After a reboot the first to open moves the offset on: to where the wall clock says,
-//! but never back behind what was seen last. A wall clock by which more than ten years have passed since
-//! then is not believed (the file was made while it said 1970, say): time goes on from what was seen
-//! last. The wall clock is not believed at later boots either, so time stands still while such a host is off.
+//! **Time** is the host's time since boot plus the offset, so that all processes agree and it goes
+//! on after a restart. After a reboot the first to open moves the offset on: to where the wall
+//! clock says, but never back behind what was seen last. A wall clock by which more than ten years
+//! have passed since then is not believed (the file was made while it said 1970, say): time goes on
+//! from what was seen last. The wall clock is not believed at later boots either, so time stands
+//! still while such a host is off.
 //!
-//! The clock word is swapped first and the boot id written after it. Whoever finds an id that is not this
-//! boot's moves the clock on again: another process may be between the two steps, or may have died
-//! there. To move it on twice never brings time back, and adds a second at most. A process that can't
-//! read the boot id (without /proc) moves the clock on only if time would be behind what was seen.
+//! The clock word is swapped first and the boot id written after it. Whoever finds an id that is
+//! not this boot's moves the clock on again: another process may be between the two steps, or may
+//! have died there. To move it on twice never brings time back, and adds a second at most. A
+//! process that can't read the boot id (without /proc) moves the clock on only if time would be
+//! behind what was seen.
 //!
-//! **Retired.** A process that puts another table in this one's place sets the word of the old one, after it
-//! has lost its name. Users of the old table learn it from the word, or from the lost name: see `retired`.
+//! **Retired.** A process that puts another table in this one's place sets the word of the old one,
+//! after it has lost its name. Users of the old table learn it from the word, or from the lost
+//! name: see `retired`.
 //!
-//! **Users.** Each user holds a shared `flock` on the file for as long as it has it mapped; the kernel
-//! drops it with the process. A user that gets an exclusive one while it opens the file is alone.
+//! **Users.** Each user holds a shared `flock` on the file for as long as it has it mapped; the
+//! kernel drops it with the process. A user that gets an exclusive one while it opens the file is
+//! alone.
 
 use std::fs::File;
 use std::io;
@@ -34,21 +39,22 @@ use rustix::fs::{FallocateFlags, FlockOperation};
 
 use super::directory::{Directory, Entry};
 use super::error::{FileError, refused};
-use super::header::{EVICTION_END, Format1Header, Header, MOST_SHAPE, PAGE, at, check_shape};
+use super::header::{Format1Header, Header, check_shape};
 use super::host::{Host, check_filesystem};
+use super::layout::{EVICTION, FileLayout, MOST_SHAPE, PAGE, at};
 use super::retired;
 use super::tables::Tables;
 use crate::clock::Clock;
 use crate::clock::shared::{ClockWord, Seen, SharedClock};
 use crate::eviction::{self, Eviction};
-use crate::memory::{MappedWord, Mapping, Region, Space};
+use crate::memory::{MappedWord, Mapping};
 use crate::sync::Ordering;
 use crate::table::hash::Hasher;
 
 /// By how much the wall clock may move a file's time on at a boot, in nanoseconds: ten years.
 const MOST_MOVED: u64 = 3_653 * 86_400 * 1_000_000_000;
-/// How often a user asks for its shared lock, a millisecond apart, while another has the file alone: that one
-/// may move all its rows and sync the new file meanwhile.
+/// How often a user asks for its shared lock, a millisecond apart, while another has the file
+/// alone: that one may move all its rows and sync the new file meanwhile.
 const PATIENCE: usize = 30_000;
 
 /// A mapped file of tables.
@@ -124,8 +130,8 @@ impl TableFile {
         Ok(Some(table))
     }
 
-    /// Opens a file to be looked at: nothing of it is changed, and this process is no user of it. `None`
-    /// if there is none.
+    /// Opens a file to be looked at: nothing of it is changed, and this process is no user of it.
+    /// `None` if there is none.
     ///
     /// # Errors
     /// As [`TableFile::open`].
@@ -210,14 +216,15 @@ impl TableFile {
         Ok(Some(table))
     }
 
-    /// Tells all users of this file that another has its place. Call it when this one has lost its name.
+    /// Tells all users of this file that another has its place. Call it when this one has lost its
+    /// name.
     pub fn retire(&self) {
         let words = self.mapping.words();
         retired::retire(&words[at::RETIRED], &words[at::GENERATION]);
     }
 
-    /// Whether another file has its place, or it was removed or moved away: what is counted here, others
-    /// don't see.
+    /// Whether another file has its place, or it was removed or moved away: what is counted here,
+    /// others don't see.
     pub fn is_retired(&self) -> bool {
         self.was_retired() || self.has_lost_its_name()
     }
@@ -247,7 +254,8 @@ impl TableFile {
         self.manual
     }
 
-    /// Time as all users of the file have it. (A file made under a manual clock has none of its own.)
+    /// Time as all users of the file have it. (A file made under a manual clock has none of its
+    /// own.)
     pub fn clock(&self) -> Clock {
         let word = |at: usize| MappedWord::new(&self.mapping, at);
         let (offset, seen) = (word(at::CLOCK), word(at::SEEN));
@@ -264,8 +272,9 @@ impl TableFile {
         SharedWord(MappedWord::new(&self.mapping, at::KEEP))
     }
 
-    /// Lets idle rows go as soon as the numbers allow by which rows are judged from now on, if nobody
-    /// else has the file. Call it before the first table is asked for; `now` is the tables' time.
+    /// Lets idle rows go as soon as the numbers allow by which rows are judged from now on, if
+    /// nobody else has the file. Call it before the first table is asked for; `now` is the tables'
+    /// time.
     ///
     /// # Errors
     /// If another user has the file to itself for longer than that takes.
@@ -273,15 +282,15 @@ impl TableFile {
         // What is refused here may have cost the shared lock. Nobody relies on it yet.
         let alone = try_lock(self.mapping.file(), FlockOperation::NonBlockingLockExclusive);
         if alone == Lock::Granted {
-            let lines = &self.mapping.words()[at::EVICTION..EVICTION_END];
+            let lines = &self.mapping.words()[EVICTION];
             lines.chunks(eviction::WORDS).for_each(|words| Eviction::begin_era(words, now));
         }
         share(self.mapping.file())?;
         Ok(alone == Lock::Granted)
     }
 
-    /// The same, for as long as this user has the file: others can't open it meanwhile. False, and nothing
-    /// is changed, if another has it.
+    /// The same, for as long as this user has the file: others can't open it meanwhile. False, and
+    /// nothing is changed, if another has it.
     ///
     /// # Errors
     /// As [`TableFile::begin_era_if_alone`].
@@ -292,8 +301,8 @@ impl TableFile {
         }
     }
 
-    /// Gives the lock of a user up, if no other has the file: then the next to open it is alone. False, and
-    /// nothing is changed, if another has it. [`TableFile::share`] takes the lock again.
+    /// Gives the lock of a user up, if no other has the file: then the next to open it is alone.
+    /// False, and nothing is changed, if another has it. [`TableFile::share`] takes the lock again.
     ///
     /// # Errors
     /// As [`TableFile::begin_era_if_alone`].
@@ -313,8 +322,8 @@ impl TableFile {
         share(self.mapping.file())
     }
 
-    /// Makes a file of a new one without a name that is to take this one's place: with this one's seed and
-    /// clock, and other tables.
+    /// Makes a file of a new one without a name that is to take this one's place: with this one's
+    /// seed and clock, and other tables.
     pub(crate) fn successor(
         &self,
         entry: Entry,
@@ -359,7 +368,8 @@ impl TableFile {
         Ok(TableFile { mapping, entry, shape: header.shape, manual })
     }
 
-    /// Takes over the clock, the number of changes and how long notes are kept. Nobody else has this file.
+    /// Takes over the clock, the number of changes and how long notes are kept. Nobody else has
+    /// this file.
     pub(crate) fn go_on_from(&self, old: &TableFile) {
         let (old, new) = (old.mapping.words(), self.mapping.words());
         for at in [at::CLOCK, at::BOOT, at::BOOT + 1, at::SEEN, at::GENERATION, at::KEEP] {
@@ -368,19 +378,18 @@ impl TableFile {
         }
     }
 
-    /// The tables of the file, to be asked for in the order in which they were laid out.
-    pub fn tables(&self) -> Tables {
+    /// The tables of the file, which are those of `layout`; `None` if no file has such tables. One
+    /// that lies beyond the end of this file is refused when it is asked for.
+    pub fn tables(&self, layout: &FileLayout) -> Option<Tables> {
         // ORDERING: Relaxed; the header does not change.
         let word = |at: usize| self.mapping.words()[at].load(Ordering::Relaxed);
-        let start = word(at::HEADER) as usize / 8;
-        let tables = Region::new(self.mapping.clone(), start, word(at::FILE) as usize / 8);
-        let shared = Region::new(self.mapping.clone(), at::EVICTION, EVICTION_END);
-        let space = Space::Mapped { tables, shared };
-        Tables::new(space, Hasher::portable(word(at::SEED)))
+        let sections = layout.sections(word(at::HEADER) as usize / 8)?;
+        let hasher = Hasher::portable(word(at::SEED));
+        Some(Tables::new(self.mapping.clone(), layout.clone(), sections, hasher))
     }
 
-    /// Writes the counts to the disk, and waits for it. Without it they are in the page cache, which
-    /// outlives processes but not a loss of power.
+    /// Writes the counts to the disk, and waits for it. Without it they are in the page cache,
+    /// which outlives processes but not a loss of power.
     ///
     /// # Errors
     /// If the disk says no.
@@ -388,12 +397,13 @@ impl TableFile {
         self.mapping.sync()
     }
 
-    /// After a reboot: moves the clock on to where the wall clock says, never back behind what was seen,
-    /// nor on by more than [`MOST_MOVED`].
+    /// After a reboot: moves the clock on to where the wall clock says, never back behind what was
+    /// seen, nor on by more than [`MOST_MOVED`].
     fn move_clock_on(&self, host: &Host) -> Result<(), FileError> {
         let words = self.mapping.words();
         loop {
-            // ORDERING: Acquire and AcqRel below: of several openers one moves it, the others see that.
+            // ORDERING: Acquire and AcqRel below: of several openers one moves it, the others see
+            // that.
             let word = ClockWord(words[at::CLOCK].load(Ordering::Acquire));
             if !word.is_sound() {
                 return refused("its clock is damaged; remove the file to start afresh");
@@ -428,8 +438,8 @@ impl TableFile {
     /// Whether the clock word was stored in this boot.
     fn is_of_boot(&self, word: ClockWord, seen: &Seen, host: &Host) -> bool {
         if host.boot == 0 {
-            // Then time alone can tell: it starts anew with each boot. Others may have noted a moment
-            // that is a little after `host.now`.
+            // Then time alone can tell: it starts anew with each boot. Others may have noted a
+            // moment that is a little after `host.now`.
             return host.now + word.offset_nanos() + (2 << Seen::SHIFT) >= seen.earliest();
         }
         // ORDERING: Acquire, with the Release in `move_clock_on`.
@@ -478,7 +488,8 @@ fn fill(file: &File, bytes: u64) -> Result<(), FileError> {
         return Ok(());
     }
     match rustix::fs::fallocate(file, FallocateFlags::empty(), 0, bytes) {
-        // Where room can't be taken beforehand, zeros can't be written either: others may be counting.
+        // Where room can't be taken beforehand, zeros can't be written either: others may be
+        // counting.
         Ok(()) | Err(rustix::io::Errno::OPNOTSUPP) => Ok(()),
         Err(rustix::io::Errno::NOSPC) => refused(format!(
             "No space left on its disk for the {bytes} bytes that it needs; make room there"
@@ -516,5 +527,20 @@ fn share(file: &File) -> Result<(), FileError> {
     refused("another process has been opening it for long, and has it alone; end that process")
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(tidegate_portable_atomic)))]
 mod tests;
+
+#[cfg(all(test, tidegate_portable_atomic))]
+mod tests {
+    use super::*;
+
+    /// Another process would not see the lock that such a word takes.
+    #[test]
+    fn no_file_is_made_where_processes_share_no_atomics() {
+        let name = format!("tidegate-no-atomics-{}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let error = TableFile::create(&path, "", 64, false).unwrap_err();
+        assert!(error.to_string().contains("64-bit atomics"), "{error}");
+        assert!(!path.exists());
+    }
+}

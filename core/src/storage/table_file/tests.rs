@@ -1,8 +1,8 @@
 use super::*;
 use crate::clock::host_lead;
 use crate::clock::shared::{ClockWord, Seen};
-use crate::storage::header::SHAPE_AT;
 use crate::storage::host::REMOTE;
+use crate::storage::layout::SHAPE_AT;
 use crate::table::hash::Hasher;
 
 #[test]
