@@ -6,7 +6,7 @@ LOOM := RUSTFLAGS="--cfg loom -C debug-assertions" cargo test --release -p tideg
 DEMO_PYTHON := target/demo-python
 
 .PHONY: demo test toolchain lint engine loom policy files vectors c header install python node benches bench mutants \
-	rustdoc msrv portable deny semver tsan miri
+	rustdoc docs msrv portable deny semver tsan miri
 
 demo: toolchain $(DEMO_PYTHON)/ready
 	@cargo run --quiet --release -p tidegate --example openclaw
@@ -38,11 +38,18 @@ lint:
 	cargo check -p tidegate --no-default-features --locked
 	python3 tests/cycles.py --check core/src policy/src
 	python3 tests/tidy.py versions links
+	python3 docs/reference.py --check
+	python3 docs/check.py --book
 	tests/actionlint.sh
 	@$(MAKE) --no-print-directory rustdoc
 
 rustdoc:
 	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps -p tidegate-core -p tidegate --all-features --locked
+
+# The guide, by mdBook, into target/book. Not part of `test`, which checks its pages, links and code:
+# building mdBook takes minutes.
+docs: toolchain
+	docs/build.sh
 
 # Unit tests, properties, boundaries, drift, threads, floods, doctests; overflow checks on.
 # One seed for all properties, so that a run can be repeated; CONTRIBUTING.md has runs with others.

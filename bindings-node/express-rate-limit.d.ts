@@ -1,6 +1,7 @@
 import type { LimiterOptions } from './index.js';
 
-export interface TidegateStoreOptions extends Pick<LimiterOptions, 'store' | 'capacity' | 'onFull' | 'clock'> {
+export interface TidegateStoreOptions
+  extends Pick<LimiterOptions, 'store' | 'capacity' | 'onFull' | 'clock'> {
   /** Tells this store's counts from others' in the same file: one for each middleware. */
   prefix?: string;
 }
@@ -12,10 +13,12 @@ export interface ClientRateLimitInfo {
 }
 
 /**
- * A store for express-rate-limit 7 and later, in memory or in a file that all processes of a host share.
+ * A store for express-rate-limit 7 and later, in memory or in a file that all processes of a host
+ * share.
  *
  * ```js
- * app.use(rateLimit({ windowMs: 60_000, limit: 100, store: new TidegateStore({ store: 'file:limits' }) }))
+ * const store = new TidegateStore({ store: 'file:limits' });
+ * app.use(rateLimit({ windowMs: 60_000, limit: 100, store }))
  * ```
  */
 export class TidegateStore {

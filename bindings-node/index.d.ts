@@ -3,31 +3,35 @@
 /**
  * Rate limits for chat bots, agent hubs and gateways.
  *
- * A {@link Limiter} is a policy at work: rules, each a named set of limits that are taken together, all or
- * nothing. State lives in a table of fixed size, in memory or in files that all processes of a host share.
- * Times are milliseconds throughout.
+ * A {@link Limiter} is a policy at work: rules, each a named set of limits that are taken together,
+ * all or nothing. State lives in a table of fixed size, in memory or in files that all processes of
+ * a host share. Times are milliseconds throughout.
  */
 
 /** A key of one part, or a part of one. */
 export type KeyPart = string | Uint8Array | number | bigint;
 
 /**
- * Who is limited: text, bytes, a whole number, or a list of parts. Compared as bytes; `'x'`, its bytes and
- * `['x']` are one key, and a number is its decimal digits. A number is a safe integer, a bigint has 64 bits. A
- * string with half of a surrogate pair is refused.
+ * Who is limited: text, bytes, a whole number, or a list of parts. Compared as bytes; `'x'`, its
+ * bytes and `['x']` are one key, and a number is its decimal digits. A number is a safe integer, a
+ * bigint has 64 bits. A string with half of a surrogate pair is refused.
  */
 export type Key = KeyPart | readonly KeyPart[];
 
 /**
- * What a rule may look at beside the key: `role`, `tier`, `ip`. Those that no rule names are ignored. Names that
- * an operation takes (`cost`, `max`, `timeoutMs`, `signal`, `estimate`, `amount`, `forMs`, `by`, `reason`) are never
- * attributes: with an operation that does not take them they are a TypeError.
+ * What a rule may look at beside the key: `role`, `tier`, `ip`. Those that no rule names are
+ * ignored. Names that an operation takes (`cost`, `max`, `timeoutMs`, `signal`, `estimate`,
+ * `amount`, `forMs`, `by`, `reason`) are never attributes: with an operation that does not take
+ * them they are a TypeError.
  */
 export interface Attributes {
   readonly [name: string]: string | number | boolean | null | undefined;
 }
 
-/** What beside the key a call has: another `max` for this call (of a rule with one limit), and attributes. */
+/**
+ * What beside the key a call has: another `max` for this call (of a rule with one limit), and
+ * attributes.
+ */
 export type CallOptions = Attributes & {
   /** Another `max` for this call, of a rule with one limit. */
   readonly max?: number | undefined;
@@ -53,8 +57,8 @@ export interface UndoOptions {
 /** For how long, by whom, and why a run-time change is made. */
 export interface ChangeOptions extends UndoOptions {
   /**
-   * After so many milliseconds (1 to those of 36,600 days) the change ends by itself. What it replaced is not
-   * restored. Unless said, it stands until it is taken back.
+   * After so many milliseconds (1 to those of 36,600 days) the change ends by itself. What it
+   * replaced is not restored. Unless said, it stands until it is taken back.
    */
   readonly forMs?: number | null | undefined;
 }
@@ -107,15 +111,17 @@ export interface LimitLeft {
 interface DecisionFields {
   /** The rule that was hit. */
   readonly rule: string;
-  /** The size of the limit with the least left, or of the one that denies; null for exempt and off. */
+  /**
+   * The size of the limit with the least left, or of the one that denies; null for exempt and off.
+   */
   readonly limit: number | null;
   /** What is left of it, rounded down. */
   readonly remaining: number | null;
   /** Until the key has its full quota again, the longest over its limits. */
   readonly resetAfterMs: number;
   /**
-   * How each limit was left, in declared order. The list is made anew each time it is read: a hit does not
-   * pay for it. `{ ...decision }` and `JSON.stringify(decision)` leave it out.
+   * How each limit was left, in declared order. The list is made anew each time it is read: a hit
+   * does not pay for it. `{ ...decision }` and `JSON.stringify(decision)` leave it out.
    */
   readonly limits: readonly LimitLeft[];
   /** In shadow mode, the reason it would have been denied for. */
@@ -140,7 +146,10 @@ export interface Allowed extends DecisionFields {
 /** The call may not go on. */
 export interface Denied extends DecisionFields {
   readonly allowed: false;
-  /** The denying limit's name, or `blocked`, `cooldown`, `backoff`, `budget`, `cost`, `full` or `outage`. */
+  /**
+   * The denying limit's name, or `blocked`, `cooldown`, `backoff`, `budget`, `cost`, `full` or
+   * `outage`.
+   */
   readonly reason: string;
   /** Until the same hit would pass; null where waiting never helps. */
   readonly retryAfterMs: number | null;
@@ -181,7 +190,10 @@ export interface Budget {
 /** What is known of a key. */
 export interface Stats {
   /** By the limits' names. */
-  readonly limits: Record<string, { used: number; max: number; remaining: number; resetAfterMs: number }>;
+  readonly limits: Record<
+    string,
+    { used: number; max: number; remaining: number; resetAfterMs: number }
+  >;
   readonly cooldownLeftMs: number;
   readonly violations: number;
   /** Since its last allowed hit, where the rule keeps that: one with a window does. */
@@ -206,8 +218,13 @@ export interface BlockedKey {
 /** Whether what a rule denies is denied, only told of, or not even counted. */
 export type Mode = 'enforce' | 'shadow' | 'off';
 
-/** Whom a run-time change is about: a key by its parts (text, or bytes that are none), or the calls that match. */
-export type Target = { readonly key: (string | Uint8Array)[] } | { readonly match: { [field: string]: string[] } };
+/**
+ * Whom a run-time change is about: a key by its parts (text, or bytes that are none), or the calls
+ * that match.
+ */
+export type Target =
+  | { readonly key: (string | Uint8Array)[] }
+  | { readonly match: { [field: string]: string[] } };
 
 /** A run-time change as it was made. */
 export interface Change {
@@ -230,8 +247,9 @@ export interface Change {
   /** Null where it is about all calls. */
   readonly target: Target | null;
   /**
-   * What stood before: limits (periods in ms), a list of exemptions, or a mode. Of one exemption and of a block,
-   * whether it stood; when all blocks were ended, how many there were. Null for none.
+   * What stood before: limits (periods in ms), a list of exemptions, or a mode. Of one exemption
+   * and of a block, whether it stood; when all blocks were ended, how many there were. Null for
+   * none.
    */
   readonly before: Json;
   /** What stands since. */
@@ -300,7 +318,10 @@ export interface Events {
   readonly events: Event[];
   /** What to ask for the events after these with: one text for all rules of the limiter. */
   readonly next: string;
-  /** How many gave way to later ones before they were read; of one rule among several, at most so many. */
+  /**
+   * How many gave way to later ones before they were read; of one rule among several, at most so
+   * many.
+   */
   readonly missed: number;
 }
 
@@ -336,7 +357,10 @@ export type Algorithm = 'bucket' | 'window' | 'counter' | 'fixed' | 'concurrent'
 /** What a limit takes of each hit: its cost, or 1 if that is not 0. */
 export type Counts = 'cost' | 'hits';
 
-/** A limit as a map; as a text it is `'20/min'`, `'100/s burst 20'`, `'200/h window'`, `'5 concurrent lease 30s'`. */
+/**
+ * A limit as a map; as a text it is `'20/min'`, `'100/s burst 20'`, `'200/h window'`, `'5
+ * concurrent lease 30s'`.
+ */
 export interface LimitMap {
   name?: string;
   max: number;
@@ -351,7 +375,10 @@ export interface LimitMap {
 }
 
 /** Limits: a text (a comma separates several), a list, or a map by names. */
-export type Limits = string | readonly (string | LimitMap)[] | { readonly [name: string]: string | LimitMap };
+export type Limits =
+  | string
+  | readonly (string | LimitMap)[]
+  | { readonly [name: string]: string | LimitMap };
 
 /** What changes of a rule's limits, by their names; a text for a rule with one limit. */
 export type LimitPatches =
@@ -428,15 +455,24 @@ export interface RuleOptions {
 
 /** What a limiter is made with; what is set wins over the policy. */
 export interface LimiterOptions {
-  /** `memory`, `memory:NAME` (one for everybody in the process who names it), or `file:PATH` (one for the host). */
+  /**
+   * `memory`, `memory:NAME` (one for everybody in the process who names it), or `file:PATH` (one
+   * for the host).
+   */
   store?: string | undefined;
-  /** Keys that a rule may hold live. Unless set, what fits into its share of `memory`: 1,024 to 65,536. */
+  /**
+   * Keys that a rule may hold live. Unless set, what fits into its share of `memory`: 1,024 to
+   * 65,536.
+   */
   capacity?: number | undefined;
   /** What a new key gets when the table is full. */
   onFull?: 'overflow' | 'deny' | 'allow' | undefined;
   /** Where time comes from. */
   clock?: ManualClock | undefined;
-  /** Make tables of a file store that don't fit the policy, or can't be read, anew; their counts are lost. */
+  /**
+   * Make tables of a file store that don't fit the policy, or can't be read, anew; their counts are
+   * lost.
+   */
   recreate?: boolean | undefined;
   /** Share the folder of a file store with its group: mode 0770, files 0660. */
   group?: boolean | undefined;
@@ -460,22 +496,23 @@ export interface Policy {
 
 /** One step of the judgement. */
 export interface Step {
-  readonly step: 'mode' | 'exempt' | 'blocked' | 'cost' | 'budget' | 'cooldown' | 'backoff' | 'limit';
+  readonly step:
+    'mode' | 'exempt' | 'blocked' | 'cost' | 'budget' | 'cooldown' | 'backoff' | 'limit';
   /**
-   * `none`: the rule has no such thing. `allow`: uncounted, and the last step. `deny`: the first that does is the
-   * decision's reason, and the rest is told too.
+   * `none`: the rule has no such thing. `allow`: uncounted, and the last step. `deny`: the first
+   * that does is the decision's reason, and the rest is told too.
    */
   readonly outcome: 'none' | 'pass' | 'allow' | 'deny';
   /** The limit that it is about. */
   readonly limit: string | null;
   /**
-   * What it goes by: the mode, the exemption that matches, why a key is blocked, a limit's size, the day's
-   * budget, a cooldown in ms.
+   * What it goes by: the mode, the exemption that matches, why a key is blocked, a limit's size,
+   * the day's budget, a cooldown in ms.
    */
   readonly value: string | number | { readonly [field: string]: readonly string[] } | null;
   /**
-   * Who stated that: `rule`, `default`, `when[0]`, `override` or `call`; of a mode, an exemption and a block
-   * `change` if it was set at run time.
+   * Who stated that: `rule`, `default`, `when[0]`, `override` or `call`; of a mode, an exemption
+   * and a block `change` if it was set at run time.
    */
   readonly source: string | null;
   /** When a refusal ends, in ms since the start of 1970. */
@@ -495,8 +532,9 @@ interface Operations {
   /**
    * Whether a hit of 1 passes, and spends it: the fastest path.
    *
-   * @throws TypeError or RangeError for what is no key; TidegateError for a key that is not the rule's, a rule
-   * with permits (`operation`) and a closed limiter (`closed`); so with all operations.
+   * @throws TypeError or RangeError for what is no key. TidegateError for a key that is not the
+   * rule's, a rule with permits (`operation`) and a closed limiter (`closed`); so with all
+   * operations.
    */
   allow(key: Key, options?: CallOptions): boolean;
   /** Spends if the rule allows it, and says how it went. */
@@ -520,13 +558,14 @@ interface Operations {
   /** A batch of {@link hit}. */
   hitMany(keys: readonly Key[]): Decision[];
   /**
-   * Waits until a hit is allowed, and spends it; says no at once if it can't be in time. Waiting counts as no
-   * denial, and a large cost is not starved by small ones. Keeps the process alive while it waits.
+   * Waits until a hit is allowed, and spends it; says no at once if it can't be in time. Waiting
+   * counts as no denial, and a large cost is not starved by small ones. Keeps the process alive
+   * while it waits.
    */
   acquire(key: Key, options?: number | AcquireOptions): Promise<Decision>;
   /**
-   * As {@link permit}, when there is a slot; waits as {@link acquire} does. A slot that this rule releases is
-   * noticed at once, one of another process or thread within a second.
+   * As {@link permit}, when there is a slot; waits as {@link acquire} does. A slot that this rule
+   * releases is noticed at once, one of another process or thread within a second.
    */
   acquirePermit(key: Key, options?: WaitOptions): Promise<Permit>;
   /** As {@link reserve}, when the estimate is allowed; waits as {@link acquire} does. */
@@ -537,11 +576,17 @@ interface Operations {
   budget(key: Key, options?: CallOptions): Budget;
   /** With backoff: denied less than `quiet` ago; without: a hit of 1 would be denied now. */
   isLimited(key: Key, options?: CallOptions): boolean;
-  /** Why a hit would get what it would get: the judgement in order, each number with its source. Changes nothing. */
+  /**
+   * Why a hit would get what it would get: the judgement in order, each number with its source.
+   * Changes nothing.
+   */
   why(key: Key, cost?: Cost): Why;
   /** What is known of a key; null exactly when its state is that of a new one. */
   stats(key: Key, options?: CallOptions): Stats | null;
-  /** Forgets the key's limits, penalties and budget, but never those of a wider scope; ends its block. */
+  /**
+   * Forgets the key's limits, penalties and budget, but never those of a wider scope; ends its
+   * block.
+   */
   reset(key: Key, options?: CallOptions): void;
   /** Forgets every key; ends all blocks. */
   resetAll(): void;
@@ -550,19 +595,23 @@ interface Operations {
   /** Rows in use, idle ones until they are pruned or taken over. */
   readonly size: number;
   /**
-   * Judges a key, or the calls that match, by other limits from the next hit on. What was set for the same target
-   * before is replaced.
+   * Judges a key, or the calls that match, by other limits from the next hit on. What was set for
+   * the same target before is replaced.
    *
-   * @returns the number of the change, by which `changes` tells of it; so with all run-time changes.
-   * @throws TypeError for options that it does not have or of another type; RangeError for a `forMs`, `by` or
-   * `reason` that is too long; TidegateError (`policy`) for limits that the rule can't have. So with all run-time
-   * changes; what fails has changed nothing.
+   * @returns the number of the change, by which `changes` tells of it; so with all run-time
+   * changes.
+   * @throws TypeError for options that it does not have or of another type; RangeError for a
+   * `forMs`, `by` or `reason` that is too long; TidegateError (`policy`) for limits that the rule
+   * can't have. So with all run-time changes; what fails has changed nothing.
    */
   setOverride(target: Key | Match, limits: LimitPatches, options?: ChangeOptions): number;
   /** Takes an override back; 0 if there was none. */
   clearOverride(target: Key | Match, options?: UndoOptions): number;
   /** The overrides in force. */
-  overrides(): ({ key: (string | Uint8Array)[]; limits: LimitPatches } | { match: Match; limits: LimitPatches })[];
+  overrides(): (
+    | { key: (string | Uint8Array)[]; limits: LimitPatches }
+    | { match: Match; limits: LimitPatches }
+  )[];
   /** Changes the rule's own limits from the next hit on; `{}` takes that back. */
   setDefault(limits: LimitPatches, options?: ChangeOptions): number;
   /** Allows the calls that match from the next hit on, uncounted. */
@@ -578,9 +627,10 @@ interface Operations {
   /** Takes {@link setMode} back; 0 if none was set. */
   clearMode(options?: UndoOptions): number;
   /**
-   * Refuses a key, with reason `blocked`: for a ban, or as long as an upstream's `Retry-After` says. An earlier
-   * block of the key is replaced. A block is kept with the store; it counts for no cooldown, backoff or alert.
-   * Exempt keys pass; {@link record}, {@link spend} and {@link Permit.renew} work; {@link reset} ends it.
+   * Refuses a key, with reason `blocked`: for a ban, or as long as an upstream's `Retry-After`
+   * says. An earlier block of the key is replaced. A block is kept with the store; it counts for no
+   * cooldown, backoff or alert. Exempt keys pass; {@link record}, {@link spend} and {@link
+   * Permit.renew} work; {@link reset} ends it.
    *
    * @throws TidegateError (`store`) if as many keys are blocked as the rule has capacity for.
    */
@@ -591,14 +641,19 @@ interface Operations {
   blocks(): BlockedKey[];
 }
 
-/** A rule of a limiter: limits that are taken together. Made by {@link Limiter.rule}; keeps its limiter alive. */
+/**
+ * A rule of a limiter: limits that are taken together. Made by {@link Limiter.rule}; keeps its
+ * limiter alive.
+ */
 export declare class Rule {
   private constructor();
   /** The rule's name. */
   readonly name: string;
   /** What happened so far. */
   metrics(): Metrics;
-  /** The rule's last denials and alerts; with `since`, the `next` of earlier ones, those after them. */
+  /**
+   * The rule's last denials and alerts; with `since`, the `next` of earlier ones, those after them.
+   */
   events(since?: string | null): Events;
   /** The run-time changes of this rule with a number above `since` (0 unless said). */
   changes(since?: number | null): Changes;
@@ -627,7 +682,9 @@ export declare class Limiter {
   readonly rules: string[];
   /** Reads the policy file again: all or nothing. */
   reload(): void;
-  /** Lets go: every operation from now on is an error with code `closed`, for those who wait too. */
+  /**
+   * Lets go: every operation from now on is an error with code `closed`, for those who wait too.
+   */
   close(): void;
   /** Writes the counts of a file store to the disk, and waits for it. */
   sync(): void;
@@ -635,7 +692,10 @@ export declare class Limiter {
   audit(): Finding[];
   /** What happened so far, by rule. */
   metrics(): Metrics[];
-  /** The last denials and alerts of all rules; with `since`, the `next` of earlier ones, those after them. */
+  /**
+   * The last denials and alerts of all rules; with `since`, the `next` of earlier ones, those after
+   * them.
+   */
   events(since?: string | null): Events;
   /** The run-time changes of all rules with a number above `since` (0 unless said). */
   changes(since?: number | null): Changes;
@@ -688,18 +748,23 @@ export declare class ManualClock {
   setWall(ms: number): void;
 }
 
-/** What went wrong. Bad arguments are TypeErrors (code `argument`) and RangeErrors (code `range`). */
+/**
+ * What went wrong. Bad arguments are TypeErrors (code `argument`) and RangeErrors (code `range`).
+ */
 export declare class TidegateError extends Error {
   private constructor();
-  /** `policy`, `key`, `rule`, `operation`, `address`, `store`, `file`, `memory`, `closed` or `panic`. */
+  /**
+   * `policy`, `key`, `rule`, `operation`, `address`, `store`, `file`, `memory`, `closed` or
+   * `panic`.
+   */
   readonly code: string;
   /** Of a policy: each mistake with its path. */
   readonly problems: { path: string; message: string }[];
 }
 
 /**
- * A key of a client's address: IPv4 as it is, IPv6 cut to its first `v6Prefix` bits (56). IPv4-mapped IPv6
- * addresses are unmapped first; bad text is an error with code `address`.
+ * A key of a client's address: IPv4 as it is, IPv6 cut to its first `v6Prefix` bits (56).
+ * IPv4-mapped IPv6 addresses are unmapped first; bad text is an error with code `address`.
  */
 export declare function ipKey(address: string, v6Prefix?: number): string;
 

@@ -13,9 +13,10 @@ export interface GuardOptions<Message> extends Options<Message, IncomingMessage>
 }
 
 /**
- * Makes a function that says whether a message may be handled. It tells the client by frames of JSON: if the rule
- * warns, `{ type: 'rate_limit_warning', remaining, capacity }`; if it denies and has the sender notified,
- * `{ type: 'rate_limited', retry_after_ms }`. What can't be judged closes the socket with 1011.
+ * Makes a function that says whether a message may be handled. It tells the client by frames of
+ * JSON: if the rule warns, `{ type: 'rate_limit_warning', remaining, capacity }`; if it denies and
+ * has the sender notified, `{ type: 'rate_limited', retry_after_ms }`. What can't be judged closes
+ * the socket with 1011.
  *
  * ```js
  * const pass = guard(new Limiter('60/min', { warn_at: 0.8 }))

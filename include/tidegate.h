@@ -1,5 +1,6 @@
 /*
- * Tidegate: rate limits for services, in C99 and later, and C++11 and later. (For C++17 see tidegate.hpp.)
+ * Tidegate: rate limits for services, in C99 and later, and C++11 and later.
+ * tidegate.hpp is a layer for C++17.
  *
  * Made by `make header` from ffi-c/src; change it there.
  *
@@ -13,35 +14,61 @@
  *     if (tg_allow(rule, (const uint8_t *)"alice", 5) == 1) { ... }
  *     tg_limiter_free(limiter);
  *
- * Threads. Every function may be called from any thread, and every handle shared by threads. Only the
- * functions that free a handle want to be the last to use it.
+ * Threads. Every function may be called from any thread, and threads may share every handle. A
+ * function that frees a handle must be the last to use it.
  *
- * Ownership. What is written to an `out` of a type that has a `..._free` is the caller's, who frees it once.
- * A tg_rule is its limiter's and is not freed. A `char *` written to a `char **` is freed with
- * tg_string_free. A `const char *` in a structure belongs to the limiter and lives until
- * tg_limiter_free. What the caller hands in stays the caller's, and is read during the call only.
+ * Ownership. A handle that is written to an `out` is the caller's if its type has a `..._free`.
+ * The caller frees it once. A tg_rule is its limiter's and is not freed. A `char *` written to a
+ * `char **` is freed with tg_string_free. A `const char *` in a structure belongs to the limiter
+ * and lives until tg_limiter_free. Arguments stay the caller's, and are read during the call
+ * only.
  *
- * NULL. A pointer must not be NULL unless its function says so: the answer is then TG_STATUS_NULL. The
- * functions that free take NULL and do nothing. Bytes of length 0 may be at NULL.
+ * NULL. A pointer must not be NULL unless its function says so. Otherwise the call returns
+ * TG_STATUS_NULL. Functions that free take NULL and do nothing. Bytes of length 0 may be at NULL.
  *
- * Errors. A tg_status other than TG_STATUS_OK (or an int below 0, which is minus a tg_status) says that
- * nothing was done, and nothing was written to any `out`; tg_last_error says why, on the thread that
- * failed. A denial is an answer and no error. No exception and no abort comes out of this library.
+ * Errors. A failed call returns a tg_status other than TG_STATUS_OK. A function that returns an
+ * int fails with minus a tg_status. A failed call has done nothing and written to no `out`.
+ * tg_last_error says why, on the thread that failed. A denial is an answer and no error. No
+ * exception comes out of this library.
  *
- * Text ends with NUL and is UTF-8, unless it comes with a length. Keys are bytes, compared as they are.
- * Times are whole milliseconds, rounded up. Numbers that take one of some constants are refused if
- * they are none of them.
+ * Statuses. The comment of each function lists the statuses by which it may fail. These groups
+ * stand for several:
+ * - every function: TG_STATUS_NULL, TG_STATUS_PANIC, TG_STATUS_OTHER
+ * - those of a key: TG_STATUS_ARGUMENT for another version, TG_STATUS_LENGTH, TG_STATUS_UTF8 for
+ *   an attribute, TG_STATUS_KEY, TG_STATUS_RANGE for `max`, TG_STATUS_CLOSED
+ * - those of a change: TG_STATUS_ARGUMENT for options of another version or a text that is no
+ *   JSON, TG_STATUS_UTF8, TG_STATUS_RANGE, TG_STATUS_OPERATION, TG_STATUS_STORE, TG_STATUS_CLOSED
  *
- * Structures that callers fill begin with a version and have a TG_..._INIT; they grow at the end only.
+ * Limits. A limit in text is `MAX/PERIOD [burst N] [ALGORITHM]` or `N concurrent [lease PERIOD]`.
+ * A comma separates several. ALGORITHM is bucket (unless stated), window, counter or fixed.
+ * PERIOD is an optional whole number and a unit: ms, s, m, h, d, or a longer name such as min. So
+ * "100/s burst 20", "200/h window" and "5 concurrent lease 30s" are limits.
  *
- * Processes. Those who share counts have one `file:` store. A child of fork() may use every handle of its
- * parent, whatever the parent's other threads were doing. With a `file:` store both count in one table.
- * With `memory` or `memory:NAME` the child has a copy of its own. A slot or an estimate from before the fork
- * is given back by the first of the two that does. Those who waited in the parent are not in the child.
- * A child made by a bare clone() system call makes a limiter of its own.
+ * Paths. The path of a `file:` store in a policy file is relative to that file. In tg_options,
+ * and in a policy given as text, it is relative to the working directory.
  *
- * Waiting. No hit waits for a lock, a file or another process. Run-time changes of a `file:` store wait until no
- * other process changes the same rule; hits go on meanwhile.
+ * Text ends with NUL and is UTF-8, unless it comes with a length. Keys are bytes, compared as
+ * they are. Times are whole milliseconds, rounded up. An argument that takes one of some
+ * constants is refused if it is none of them.
+ *
+ * Versions. Structures that callers fill begin with a version and have a TG_..._INIT. They grow
+ * at the end only. A structure newer than the library is TG_STATUS_ARGUMENT. TG_ABI_VERSION is
+ * the header's, and tg_abi_version() the library's. A program works if its TG_ABI_VERSION is from
+ * tg_abi_version_oldest() to tg_abi_version(). TG_VERSION is the release as text;
+ * TG_VERSION_MAJOR, _MINOR and _PATCH are numbers for #if.
+ *
+ * Memory. Tables are made with their limiter and never grow. A table that finds no memory is
+ * TG_STATUS_MEMORY. Where the system refuses any other allocation, the process ends, as with
+ * every Rust library. tg_allow allocates nothing.
+ *
+ * Fork. A child of fork() may use every handle of its parent, whatever the parent's other threads
+ * were doing. With a `file:` store both count in one table. With `memory` or `memory:NAME` the
+ * child has a copy. A permit or reservation from before the fork is given back by the first of
+ * the two that does. Calls that wait in the parent are not in the child. A child made by a bare
+ * clone() system call makes a limiter of its own.
+ *
+ * Waiting. No hit waits for a lock, a file or another process. Run-time changes of a `file:`
+ * store wait until no other process changes the same rule. Hits go on meanwhile.
  */
 
 
@@ -50,6 +77,12 @@
 
 #include <stddef.h>
 #include <stdint.h>
+
+/* The release that this header is of. */
+#define TG_VERSION "0.1.0"
+#define TG_VERSION_MAJOR 0
+#define TG_VERSION_MINOR 1
+#define TG_VERSION_PATCH 0
 
 /* A tg_options with nothing set. */
 #define TG_OPTIONS_INIT { TG_OPTIONS_VERSION, TG_ON_FULL_DEFAULT, NULL, 0, NULL, 0, 0, 0 }
@@ -309,10 +342,11 @@ typedef struct tg_attribute {
 } tg_attribute;
 
 /**
- * Who is limited, and what else is known about the call. Start from TG_KEY_INIT or TG_KEY_PARTS_INIT.
+ * Who is limited, and what else is known about the call. Start from TG_KEY_INIT or
+ * TG_KEY_PARTS_INIT.
  *
- * A key is compared as bytes. A whole number is its decimal digits (`snprintf` with "%llu"), and an
- * address its text (`inet_ntop`): so they are the same keys as in other languages.
+ * A key is compared as bytes. A whole number is its decimal digits (`snprintf` with "%llu"), and
+ * an address its text (`inet_ntop`): so they are the same keys as in other languages.
  *
  * Everything it points to is the caller's, and is read during the call only.
  */
@@ -338,8 +372,9 @@ typedef struct tg_key {
    */
   size_t part_count;
   /**
-   * What else is known, or NULL. Those that the rule does not name are ignored. Names that operations
-   * take ("cost", "max", "timeout", "estimate", "amount", "for_", "by", "reason") are no rule's.
+   * What else is known, or NULL. Those that the rule does not name are ignored. Names that
+   * operations take ("cost", "max", "timeout", "estimate", "amount", "for_", "by", "reason") are
+   * no rule's.
    */
   const struct tg_attribute *attributes;
   /**
@@ -366,8 +401,8 @@ typedef struct tg_change_options {
   uint32_t reserved;
   /**
    * After so many milliseconds the change ends by itself, and what was there before it is not
-   * restored; at most 36,600 days. 0: it stands until it is taken back. What takes something back has
-   * no end: there it is TG_STATUS_OPERATION.
+   * restored; at most 36,600 days. 0: it stands until it is taken back. What takes something
+   * back has no end: there it is TG_STATUS_OPERATION.
    */
   uint64_t for_ms;
   /**
@@ -449,8 +484,8 @@ typedef struct tg_decision {
    */
   const char *rule;
   /**
-   * The denying limit's name, or "blocked", "cooldown", "backoff", "budget", "exempt", "off", "cost",
-   * "full" or "outage"; NULL when plainly allowed.
+   * The denying limit's name, or "blocked", "cooldown", "backoff", "budget", "exempt", "off",
+   * "cost", "full" or "outage"; NULL when plainly allowed.
    */
   const char *reason;
   /**
@@ -486,7 +521,8 @@ typedef struct tg_decision {
    */
   uint64_t reserved_words[4];
   /**
-   * How each limit was left, in the rule's order: the first `limit_count`. The others are not written.
+   * How each limit was left, in the rule's order: the first `limit_count`. The others are not
+   * written.
    */
   struct tg_limit_left limits[TG_MOST_LIMITS];
 } tg_decision;
@@ -504,12 +540,13 @@ typedef struct tg_options {
    */
   uint32_t on_full;
   /**
-   * Where state lives: "memory", "memory:NAME", "file:PATH"; NULL: what the policy says, or memory.
+   * Where state lives: "memory", "memory:NAME", "file:PATH"; NULL: what the policy says, or
+   * memory.
    */
   const char *store;
   /**
-   * Keys that a rule may hold live; 0: what the policy says. Where that says nothing either, each
-   * rule takes what fits into its share of `memory`: at most 65536, at least 1024.
+   * Keys that a rule may hold live; 0: what the policy says. Where that says nothing either,
+   * each rule takes what fits into its share of `memory`: at most 65536, at least 1024.
    */
   uint64_t capacity;
   /**
@@ -517,7 +554,8 @@ typedef struct tg_options {
    */
   const struct tg_manual_clock *clock;
   /**
-   * 1: tables of a file store that don't fit the policy, or can't be read, are made anew, and their counts lost.
+   * 1: tables of a file store that don't fit the policy, or can't be read, are made anew, and
+   * their counts lost.
    */
   uint32_t recreate;
   /**
@@ -651,13 +689,15 @@ extern "C" {
 #endif // __cplusplus
 
 /**
- * Refuses a key from the next hit on, with reason "blocked": for a ban, or as long as an upstream's
- * `Retry-After` says. What was said of the key before is replaced.
+ * Refuses a key from the next hit on, with reason "blocked": for a ban, or as long as an
+ * upstream's `Retry-After` says. What was said of the key before is replaced.
  *
- * The block is kept with the store and acts in every process that shares it. It counts for no cooldown,
- * backoff or alert. `tg_record`, `tg_spend` and `tg_renew` work, and exempt keys pass; `tg_reset` ends it.
- * If as many keys are blocked as the rule has room for, it is TG_STATUS_STORE. `options` and `out_number`
- * as in `tg_set_override_with`.
+ * The block is kept with the store and acts in every process that shares it. It counts for no
+ * cooldown, backoff or alert. `tg_record`, `tg_spend` and `tg_renew` work, and exempt keys pass;
+ * `tg_reset` ends it. If as many keys are blocked as the rule has room for, it is TG_STATUS_STORE.
+ * `options` and `out_number` as in `tg_set_override_with`.
+ *
+ * Statuses: those of a key and of a change.
  */
 tg_status tg_block(const struct tg_rule *rule,
                    const struct tg_key *key,
@@ -666,24 +706,29 @@ tg_status tg_block(const struct tg_rule *rule,
 
 /**
  * Ends a block. Returns 1, 0 if the key was not blocked, or a tg_status below 0.
+ *
+ * Statuses: those of a key and of a change.
  */
 int tg_unblock(const struct tg_rule *rule, const struct tg_key *key);
 
 /**
  * As `tg_unblock`, with options, which may be NULL.
+ *
+ * Statuses: those of a key and of a change.
  */
 int tg_unblock_with(const struct tg_rule *rule,
                     const struct tg_key *key,
                     const struct tg_change_options *options);
 
 /**
- * The keys that are blocked, a JSON list: key (a list of parts), until_ms (Unix time; null: for good), by,
- * reason.
+ * The keys that are blocked, a JSON list: key (a list of parts), until_ms (Unix time; null: for
+ * good), by, reason.
  *
  * Writes the text to `out`; free it with `tg_string_free`.
+ *
+ * Statuses: TG_STATUS_CLOSED, TG_STATUS_STORE.
  */
-tg_status tg_blocks(const struct tg_rule *rule,
-                    char **out);
+tg_status tg_blocks(const struct tg_rule *rule, char **out);
 
 /**
  * Frees a text that a function of this library wrote to a `char **`. NULL is fine.
@@ -693,18 +738,21 @@ void tg_string_free(char *text);
 /**
  * Judges a key by other limits from the next hit on, in every process that shares the store.
  *
- * `limits` is JSON: `{"per-minute": {"max": 60}}`, or for a rule with one limit a text, `"60/min"`. What
- * was set for the same key before is replaced. Of `key` only the key itself counts.
+ * `limits` is JSON: `{"per-minute": {"max": 60}}`, or for a rule with one limit a text,
+ * `"60/min"`. What was set for the same key before is replaced. Of `key` only the key itself
+ * counts.
+ *
+ * Statuses: those of a key and of a change; TG_STATUS_POLICY.
  */
-tg_status tg_set_override(const struct tg_rule *rule,
-                          const struct tg_key *key,
-                          const char *limits);
+tg_status tg_set_override(const struct tg_rule *rule, const struct tg_key *key, const char *limits);
 
 /**
  * As `tg_set_override`, with options, and the number of the change.
  *
- * So with each `..._with`: `options` may be NULL. `out_number` may be NULL, else the change's number is
- * written to it, by which `tg_changes` tells of it: 0 if there was nothing to take back.
+ * So with each `..._with`: `options` may be NULL. `out_number` may be NULL, else the change's
+ * number is written to it, by which `tg_changes` tells of it: 0 if there was nothing to take back.
+ *
+ * Statuses: those of a key and of a change; TG_STATUS_POLICY.
  */
 tg_status tg_set_override_with(const struct tg_rule *rule,
                                const struct tg_key *key,
@@ -714,6 +762,8 @@ tg_status tg_set_override_with(const struct tg_rule *rule,
 
 /**
  * As `tg_set_override`, for all calls that match: `{"role": ["admin", "system"]}`, as JSON.
+ *
+ * Statuses: those of a change; TG_STATUS_POLICY.
  */
 tg_status tg_set_override_match(const struct tg_rule *rule,
                                 const char *match_json,
@@ -721,6 +771,8 @@ tg_status tg_set_override_match(const struct tg_rule *rule,
 
 /**
  * As `tg_set_override_match`, with options.
+ *
+ * Statuses: those of a change; TG_STATUS_POLICY.
  */
 tg_status tg_set_override_match_with(const struct tg_rule *rule,
                                      const char *match_json,
@@ -730,11 +782,15 @@ tg_status tg_set_override_match_with(const struct tg_rule *rule,
 
 /**
  * Takes a key's override back. Returns 1, 0 if there was none, or a tg_status below 0.
+ *
+ * Statuses: those of a key and of a change.
  */
 int tg_clear_override(const struct tg_rule *rule, const struct tg_key *key);
 
 /**
  * Takes a key's override back, with options.
+ *
+ * Statuses: those of a key and of a change.
  */
 tg_status tg_clear_override_with(const struct tg_rule *rule,
                                  const struct tg_key *key,
@@ -743,11 +799,15 @@ tg_status tg_clear_override_with(const struct tg_rule *rule,
 
 /**
  * Takes the override of a match back. Returns as `tg_clear_override` does.
+ *
+ * Statuses: those of a change.
  */
 int tg_clear_override_match(const struct tg_rule *rule, const char *match_json);
 
 /**
  * Takes the override of a match back, with options.
+ *
+ * Statuses: those of a change.
  */
 tg_status tg_clear_override_match_with(const struct tg_rule *rule,
                                        const char *match_json,
@@ -758,18 +818,23 @@ tg_status tg_clear_override_match_with(const struct tg_rule *rule,
  * The overrides in force, a JSON list of maps with limits, and key (a list of parts) or match.
  *
  * Writes the text to `out`; free it with `tg_string_free`.
+ *
+ * Statuses: TG_STATUS_CLOSED, TG_STATUS_STORE.
  */
 tg_status tg_overrides(const struct tg_rule *rule, char **out);
 
 /**
- * Changes the rule's own limits from the next hit on; `limits` as in `tg_set_override`, and `{}` takes
- * that back.
+ * Changes the rule's own limits from the next hit on; `limits` as in `tg_set_override`, and `{}`
+ * takes that back.
+ *
+ * Statuses: those of a change; TG_STATUS_POLICY.
  */
-tg_status tg_set_default(const struct tg_rule *rule,
-                         const char *limits);
+tg_status tg_set_default(const struct tg_rule *rule, const char *limits);
 
 /**
  * As `tg_set_default`, with options.
+ *
+ * Statuses: those of a change; TG_STATUS_POLICY.
  */
 tg_status tg_set_default_with(const struct tg_rule *rule,
                               const char *limits,
@@ -777,13 +842,17 @@ tg_status tg_set_default_with(const struct tg_rule *rule,
                               uint64_t *out_number);
 
 /**
- * Allows the calls that match (JSON, as in `tg_set_override_match`) from the next hit on, uncounted.
+ * Allows the calls that match (JSON, as in `tg_set_override_match`) from the next hit on,
+ * uncounted.
+ *
+ * Statuses: those of a change; TG_STATUS_POLICY.
  */
-tg_status tg_add_exempt(const struct tg_rule *rule,
-                        const char *match_json);
+tg_status tg_add_exempt(const struct tg_rule *rule, const char *match_json);
 
 /**
  * As `tg_add_exempt`, with options.
+ *
+ * Statuses: those of a change; TG_STATUS_POLICY.
  */
 tg_status tg_add_exempt_with(const struct tg_rule *rule,
                              const char *match_json,
@@ -791,14 +860,17 @@ tg_status tg_add_exempt_with(const struct tg_rule *rule,
                              uint64_t *out_number);
 
 /**
- * Takes an exemption back, the policy's own too. Returns 1, 0 if it was not in force, or a tg_status
- * below 0.
+ * Takes an exemption back, the policy's own too. Returns 1, 0 if it was not in force, or a
+ * tg_status below 0.
+ *
+ * Statuses: those of a change.
  */
-int tg_remove_exempt(const struct tg_rule *rule,
-                     const char *match_json);
+int tg_remove_exempt(const struct tg_rule *rule, const char *match_json);
 
 /**
  * Takes an exemption back, with options.
+ *
+ * Statuses: those of a change.
  */
 tg_status tg_remove_exempt_with(const struct tg_rule *rule,
                                 const char *match_json,
@@ -807,11 +879,15 @@ tg_status tg_remove_exempt_with(const struct tg_rule *rule,
 
 /**
  * Puts these exemptions, a JSON list of matches, in place of all others.
+ *
+ * Statuses: those of a change; TG_STATUS_POLICY.
  */
 tg_status tg_set_exempts(const struct tg_rule *rule, const char *matches);
 
 /**
  * As `tg_set_exempts`, with options.
+ *
+ * Statuses: those of a change; TG_STATUS_POLICY.
  */
 tg_status tg_set_exempts_with(const struct tg_rule *rule,
                               const char *matches,
@@ -822,14 +898,19 @@ tg_status tg_set_exempts_with(const struct tg_rule *rule,
  * The exemptions in force, a JSON list of matches.
  *
  * Writes the text to `out`; free it with `tg_string_free`.
+ *
+ * Statuses: TG_STATUS_CLOSED, TG_STATUS_STORE.
  */
 tg_status tg_exempts(const struct tg_rule *rule, char **out);
 
 /**
- * Judges in this mode from the next hit on, whatever the policy and its `when` say: "enforce", "shadow"
- * (every hit is allowed, and `would_deny` says what would have been) or "off" (nothing is counted).
+ * Judges in this mode from the next hit on, whatever the policy and its `when` say: "enforce",
+ * "shadow" (every hit is allowed, and `would_deny` says what would have been) or "off" (nothing is
+ * counted).
  *
  * `options` and `out_number` as in `tg_set_override_with`.
+ *
+ * Statuses: those of a change.
  */
 tg_status tg_set_mode(const struct tg_rule *rule,
                       const char *mode,
@@ -840,6 +921,8 @@ tg_status tg_set_mode(const struct tg_rule *rule,
  * Takes `tg_set_mode` back: the policy's mode is in force again.
  *
  * `options` and `out_number` as in `tg_set_override_with`.
+ *
+ * Statuses: those of a change.
  */
 tg_status tg_clear_mode(const struct tg_rule *rule,
                         const struct tg_change_options *options,
@@ -848,6 +931,8 @@ tg_status tg_clear_mode(const struct tg_rule *rule,
 /**
  * A clock that shows `start_ms`, with a wall time of `wall_ms` since the start of 1970.
  * Writes it to `out`; free it with `tg_manual_clock_free`.
+ *
+ * Statuses: only those of every function.
  */
 tg_status tg_manual_clock_new(uint64_t start_ms, uint64_t wall_ms, struct tg_manual_clock **out);
 
@@ -858,31 +943,42 @@ void tg_manual_clock_free(struct tg_manual_clock *clock);
 
 /**
  * Moves the clock on.
+ *
+ * Statuses: only those of every function.
  */
 tg_status tg_manual_clock_advance(const struct tg_manual_clock *clock, uint64_t step_ms);
 
 /**
  * Sets the clock, back too.
+ *
+ * Statuses: only those of every function.
  */
 tg_status tg_manual_clock_set(const struct tg_manual_clock *clock, uint64_t now_ms);
 
 /**
  * Sets the wall time alone: milliseconds since the start of 1970.
+ *
+ * Statuses: only those of every function.
  */
 tg_status tg_manual_clock_set_wall(const struct tg_manual_clock *clock, uint64_t unix_ms);
 
 /**
  * Writes what the clock shows to `out`.
+ *
+ * Statuses: only those of every function.
  */
 tg_status tg_manual_clock_now(const struct tg_manual_clock *clock, uint64_t *out);
 
 /**
  * The header fields of a decision: lines of `Name: value`, each ended by CR LF, as HTTP has them.
  *
- * `rule` is the rule that decided. Writes the text and a NUL to `buffer`, and its length without the
- * NUL to `out_len`. With a `capacity` of 0 only `out_len` is written, and `buffer` may be NULL. If it
- * does not fit, nothing is written and TG_STATUS_BUFFER returned; 1024 bytes are enough for most rules.
- * An exempt call and one of a rule that is off have no fields: the text is "".
+ * `rule` is the rule that decided. Writes the text and a NUL to `buffer`, and its length without
+ * the NUL to `out_len`. With a `capacity` of 0 only `out_len` is written, and `buffer` may be
+ * NULL. If it does not fit, nothing is written and TG_STATUS_BUFFER returned; 1024 bytes are
+ * enough for most rules. An exempt call and one of a rule that is off have no fields: the text is
+ * "".
+ *
+ * Statuses: TG_STATUS_ARGUMENT, TG_STATUS_LENGTH, TG_STATUS_BUFFER.
  */
 tg_status tg_decision_headers(const struct tg_rule *rule,
                               const struct tg_decision *decision,
@@ -894,8 +990,10 @@ tg_status tg_decision_headers(const struct tg_rule *rule,
 /**
  * A hit whose true cost is known later: spends `estimate` if the rule allows it.
  *
- * Writes the decision to `out`, and to `out_reservation` a handle to settle, or NULL if it was denied.
- * Free it with `tg_reservation_free`.
+ * Writes the decision to `out`, and to `out_reservation` a handle to settle, or NULL if it was
+ * denied. Free it with `tg_reservation_free`.
+ *
+ * Statuses: those of a key; TG_STATUS_OPERATION for a rule with permits.
  */
 tg_status tg_reserve(const struct tg_rule *rule,
                      const struct tg_key *key,
@@ -906,11 +1004,15 @@ tg_status tg_reserve(const struct tg_rule *rule,
 /**
  * Gives back or takes the difference to the true cost. Returns 1, 0 if it was settled or cancelled
  * before (then nothing is done), or a tg_status below 0. The handle is still to be freed.
+ *
+ * Statuses: only those of every function.
  */
 int tg_settle(const struct tg_reservation *reservation, uint64_t actual);
 
 /**
  * Gives the estimate back. Returns as `tg_settle` does.
+ *
+ * Statuses: only those of every function.
  */
 int tg_cancel(const struct tg_reservation *reservation);
 
@@ -920,11 +1022,13 @@ int tg_cancel(const struct tg_reservation *reservation);
 void tg_reservation_free(struct tg_reservation *reservation);
 
 /**
- * Takes all limits of a rule with a concurrent one, and holds a slot until it is released or freed, or
- * its lease runs out.
+ * Takes all limits of a rule with a concurrent one, and holds a slot until it is released or
+ * freed, or its lease runs out.
  *
- * Writes the decision to `out`, and to `out_permit` a handle, or NULL if it was denied. Free it with
- * `tg_permit_free`.
+ * Writes the decision to `out`, and to `out_permit` a handle, or NULL if it was denied. Free it
+ * with `tg_permit_free`.
+ *
+ * Statuses: those of a key; TG_STATUS_OPERATION for a rule without a concurrent limit.
  */
 tg_status tg_permit(const struct tg_rule *rule,
                     const struct tg_key *key,
@@ -932,13 +1036,17 @@ tg_status tg_permit(const struct tg_rule *rule,
                     struct tg_permit_handle **out_permit);
 
 /**
- * Gives the slot back. Returns 1, 0 if it was no longer held (released before, or its lease ran out), or
- * a tg_status below 0. The handle is still to be freed.
+ * Gives the slot back. Returns 1, 0 if it was no longer held (released before, or its lease ran
+ * out), or a tg_status below 0. The handle is still to be freed.
+ *
+ * Statuses: only those of every function.
  */
 int tg_release(const struct tg_permit_handle *permit);
 
 /**
  * Starts the lease anew. Returns 1, 0 if the slot is lost, or a tg_status below 0.
+ *
+ * Statuses: only those of every function.
  */
 int tg_renew(const struct tg_permit_handle *permit);
 
@@ -951,6 +1059,9 @@ void tg_permit_free(struct tg_permit_handle *permit);
  * A limiter with one rule, "default", of these limits: "5/10s window, 20/min".
  *
  * `options` may be NULL. Writes the limiter to `out`; free it with `tg_limiter_free`.
+ *
+ * Statuses: TG_STATUS_UTF8, TG_STATUS_ARGUMENT, TG_STATUS_POLICY, TG_STATUS_STORE,
+ * TG_STATUS_MEMORY.
  */
 tg_status tg_limiter_new(const char *limits,
                          const struct tg_options *options,
@@ -960,6 +1071,9 @@ tg_status tg_limiter_new(const char *limits,
  * A limiter of a policy's text, YAML or JSON: `len` bytes of UTF-8, without a NUL.
  *
  * `options` may be NULL. Writes the limiter to `out`; free it with `tg_limiter_free`.
+ *
+ * Statuses: TG_STATUS_LENGTH, TG_STATUS_UTF8, TG_STATUS_ARGUMENT, TG_STATUS_POLICY,
+ * TG_STATUS_STORE, TG_STATUS_MEMORY.
  */
 tg_status tg_limiter_from_policy(const uint8_t *text,
                                  size_t len,
@@ -970,6 +1084,9 @@ tg_status tg_limiter_from_policy(const uint8_t *text,
  * A limiter of a policy file, YAML or JSON, which `tg_reload` reads again.
  *
  * `options` may be NULL. Writes the limiter to `out`; free it with `tg_limiter_free`.
+ *
+ * Statuses: TG_STATUS_UTF8, TG_STATUS_ARGUMENT, TG_STATUS_FILE, TG_STATUS_POLICY, TG_STATUS_STORE,
+ * TG_STATUS_MEMORY.
  */
 tg_status tg_limiter_from_file(const char *path,
                                const struct tg_options *options,
@@ -978,21 +1095,26 @@ tg_status tg_limiter_from_file(const char *path,
 /**
  * Frees a limiter, its rules and all texts of its decisions. NULL is fine.
  *
- * No other call may be under way with it or its rules, and none may follow. Permits and reservations
- * may outlive it.
+ * No other call may be under way with it or its rules, and none may follow. Permits and
+ * reservations may outlive it.
  */
 void tg_limiter_free(struct tg_limiter *limiter);
 
 /**
  * Lets go: every operation from now on is TG_STATUS_CLOSED. Still to be freed.
+ *
+ * Statuses: only those of every function.
  */
 tg_status tg_limiter_close(const struct tg_limiter *limiter);
 
 /**
- * A rule by its name ("default" in a limiter made by `tg_limiter_new`), or the policy's `fallback`.
+ * A rule by its name ("default" in a limiter made by `tg_limiter_new`), or the policy's
+ * `fallback`.
  *
  * Writes it to `out`. It is the limiter's: don't free it; it is good until `tg_limiter_free`, over
  * reloads too. Ask once and keep it: this takes a lock.
+ *
+ * Statuses: TG_STATUS_UTF8, TG_STATUS_RULE, TG_STATUS_CLOSED.
  */
 tg_status tg_rule_get(const struct tg_limiter *limiter,
                       const char *name,
@@ -1000,39 +1122,57 @@ tg_status tg_rule_get(const struct tg_limiter *limiter,
 
 /**
  * Reads the policy file again: all or nothing. Rules that were gotten go by the new policy.
+ *
+ * Statuses: TG_STATUS_FILE, TG_STATUS_POLICY, TG_STATUS_STORE, TG_STATUS_MEMORY, TG_STATUS_CLOSED;
+ * TG_STATUS_OPERATION for a limiter that was not made from a file.
  */
 tg_status tg_reload(const struct tg_limiter *limiter);
 
 /**
- * What happened so far, a JSON list with a map for each rule: rule, allowed, warned, denied (by
- * reason), shadowed, exempt, off, alerts, evictions, full, overflow, classify_defaults, capacity, keys,
- * bytes, retired, top_offenders and heaviest (lists of key and count).
+ * Counts so far, a JSON list with a map for each rule. Its numbers are allowed, warned, shadowed,
+ * exempt, off, alerts, evictions, full, overflow, classify_defaults, capacity, keys and bytes. `rule`
+ * is the name, `denied` has a count for each reason, and `retired` says whether the table was replaced.
+ * `top_offenders` and `heaviest` are lists of key and count.
  *
  * Writes the text to `out`; free it with `tg_string_free`.
+ *
+ * Statuses: TG_STATUS_CLOSED.
  */
 tg_status tg_metrics(const struct tg_limiter *limiter,
                      char **out);
 
 /**
- * The last denials and alerts of all rules, a JSON map: events (a list with number, rule, key, reason,
- * alert, at_ms since 1970), next (a text) and missed (how many gave way to later ones unread).
+ * The last denials and alerts of all rules, a JSON map. `events` is a list with number, rule, key,
+ * reason, alert, and at_ms in Unix time. `next` is a text. `missed` counts the events that later ones
+ * replaced before they were read.
  *
  * `since` is what `next` was, for those after that; NULL for all that are kept. Writes the text to
  * `out`; free it with `tg_string_free`.
+ *
+ * Statuses: TG_STATUS_UTF8, TG_STATUS_ARGUMENT, TG_STATUS_CLOSED.
  */
 tg_status tg_events(const struct tg_limiter *limiter,
                     const char *since,
                     char **out);
 
 /**
- * Run-time changes of all rules, the oldest first, a JSON map: changes (a list), next (the number to ask
- * with the next time) and missed (how many after `since` are kept no more). At least the last 256 are kept,
- * with the store.
+ * Run-time changes of all rules, the oldest first, a JSON map. `changes` is a list. `next` is the
+ * number to ask with the next time. `missed` counts those after `since` that are no longer kept. The
+ * store keeps at least the last 256.
  *
- * A change has number, at_ms (Unix time), rule, op ("set_override", "block" and so on), target (a map with
- * key or match, or null), before and after (limits, a list of exemptions or a mode; of one exemption and of
- * a block whether it stood), until_ms (Unix time, or null), by and reason. `since` is 0 for all that are
- * kept, or what `next` was. Writes the text to `out`; free it with `tg_string_free`.
+ * A change has these fields:
+ *
+ * - `number`, `rule`, `by`, `reason`
+ * - `at_ms`, and `until_ms` or null: Unix time
+ * - `op`: "set_override", "block" and so on
+ * - `target`: a map with key or match, or null
+ * - `before`, `after`: limits, a list of exemptions or a mode; of one exemption and of a block, whether
+ *   it stood
+ *
+ * `since` is 0 for all that are kept, or what `next` was. Writes the text to `out`; free it with
+ * `tg_string_free`.
+ *
+ * Statuses: TG_STATUS_CLOSED, TG_STATUS_STORE.
  */
 tg_status tg_changes(const struct tg_limiter *limiter,
                      uint64_t since,
@@ -1042,22 +1182,30 @@ tg_status tg_changes(const struct tg_limiter *limiter,
  * Findings on the policy, a JSON list: id, severity ("info" or "warn"), path, message.
  *
  * Writes the text to `out`; free it with `tg_string_free`.
+ *
+ * Statuses: TG_STATUS_CLOSED.
  */
 tg_status tg_audit(const struct tg_limiter *limiter, char **out);
 
 /**
  * Whether a hit of 1 passes, and spends it: the fastest path, without allocation.
  *
- * The key is `key_len` bytes at `key`, read during the call only. Returns 1 for yes, 0 for no, or a
- * tg_status below 0, as `-TG_STATUS_KEY`.
+ * The key is `key_len` bytes at `key`, read during the call only. Returns 1 for yes, 0 for no, or
+ * a tg_status below 0, as `-TG_STATUS_KEY`.
+ *
+ * Statuses: TG_STATUS_LENGTH, TG_STATUS_KEY, TG_STATUS_CLOSED; TG_STATUS_OPERATION for a rule with
+ * permits.
  */
 int tg_allow(const struct tg_rule *rule, const uint8_t *key, size_t key_len);
 
 /**
  * `tg_allow` for `count` keys at once, far cheaper for each on large tables.
  *
- * Writes 1 or 0 for each key to `out_mask`, which has room for `count`. If the call fails, nothing is
- * written; keys before one that is not the rule's were judged.
+ * Writes 1 or 0 for each key to `out_mask`, which has room for `count`. If the call fails, nothing
+ * is written; keys before one that is not the rule's were judged.
+ *
+ * Statuses: TG_STATUS_LENGTH, TG_STATUS_KEY, TG_STATUS_CLOSED; TG_STATUS_OPERATION for a rule with
+ * permits.
  */
 tg_status tg_allow_many(const struct tg_rule *rule,
                         const struct tg_bytes *keys,
@@ -1069,6 +1217,8 @@ tg_status tg_allow_many(const struct tg_rule *rule,
  *
  * `key` is read during the call only. `*out` is written if and only if TG_STATUS_OK is returned,
  * denied or not. Safe from any thread, on the same rule too.
+ *
+ * Statuses: those of a key; TG_STATUS_OPERATION for a rule with permits.
  */
 tg_status tg_hit(const struct tg_rule *rule,
                  const struct tg_key *key,
@@ -1076,8 +1226,10 @@ tg_status tg_hit(const struct tg_rule *rule,
                  struct tg_decision *out);
 
 /**
- * As `tg_hit`, but an allowed one spends nothing: for "check, do the work, then `tg_record`". A denial
- * counts like a hit's.
+ * As `tg_hit`, but an allowed one spends nothing: for "check, do the work, then `tg_record`". A
+ * denial counts like a hit's.
+ *
+ * Statuses: those of a key; TG_STATUS_OPERATION for a rule with permits.
  */
 tg_status tg_check(const struct tg_rule *rule,
                    const struct tg_key *key,
@@ -1086,6 +1238,8 @@ tg_status tg_check(const struct tg_rule *rule,
 
 /**
  * What a `tg_hit` would get, changing nothing. With a cost of 0, what is left now.
+ *
+ * Statuses: those of a key; TG_STATUS_OPERATION for a rule with permits.
  */
 tg_status tg_peek(const struct tg_rule *rule,
                   const struct tg_key *key,
@@ -1095,6 +1249,8 @@ tg_status tg_peek(const struct tg_rule *rule,
 /**
  * Spends without asking, also in a cooldown: a bucket goes no lower than 0, a window logs it.
  * Writes to `out` what is used then.
+ *
+ * Statuses: those of a key; TG_STATUS_OPERATION for a rule with permits.
  */
 tg_status tg_record(const struct tg_rule *rule,
                     const struct tg_key *key,
@@ -1103,11 +1259,15 @@ tg_status tg_record(const struct tg_rule *rule,
 
 /**
  * Gives back, never above full; a window's newest first.
+ *
+ * Statuses: those of a key; TG_STATUS_OPERATION for a rule with permits.
  */
 tg_status tg_refund(const struct tg_rule *rule, const struct tg_key *key, uint64_t cost);
 
 /**
  * Records what was spent of the day's budget, always, and writes to `out` how the key stands then.
+ *
+ * Statuses: those of a key; TG_STATUS_OPERATION for a rule without a budget.
  */
 tg_status tg_spend(const struct tg_rule *rule,
                    const struct tg_key *key,
@@ -1116,55 +1276,76 @@ tg_status tg_spend(const struct tg_rule *rule,
 
 /**
  * Writes to `out` how the key stands with its budget.
+ *
+ * Statuses: those of a key; TG_STATUS_OPERATION for a rule without a budget.
  */
 tg_status tg_budget(const struct tg_rule *rule,
                     const struct tg_key *key,
                     struct tg_budget_state *out);
 
 /**
- * Whether the key should be left alone: if it is blocked; with backoff, if it was denied less than `quiet`
- * ago; without, if a hit of 1 would be denied now. Returns 1 for yes, 0 for no, or a tg_status below 0.
+ * Whether a caller should leave the key alone. A blocked key is limited. With backoff, so is a key
+ * that was denied less than `quiet` ago. Without backoff, so is a key whose hit of 1 would be denied.
+ *
+ * Returns 1 for yes, 0 for no, or a tg_status below 0.
+ *
+ * Statuses: those of a key.
  */
 int tg_is_limited(const struct tg_rule *rule,
                   const struct tg_key *key);
 
 /**
  * Writes to `out` what is known of a key.
+ *
+ * Statuses: those of a key.
  */
 tg_status tg_stats(const struct tg_rule *rule, const struct tg_key *key, struct tg_key_stats *out);
 
 /**
  * Why a hit of `cost` would get what it would get, changing nothing.
  *
- * Writes a JSON text to `out`: `decision`, and `steps`, the judgement in order. A step has `step` (mode,
- * exempt, blocked, cost, budget, cooldown, backoff, or limit, once for each), `outcome` (none, pass, allow
- * or deny), `limit` (its name), `value` (what it goes by; of a block, why), `source` (who stated that: rule,
- * default, when[0], override, change or call), `until_ms` (Unix time) and `by` (who made that change). Free
- * it with `tg_string_free`.
+ * Writes a JSON text to `out`; free it with `tg_string_free`. It has `decision`, and `steps`, the
+ * judgement in order. A step has these fields:
+ *
+ * - `step`: mode, exempt, blocked, cost, budget, cooldown, backoff, or limit, once for each limit
+ * - `outcome`: none, pass, allow or deny
+ * - `limit`: the limit's name
+ * - `value`: the number or word that the step goes by; of a block, its reason
+ * - `source`: rule, default, when[0], override, change or call
+ * - `until_ms`: when it ends, in Unix time
+ * - `by`: the maker of the change that the value comes from
+ *
+ * Statuses: those of a key.
  */
-tg_status tg_why(const struct tg_rule *rule,
-                 const struct tg_key *key,
-                 uint64_t cost,
-                 char **out);
+tg_status tg_why(const struct tg_rule *rule, const struct tg_key *key, uint64_t cost, char **out);
 
 /**
- * Forgets the key's limits, penalties and budget, but never those of a wider scope; ends its block.
+ * Forgets the key's limits, penalties and budget, but never those of a wider scope; ends its
+ * block.
+ *
+ * Statuses: those of a key; TG_STATUS_STORE.
  */
 tg_status tg_reset(const struct tg_rule *rule, const struct tg_key *key);
 
 /**
  * Forgets every key of the rule, and ends all blocks.
+ *
+ * Statuses: TG_STATUS_CLOSED, TG_STATUS_STORE.
  */
 tg_status tg_reset_all(const struct tg_rule *rule);
 
 /**
  * Drops idle keys now, and writes to `out` how many. Nothing must call this: they give way by
  * themselves.
+ *
+ * Statuses: TG_STATUS_CLOSED.
  */
 tg_status tg_prune(const struct tg_rule *rule, size_t *out);
 
 /**
  * Writes to `out` how many rows are in use, idle ones until they are pruned or taken over.
+ *
+ * Statuses: TG_STATUS_CLOSED.
  */
 tg_status tg_len(const struct tg_rule *rule, size_t *out);
 
@@ -1177,8 +1358,9 @@ tg_status tg_len(const struct tg_rule *rule, size_t *out);
 const char *tg_last_error(void);
 
 /**
- * A status as a word: "ok", "null", "policy" and so on; "unknown" for a number that is none. The sign
- * does not matter, so that what `tg_allow` returned can be asked for too. Never NULL, and never freed.
+ * A status as a word: "ok", "null", "policy" and so on; "unknown" for a number that is none. The
+ * sign does not matter, so that what `tg_allow` returned can be asked for too. Never NULL, and
+ * never freed.
  */
 const char *tg_status_name(int32_t status);
 
@@ -1203,6 +1385,9 @@ uint32_t tg_abi_version_oldest(void);
  * (TG_V6_PREFIX, unless you know better). IPv4-mapped IPv6 addresses are unmapped first.
  *
  * Writes as `tg_decision_headers` does; TG_IP_KEY_SIZE bytes are always enough.
+ *
+ * Statuses: TG_STATUS_UTF8, TG_STATUS_ADDRESS, TG_STATUS_RANGE, TG_STATUS_LENGTH,
+ * TG_STATUS_BUFFER.
  */
 tg_status tg_ip_key(const char *address,
                     uint32_t v6_prefix,

@@ -29,8 +29,8 @@ pub struct tg_change_options {
     /// 0.
     pub reserved: u32,
     /// After so many milliseconds the change ends by itself, and what was there before it is not
-    /// restored; at most 36,600 days. 0: it stands until it is taken back. What takes something back has
-    /// no end: there it is TG_STATUS_OPERATION.
+    /// restored; at most 36,600 days. 0: it stands until it is taken back. What takes something
+    /// back has no end: there it is TG_STATUS_OPERATION.
     pub for_ms: u64,
     /// Who makes it, at most 200 bytes; or NULL.
     pub by: *const c_char,
@@ -145,8 +145,11 @@ unsafe fn matching(text: *const c_char) -> Result<Match, Failure> {
 
 /// Judges a key by other limits from the next hit on, in every process that shares the store.
 ///
-/// `limits` is JSON: `{"per-minute": {"max": 60}}`, or for a rule with one limit a text, `"60/min"`. What
-/// was set for the same key before is replaced. Of `key` only the key itself counts.
+/// `limits` is JSON: `{"per-minute": {"max": 60}}`, or for a rule with one limit a text,
+/// `"60/min"`. What was set for the same key before is replaced. Of `key` only the key itself
+/// counts.
+///
+/// Statuses: those of a key and of a change; TG_STATUS_POLICY.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tg_set_override(
     rule: Option<&tg_rule>,
@@ -159,8 +162,10 @@ pub unsafe extern "C" fn tg_set_override(
 
 /// As `tg_set_override`, with options, and the number of the change.
 ///
-/// So with each `..._with`: `options` may be NULL. `out_number` may be NULL, else the change's number is
-/// written to it, by which `tg_changes` tells of it: 0 if there was nothing to take back.
+/// So with each `..._with`: `options` may be NULL. `out_number` may be NULL, else the change's
+/// number is written to it, by which `tg_changes` tells of it: 0 if there was nothing to take back.
+///
+/// Statuses: those of a key and of a change; TG_STATUS_POLICY.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tg_set_override_with(
     rule: Option<&tg_rule>,
@@ -181,6 +186,8 @@ pub unsafe extern "C" fn tg_set_override_with(
 }
 
 /// As `tg_set_override`, for all calls that match: `{"role": ["admin", "system"]}`, as JSON.
+///
+/// Statuses: those of a change; TG_STATUS_POLICY.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tg_set_override_match(
     rule: Option<&tg_rule>,
@@ -192,6 +199,8 @@ pub unsafe extern "C" fn tg_set_override_match(
 }
 
 /// As `tg_set_override_match`, with options.
+///
+/// Statuses: those of a change; TG_STATUS_POLICY.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tg_set_override_match_with(
     rule: Option<&tg_rule>,
@@ -212,6 +221,8 @@ pub unsafe extern "C" fn tg_set_override_match_with(
 }
 
 /// Takes a key's override back. Returns 1, 0 if there was none, or a tg_status below 0.
+///
+/// Statuses: those of a key and of a change.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tg_clear_override(rule: Option<&tg_rule>, key: Option<&tg_key>) -> c_int {
     // SAFETY: the caller's word.
@@ -219,6 +230,8 @@ pub unsafe extern "C" fn tg_clear_override(rule: Option<&tg_rule>, key: Option<&
 }
 
 /// Takes a key's override back, with options.
+///
+/// Statuses: those of a key and of a change.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tg_clear_override_with(
     rule: Option<&tg_rule>,
@@ -236,6 +249,8 @@ pub unsafe extern "C" fn tg_clear_override_with(
 }
 
 /// Takes the override of a match back. Returns as `tg_clear_override` does.
+///
+/// Statuses: those of a change.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tg_clear_override_match(
     rule: Option<&tg_rule>,
@@ -246,6 +261,8 @@ pub unsafe extern "C" fn tg_clear_override_match(
 }
 
 /// Takes the override of a match back, with options.
+///
+/// Statuses: those of a change.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tg_clear_override_match_with(
     rule: Option<&tg_rule>,
@@ -265,6 +282,8 @@ pub unsafe extern "C" fn tg_clear_override_match_with(
 /// The overrides in force, a JSON list of maps with limits, and key (a list of parts) or match.
 ///
 /// Writes the text to `out`; free it with `tg_string_free`.
+///
+/// Statuses: TG_STATUS_CLOSED, TG_STATUS_STORE.
 #[unsafe(no_mangle)]
 pub extern "C" fn tg_overrides(
     rule: Option<&tg_rule>,
@@ -277,8 +296,10 @@ pub extern "C" fn tg_overrides(
     })
 }
 
-/// Changes the rule's own limits from the next hit on; `limits` as in `tg_set_override`, and `{}` takes
-/// that back.
+/// Changes the rule's own limits from the next hit on; `limits` as in `tg_set_override`, and `{}`
+/// takes that back.
+///
+/// Statuses: those of a change; TG_STATUS_POLICY.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tg_set_default(
     rule: Option<&tg_rule>,
@@ -289,6 +310,8 @@ pub unsafe extern "C" fn tg_set_default(
 }
 
 /// As `tg_set_default`, with options.
+///
+/// Statuses: those of a change; TG_STATUS_POLICY.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tg_set_default_with(
     rule: Option<&tg_rule>,
@@ -305,7 +328,10 @@ pub unsafe extern "C" fn tg_set_default_with(
     })
 }
 
-/// Allows the calls that match (JSON, as in `tg_set_override_match`) from the next hit on, uncounted.
+/// Allows the calls that match (JSON, as in `tg_set_override_match`) from the next hit on,
+/// uncounted.
+///
+/// Statuses: those of a change; TG_STATUS_POLICY.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tg_add_exempt(
     rule: Option<&tg_rule>,
@@ -316,6 +342,8 @@ pub unsafe extern "C" fn tg_add_exempt(
 }
 
 /// As `tg_add_exempt`, with options.
+///
+/// Statuses: those of a change; TG_STATUS_POLICY.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tg_add_exempt_with(
     rule: Option<&tg_rule>,
@@ -332,8 +360,10 @@ pub unsafe extern "C" fn tg_add_exempt_with(
     })
 }
 
-/// Takes an exemption back, the policy's own too. Returns 1, 0 if it was not in force, or a tg_status
-/// below 0.
+/// Takes an exemption back, the policy's own too. Returns 1, 0 if it was not in force, or a
+/// tg_status below 0.
+///
+/// Statuses: those of a change.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tg_remove_exempt(
     rule: Option<&tg_rule>,
@@ -344,6 +374,8 @@ pub unsafe extern "C" fn tg_remove_exempt(
 }
 
 /// Takes an exemption back, with options.
+///
+/// Statuses: those of a change.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tg_remove_exempt_with(
     rule: Option<&tg_rule>,
@@ -361,6 +393,8 @@ pub unsafe extern "C" fn tg_remove_exempt_with(
 }
 
 /// Puts these exemptions, a JSON list of matches, in place of all others.
+///
+/// Statuses: those of a change; TG_STATUS_POLICY.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tg_set_exempts(
     rule: Option<&tg_rule>,
@@ -371,6 +405,8 @@ pub unsafe extern "C" fn tg_set_exempts(
 }
 
 /// As `tg_set_exempts`, with options.
+///
+/// Statuses: those of a change; TG_STATUS_POLICY.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tg_set_exempts_with(
     rule: Option<&tg_rule>,
@@ -393,6 +429,8 @@ pub unsafe extern "C" fn tg_set_exempts_with(
 /// The exemptions in force, a JSON list of matches.
 ///
 /// Writes the text to `out`; free it with `tg_string_free`.
+///
+/// Statuses: TG_STATUS_CLOSED, TG_STATUS_STORE.
 #[unsafe(no_mangle)]
 pub extern "C" fn tg_exempts(
     rule: Option<&tg_rule>,
@@ -422,10 +460,13 @@ unsafe fn mode(mode: *const c_char) -> Result<Mode, Failure> {
     }
 }
 
-/// Judges in this mode from the next hit on, whatever the policy and its `when` say: "enforce", "shadow"
-/// (every hit is allowed, and `would_deny` says what would have been) or "off" (nothing is counted).
+/// Judges in this mode from the next hit on, whatever the policy and its `when` say: "enforce",
+/// "shadow" (every hit is allowed, and `would_deny` says what would have been) or "off" (nothing is
+/// counted).
 ///
 /// `options` and `out_number` as in `tg_set_override_with`.
+///
+/// Statuses: those of a change.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tg_set_mode(
     rule: Option<&tg_rule>,
@@ -445,6 +486,8 @@ pub unsafe extern "C" fn tg_set_mode(
 /// Takes `tg_set_mode` back: the policy's mode is in force again.
 ///
 /// `options` and `out_number` as in `tg_set_override_with`.
+///
+/// Statuses: those of a change.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tg_clear_mode(
     rule: Option<&tg_rule>,

@@ -30,6 +30,8 @@ fn time(ms: u64, name: &str) -> Result<Duration, Failure> {
 
 /// A clock that shows `start_ms`, with a wall time of `wall_ms` since the start of 1970.
 /// Writes it to `out`; free it with `tg_manual_clock_free`.
+///
+/// Statuses: only those of every function.
 #[unsafe(no_mangle)]
 pub extern "C" fn tg_manual_clock_new(
     start_ms: u64,
@@ -51,6 +53,8 @@ pub extern "C" fn tg_manual_clock_free(clock: Option<Box<tg_manual_clock>>) {
 }
 
 /// Moves the clock on.
+///
+/// Statuses: only those of every function.
 #[unsafe(no_mangle)]
 pub extern "C" fn tg_manual_clock_advance(
     clock: Option<&tg_manual_clock>,
@@ -63,6 +67,8 @@ pub extern "C" fn tg_manual_clock_advance(
 }
 
 /// Sets the clock, back too.
+///
+/// Statuses: only those of every function.
 #[unsafe(no_mangle)]
 pub extern "C" fn tg_manual_clock_set(clock: Option<&tg_manual_clock>, now_ms: u64) -> tg_status {
     guard(|| {
@@ -72,6 +78,8 @@ pub extern "C" fn tg_manual_clock_set(clock: Option<&tg_manual_clock>, now_ms: u
 }
 
 /// Sets the wall time alone: milliseconds since the start of 1970.
+///
+/// Statuses: only those of every function.
 #[unsafe(no_mangle)]
 pub extern "C" fn tg_manual_clock_set_wall(
     clock: Option<&tg_manual_clock>,
@@ -84,6 +92,8 @@ pub extern "C" fn tg_manual_clock_set_wall(
 }
 
 /// Writes what the clock shows to `out`.
+///
+/// Statuses: only those of every function.
 #[unsafe(no_mangle)]
 pub extern "C" fn tg_manual_clock_now(
     clock: Option<&tg_manual_clock>,

@@ -66,8 +66,8 @@ pub struct tg_decision {
     pub reserved: [u8; 7],
     /// The rule's name.
     pub rule: *const c_char,
-    /// The denying limit's name, or "blocked", "cooldown", "backoff", "budget", "exempt", "off", "cost",
-    /// "full" or "outage"; NULL when plainly allowed.
+    /// The denying limit's name, or "blocked", "cooldown", "backoff", "budget", "exempt", "off",
+    /// "cost", "full" or "outage"; NULL when plainly allowed.
     pub reason: *const c_char,
     /// In shadow mode, the reason it would have been denied for; else NULL.
     pub would_deny: *const c_char,
@@ -85,7 +85,8 @@ pub struct tg_decision {
     pub at_ns: u64,
     /// 0; for fields to come.
     pub reserved_words: [u64; 4],
-    /// How each limit was left, in the rule's order: the first `limit_count`. The others are not written.
+    /// How each limit was left, in the rule's order: the first `limit_count`. The others are not
+    /// written.
     pub limits: [tg_limit_left; TG_MOST_LIMITS],
 }
 
@@ -239,10 +240,13 @@ fn time(ms: i64) -> Option<Duration> {
 
 /// The header fields of a decision: lines of `Name: value`, each ended by CR LF, as HTTP has them.
 ///
-/// `rule` is the rule that decided. Writes the text and a NUL to `buffer`, and its length without the
-/// NUL to `out_len`. With a `capacity` of 0 only `out_len` is written, and `buffer` may be NULL. If it
-/// does not fit, nothing is written and TG_STATUS_BUFFER returned; 1024 bytes are enough for most rules.
-/// An exempt call and one of a rule that is off have no fields: the text is "".
+/// `rule` is the rule that decided. Writes the text and a NUL to `buffer`, and its length without
+/// the NUL to `out_len`. With a `capacity` of 0 only `out_len` is written, and `buffer` may be
+/// NULL. If it does not fit, nothing is written and TG_STATUS_BUFFER returned; 1024 bytes are
+/// enough for most rules. An exempt call and one of a rule that is off have no fields: the text is
+/// "".
+///
+/// Statuses: TG_STATUS_ARGUMENT, TG_STATUS_LENGTH, TG_STATUS_BUFFER.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tg_decision_headers(
     rule: Option<&tg_rule>,

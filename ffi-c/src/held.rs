@@ -25,8 +25,10 @@ pub struct tg_permit_handle {
 
 /// A hit whose true cost is known later: spends `estimate` if the rule allows it.
 ///
-/// Writes the decision to `out`, and to `out_reservation` a handle to settle, or NULL if it was denied.
-/// Free it with `tg_reservation_free`.
+/// Writes the decision to `out`, and to `out_reservation` a handle to settle, or NULL if it was
+/// denied. Free it with `tg_reservation_free`.
+///
+/// Statuses: those of a key; TG_STATUS_OPERATION for a rule with permits.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tg_reserve(
     rule: Option<&tg_rule>,
@@ -58,6 +60,8 @@ impl tg_reservation {
 
 /// Gives back or takes the difference to the true cost. Returns 1, 0 if it was settled or cancelled
 /// before (then nothing is done), or a tg_status below 0. The handle is still to be freed.
+///
+/// Statuses: only those of every function.
 #[unsafe(no_mangle)]
 pub extern "C" fn tg_settle(reservation: Option<&tg_reservation>, actual: u64) -> c_int {
     answer(|| {
@@ -67,6 +71,8 @@ pub extern "C" fn tg_settle(reservation: Option<&tg_reservation>, actual: u64) -
 }
 
 /// Gives the estimate back. Returns as `tg_settle` does.
+///
+/// Statuses: only those of every function.
 #[unsafe(no_mangle)]
 pub extern "C" fn tg_cancel(reservation: Option<&tg_reservation>) -> c_int {
     answer(|| {
@@ -81,11 +87,13 @@ pub extern "C" fn tg_reservation_free(reservation: Option<Box<tg_reservation>>) 
     free(reservation);
 }
 
-/// Takes all limits of a rule with a concurrent one, and holds a slot until it is released or freed, or
-/// its lease runs out.
+/// Takes all limits of a rule with a concurrent one, and holds a slot until it is released or
+/// freed, or its lease runs out.
 ///
-/// Writes the decision to `out`, and to `out_permit` a handle, or NULL if it was denied. Free it with
-/// `tg_permit_free`.
+/// Writes the decision to `out`, and to `out_permit` a handle, or NULL if it was denied. Free it
+/// with `tg_permit_free`.
+///
+/// Statuses: those of a key; TG_STATUS_OPERATION for a rule without a concurrent limit.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tg_permit(
     rule: Option<&tg_rule>,
@@ -106,14 +114,18 @@ pub unsafe extern "C" fn tg_permit(
     })
 }
 
-/// Gives the slot back. Returns 1, 0 if it was no longer held (released before, or its lease ran out), or
-/// a tg_status below 0. The handle is still to be freed.
+/// Gives the slot back. Returns 1, 0 if it was no longer held (released before, or its lease ran
+/// out), or a tg_status below 0. The handle is still to be freed.
+///
+/// Statuses: only those of every function.
 #[unsafe(no_mangle)]
 pub extern "C" fn tg_release(permit: Option<&tg_permit_handle>) -> c_int {
     answer(|| Ok(given(permit, "permit")?.permit.release()))
 }
 
 /// Starts the lease anew. Returns 1, 0 if the slot is lost, or a tg_status below 0.
+///
+/// Statuses: only those of every function.
 #[unsafe(no_mangle)]
 pub extern "C" fn tg_renew(permit: Option<&tg_permit_handle>) -> c_int {
     answer(|| Ok(given(permit, "permit")?.permit.renew()))

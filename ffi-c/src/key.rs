@@ -35,10 +35,11 @@ pub struct tg_attribute {
     pub value: tg_bytes,
 }
 
-/// Who is limited, and what else is known about the call. Start from TG_KEY_INIT or TG_KEY_PARTS_INIT.
+/// Who is limited, and what else is known about the call. Start from TG_KEY_INIT or
+/// TG_KEY_PARTS_INIT.
 ///
-/// A key is compared as bytes. A whole number is its decimal digits (`snprintf` with "%llu"), and an
-/// address its text (`inet_ntop`): so they are the same keys as in other languages.
+/// A key is compared as bytes. A whole number is its decimal digits (`snprintf` with "%llu"), and
+/// an address its text (`inet_ntop`): so they are the same keys as in other languages.
 ///
 /// Everything it points to is the caller's, and is read during the call only.
 #[repr(C)]
@@ -54,8 +55,9 @@ pub struct tg_key {
     pub parts: *const tg_bytes,
     /// How many; at most TG_MOST_PARTS.
     pub part_count: usize,
-    /// What else is known, or NULL. Those that the rule does not name are ignored. Names that operations
-    /// take ("cost", "max", "timeout", "estimate", "amount", "for_", "by", "reason") are no rule's.
+    /// What else is known, or NULL. Those that the rule does not name are ignored. Names that
+    /// operations take ("cost", "max", "timeout", "estimate", "amount", "for_", "by", "reason") are
+    /// no rule's.
     pub attributes: *const tg_attribute,
     /// How many; at most TG_MOST_ATTRIBUTES.
     pub attribute_count: usize,

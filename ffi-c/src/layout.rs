@@ -1,6 +1,8 @@
-//! Structures lie in memory as C has them: `tests/c/layout.inc` says how, and C asserts the same file.
+//! Structures lie in memory as C has them: `tests/c/layout.inc` says how, and C asserts the same
+//! file.
 //!
-//! `UPDATE=1 cargo test -p tidegate-c --lib layout` writes it anew: fields may come at the end only.
+//! `UPDATE=1 cargo test -p tidegate-c --lib layout` writes it anew: fields may come at the end
+//! only.
 
 use std::fmt::Write;
 use std::mem::offset_of;

@@ -34,14 +34,16 @@ pub struct tg_options {
     pub version: u32,
     /// One of TG_ON_FULL_….
     pub on_full: u32,
-    /// Where state lives: "memory", "memory:NAME", "file:PATH"; NULL: what the policy says, or memory.
+    /// Where state lives: "memory", "memory:NAME", "file:PATH"; NULL: what the policy says, or
+    /// memory.
     pub store: *const c_char,
-    /// Keys that a rule may hold live; 0: what the policy says. Where that says nothing either, each
-    /// rule takes what fits into its share of `memory`: at most 65536, at least 1024.
+    /// Keys that a rule may hold live; 0: what the policy says. Where that says nothing either,
+    /// each rule takes what fits into its share of `memory`: at most 65536, at least 1024.
     pub capacity: u64,
     /// Where time comes from; NULL: from the system.
     pub clock: *const tg_manual_clock,
-    /// 1: tables of a file store that don't fit the policy, or can't be read, are made anew, and their counts lost.
+    /// 1: tables of a file store that don't fit the policy, or can't be read, are made anew, and
+    /// their counts lost.
     pub recreate: u32,
     /// 1: the folder of a file store is shared with its group; 0: what the policy says, or not.
     pub group: u32,
@@ -119,6 +121,9 @@ fn made(limiter: Limiter, out: &mut MaybeUninit<*mut tg_limiter>) {
 /// A limiter with one rule, "default", of these limits: "5/10s window, 20/min".
 ///
 /// `options` may be NULL. Writes the limiter to `out`; free it with `tg_limiter_free`.
+///
+/// Statuses: TG_STATUS_UTF8, TG_STATUS_ARGUMENT, TG_STATUS_POLICY, TG_STATUS_STORE,
+/// TG_STATUS_MEMORY.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tg_limiter_new(
     limits: *const c_char,
@@ -139,6 +144,9 @@ pub unsafe extern "C" fn tg_limiter_new(
 /// A limiter of a policy's text, YAML or JSON: `len` bytes of UTF-8, without a NUL.
 ///
 /// `options` may be NULL. Writes the limiter to `out`; free it with `tg_limiter_free`.
+///
+/// Statuses: TG_STATUS_LENGTH, TG_STATUS_UTF8, TG_STATUS_ARGUMENT, TG_STATUS_POLICY,
+/// TG_STATUS_STORE, TG_STATUS_MEMORY.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tg_limiter_from_policy(
     text: *const u8,
@@ -160,6 +168,9 @@ pub unsafe extern "C" fn tg_limiter_from_policy(
 /// A limiter of a policy file, YAML or JSON, which `tg_reload` reads again.
 ///
 /// `options` may be NULL. Writes the limiter to `out`; free it with `tg_limiter_free`.
+///
+/// Statuses: TG_STATUS_UTF8, TG_STATUS_ARGUMENT, TG_STATUS_FILE, TG_STATUS_POLICY, TG_STATUS_STORE,
+/// TG_STATUS_MEMORY.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tg_limiter_from_file(
     path: *const c_char,
@@ -179,14 +190,16 @@ pub unsafe extern "C" fn tg_limiter_from_file(
 
 /// Frees a limiter, its rules and all texts of its decisions. NULL is fine.
 ///
-/// No other call may be under way with it or its rules, and none may follow. Permits and reservations
-/// may outlive it.
+/// No other call may be under way with it or its rules, and none may follow. Permits and
+/// reservations may outlive it.
 #[unsafe(no_mangle)]
 pub extern "C" fn tg_limiter_free(limiter: Option<Box<tg_limiter>>) {
     free(limiter);
 }
 
 /// Lets go: every operation from now on is TG_STATUS_CLOSED. Still to be freed.
+///
+/// Statuses: only those of every function.
 #[unsafe(no_mangle)]
 pub extern "C" fn tg_limiter_close(limiter: Option<&tg_limiter>) -> tg_status {
     guard(|| {
@@ -195,10 +208,13 @@ pub extern "C" fn tg_limiter_close(limiter: Option<&tg_limiter>) -> tg_status {
     })
 }
 
-/// A rule by its name ("default" in a limiter made by `tg_limiter_new`), or the policy's `fallback`.
+/// A rule by its name ("default" in a limiter made by `tg_limiter_new`), or the policy's
+/// `fallback`.
 ///
 /// Writes it to `out`. It is the limiter's: don't free it; it is good until `tg_limiter_free`, over
 /// reloads too. Ask once and keep it: this takes a lock.
+///
+/// Statuses: TG_STATUS_UTF8, TG_STATUS_RULE, TG_STATUS_CLOSED.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tg_rule_get(
     limiter: Option<&tg_limiter>,
@@ -223,6 +239,9 @@ pub unsafe extern "C" fn tg_rule_get(
 }
 
 /// Reads the policy file again: all or nothing. Rules that were gotten go by the new policy.
+///
+/// Statuses: TG_STATUS_FILE, TG_STATUS_POLICY, TG_STATUS_STORE, TG_STATUS_MEMORY, TG_STATUS_CLOSED;
+/// TG_STATUS_OPERATION for a limiter that was not made from a file.
 #[unsafe(no_mangle)]
 pub extern "C" fn tg_reload(limiter: Option<&tg_limiter>) -> tg_status {
     guard(|| Ok(given(limiter, "limiter")?.limiter.reload()?))
@@ -241,11 +260,14 @@ fn told(
     })
 }
 
-/// What happened so far, a JSON list with a map for each rule: rule, allowed, warned, denied (by
-/// reason), shadowed, exempt, off, alerts, evictions, full, overflow, classify_defaults, capacity, keys,
-/// bytes, retired, top_offenders and heaviest (lists of key and count).
+/// Counts so far, a JSON list with a map for each rule. Its numbers are allowed, warned, shadowed,
+/// exempt, off, alerts, evictions, full, overflow, classify_defaults, capacity, keys and bytes. `rule`
+/// is the name, `denied` has a count for each reason, and `retired` says whether the table was replaced.
+/// `top_offenders` and `heaviest` are lists of key and count.
 ///
 /// Writes the text to `out`; free it with `tg_string_free`.
+///
+/// Statuses: TG_STATUS_CLOSED.
 #[unsafe(no_mangle)]
 pub extern "C" fn tg_metrics(
     limiter: Option<&tg_limiter>,
@@ -254,11 +276,14 @@ pub extern "C" fn tg_metrics(
     told(limiter, out, |limiter| Ok(limiter.metrics()?.iter().map(Metrics::to_value).collect()))
 }
 
-/// The last denials and alerts of all rules, a JSON map: events (a list with number, rule, key, reason,
-/// alert, at_ms since 1970), next (a text) and missed (how many gave way to later ones unread).
+/// The last denials and alerts of all rules, a JSON map. `events` is a list with number, rule, key,
+/// reason, alert, and at_ms in Unix time. `next` is a text. `missed` counts the events that later ones
+/// replaced before they were read.
 ///
 /// `since` is what `next` was, for those after that; NULL for all that are kept. Writes the text to
 /// `out`; free it with `tg_string_free`.
+///
+/// Statuses: TG_STATUS_UTF8, TG_STATUS_ARGUMENT, TG_STATUS_CLOSED.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tg_events(
     limiter: Option<&tg_limiter>,
@@ -274,14 +299,23 @@ pub unsafe extern "C" fn tg_events(
     })
 }
 
-/// Run-time changes of all rules, the oldest first, a JSON map: changes (a list), next (the number to ask
-/// with the next time) and missed (how many after `since` are kept no more). At least the last 256 are kept,
-/// with the store.
+/// Run-time changes of all rules, the oldest first, a JSON map. `changes` is a list. `next` is the
+/// number to ask with the next time. `missed` counts those after `since` that are no longer kept. The
+/// store keeps at least the last 256.
 ///
-/// A change has number, at_ms (Unix time), rule, op ("set_override", "block" and so on), target (a map with
-/// key or match, or null), before and after (limits, a list of exemptions or a mode; of one exemption and of
-/// a block whether it stood), until_ms (Unix time, or null), by and reason. `since` is 0 for all that are
-/// kept, or what `next` was. Writes the text to `out`; free it with `tg_string_free`.
+/// A change has these fields:
+///
+/// - `number`, `rule`, `by`, `reason`
+/// - `at_ms`, and `until_ms` or null: Unix time
+/// - `op`: "set_override", "block" and so on
+/// - `target`: a map with key or match, or null
+/// - `before`, `after`: limits, a list of exemptions or a mode; of one exemption and of a block, whether
+///   it stood
+///
+/// `since` is 0 for all that are kept, or what `next` was. Writes the text to `out`; free it with
+/// `tg_string_free`.
+///
+/// Statuses: TG_STATUS_CLOSED, TG_STATUS_STORE.
 #[unsafe(no_mangle)]
 pub extern "C" fn tg_changes(
     limiter: Option<&tg_limiter>,
@@ -294,6 +328,8 @@ pub extern "C" fn tg_changes(
 /// Findings on the policy, a JSON list: id, severity ("info" or "warn"), path, message.
 ///
 /// Writes the text to `out`; free it with `tg_string_free`.
+///
+/// Statuses: TG_STATUS_CLOSED.
 #[unsafe(no_mangle)]
 pub extern "C" fn tg_audit(
     limiter: Option<&tg_limiter>,

@@ -146,8 +146,11 @@ unsafe fn done(
 
 /// Whether a hit of 1 passes, and spends it: the fastest path, without allocation.
 ///
-/// The key is `key_len` bytes at `key`, read during the call only. Returns 1 for yes, 0 for no, or a
-/// tg_status below 0, as `-TG_STATUS_KEY`.
+/// The key is `key_len` bytes at `key`, read during the call only. Returns 1 for yes, 0 for no, or
+/// a tg_status below 0, as `-TG_STATUS_KEY`.
+///
+/// Statuses: TG_STATUS_LENGTH, TG_STATUS_KEY, TG_STATUS_CLOSED; TG_STATUS_OPERATION for a rule with
+/// permits.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tg_allow(rule: Option<&tg_rule>, key: *const u8, key_len: usize) -> c_int {
     answer(|| {
@@ -160,8 +163,11 @@ pub unsafe extern "C" fn tg_allow(rule: Option<&tg_rule>, key: *const u8, key_le
 
 /// `tg_allow` for `count` keys at once, far cheaper for each on large tables.
 ///
-/// Writes 1 or 0 for each key to `out_mask`, which has room for `count`. If the call fails, nothing is
-/// written; keys before one that is not the rule's were judged.
+/// Writes 1 or 0 for each key to `out_mask`, which has room for `count`. If the call fails, nothing
+/// is written; keys before one that is not the rule's were judged.
+///
+/// Statuses: TG_STATUS_LENGTH, TG_STATUS_KEY, TG_STATUS_CLOSED; TG_STATUS_OPERATION for a rule with
+/// permits.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tg_allow_many(
     rule: Option<&tg_rule>,
@@ -190,6 +196,8 @@ pub unsafe extern "C" fn tg_allow_many(
 ///
 /// `key` is read during the call only. `*out` is written if and only if TG_STATUS_OK is returned,
 /// denied or not. Safe from any thread, on the same rule too.
+///
+/// Statuses: those of a key; TG_STATUS_OPERATION for a rule with permits.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tg_hit(
     rule: Option<&tg_rule>,
@@ -205,8 +213,10 @@ pub unsafe extern "C" fn tg_hit(
     }
 }
 
-/// As `tg_hit`, but an allowed one spends nothing: for "check, do the work, then `tg_record`". A denial
-/// counts like a hit's.
+/// As `tg_hit`, but an allowed one spends nothing: for "check, do the work, then `tg_record`". A
+/// denial counts like a hit's.
+///
+/// Statuses: those of a key; TG_STATUS_OPERATION for a rule with permits.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tg_check(
     rule: Option<&tg_rule>,
@@ -224,6 +234,8 @@ pub unsafe extern "C" fn tg_check(
 }
 
 /// What a `tg_hit` would get, changing nothing. With a cost of 0, what is left now.
+///
+/// Statuses: those of a key; TG_STATUS_OPERATION for a rule with permits.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tg_peek(
     rule: Option<&tg_rule>,
@@ -242,6 +254,8 @@ pub unsafe extern "C" fn tg_peek(
 
 /// Spends without asking, also in a cooldown: a bucket goes no lower than 0, a window logs it.
 /// Writes to `out` what is used then.
+///
+/// Statuses: those of a key; TG_STATUS_OPERATION for a rule with permits.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tg_record(
     rule: Option<&tg_rule>,
@@ -260,6 +274,8 @@ pub unsafe extern "C" fn tg_record(
 }
 
 /// Gives back, never above full; a window's newest first.
+///
+/// Statuses: those of a key; TG_STATUS_OPERATION for a rule with permits.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tg_refund(
     rule: Option<&tg_rule>,
@@ -281,6 +297,8 @@ fn budget(budget: Budget) -> tg_budget_state {
 }
 
 /// Records what was spent of the day's budget, always, and writes to `out` how the key stands then.
+///
+/// Statuses: those of a key; TG_STATUS_OPERATION for a rule without a budget.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tg_spend(
     rule: Option<&tg_rule>,
@@ -293,6 +311,8 @@ pub unsafe extern "C" fn tg_spend(
 }
 
 /// Writes to `out` how the key stands with its budget.
+///
+/// Statuses: those of a key; TG_STATUS_OPERATION for a rule without a budget.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tg_budget(
     rule: Option<&tg_rule>,
@@ -303,8 +323,12 @@ pub unsafe extern "C" fn tg_budget(
     unsafe { keyed(rule, key, out, |rule, call| rule.budget(call), |_, it| budget(it)) }
 }
 
-/// Whether the key should be left alone: if it is blocked; with backoff, if it was denied less than `quiet`
-/// ago; without, if a hit of 1 would be denied now. Returns 1 for yes, 0 for no, or a tg_status below 0.
+/// Whether a caller should leave the key alone. A blocked key is limited. With backoff, so is a key
+/// that was denied less than `quiet` ago. Without backoff, so is a key whose hit of 1 would be denied.
+///
+/// Returns 1 for yes, 0 for no, or a tg_status below 0.
+///
+/// Statuses: those of a key.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tg_is_limited(rule: Option<&tg_rule>, key: Option<&tg_key>) -> c_int {
     answer(|| {
@@ -352,6 +376,8 @@ fn stats(rule: &tg_rule, stats: Option<Stats>) -> tg_key_stats {
 }
 
 /// Writes to `out` what is known of a key.
+///
+/// Statuses: those of a key.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tg_stats(
     rule: Option<&tg_rule>,
@@ -364,11 +390,18 @@ pub unsafe extern "C" fn tg_stats(
 
 /// Why a hit of `cost` would get what it would get, changing nothing.
 ///
-/// Writes a JSON text to `out`: `decision`, and `steps`, the judgement in order. A step has `step` (mode,
-/// exempt, blocked, cost, budget, cooldown, backoff, or limit, once for each), `outcome` (none, pass, allow
-/// or deny), `limit` (its name), `value` (what it goes by; of a block, why), `source` (who stated that: rule,
-/// default, when[0], override, change or call), `until_ms` (Unix time) and `by` (who made that change). Free
-/// it with `tg_string_free`.
+/// Writes a JSON text to `out`; free it with `tg_string_free`. It has `decision`, and `steps`, the
+/// judgement in order. A step has these fields:
+///
+/// - `step`: mode, exempt, blocked, cost, budget, cooldown, backoff, or limit, once for each limit
+/// - `outcome`: none, pass, allow or deny
+/// - `limit`: the limit's name
+/// - `value`: the number or word that the step goes by; of a block, its reason
+/// - `source`: rule, default, when[0], override, change or call
+/// - `until_ms`: when it ends, in Unix time
+/// - `by`: the maker of the change that the value comes from
+///
+/// Statuses: those of a key.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tg_why(
     rule: Option<&tg_rule>,
@@ -386,7 +419,10 @@ pub unsafe extern "C" fn tg_why(
     })
 }
 
-/// Forgets the key's limits, penalties and budget, but never those of a wider scope; ends its block.
+/// Forgets the key's limits, penalties and budget, but never those of a wider scope; ends its
+/// block.
+///
+/// Statuses: those of a key; TG_STATUS_STORE.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tg_reset(rule: Option<&tg_rule>, key: Option<&tg_key>) -> tg_status {
     // SAFETY: the caller's word.
@@ -394,6 +430,8 @@ pub unsafe extern "C" fn tg_reset(rule: Option<&tg_rule>, key: Option<&tg_key>) 
 }
 
 /// Forgets every key of the rule, and ends all blocks.
+///
+/// Statuses: TG_STATUS_CLOSED, TG_STATUS_STORE.
 #[unsafe(no_mangle)]
 pub extern "C" fn tg_reset_all(rule: Option<&tg_rule>) -> tg_status {
     guard(|| Ok(given(rule, "rule")?.rule.reset_all()?))
@@ -401,6 +439,8 @@ pub extern "C" fn tg_reset_all(rule: Option<&tg_rule>) -> tg_status {
 
 /// Drops idle keys now, and writes to `out` how many. Nothing must call this: they give way by
 /// themselves.
+///
+/// Statuses: TG_STATUS_CLOSED.
 #[unsafe(no_mangle)]
 pub extern "C" fn tg_prune(
     rule: Option<&tg_rule>,
@@ -414,6 +454,8 @@ pub extern "C" fn tg_prune(
 }
 
 /// Writes to `out` how many rows are in use, idle ones until they are pruned or taken over.
+///
+/// Statuses: TG_STATUS_CLOSED.
 #[unsafe(no_mangle)]
 pub extern "C" fn tg_len(
     rule: Option<&tg_rule>,

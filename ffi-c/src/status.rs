@@ -135,8 +135,9 @@ pub extern "C" fn tg_last_error() -> *const c_char {
     text.unwrap_or(c"".as_ptr())
 }
 
-/// A status as a word: "ok", "null", "policy" and so on; "unknown" for a number that is none. The sign
-/// does not matter, so that what `tg_allow` returned can be asked for too. Never NULL, and never freed.
+/// A status as a word: "ok", "null", "policy" and so on; "unknown" for a number that is none. The
+/// sign does not matter, so that what `tg_allow` returned can be asked for too. Never NULL, and
+/// never freed.
 #[unsafe(no_mangle)]
 pub extern "C" fn tg_status_name(status: i32) -> *const c_char {
     let known =

@@ -44,6 +44,9 @@ pub extern "C" fn tg_abi_version_oldest() -> u32 {
 /// (TG_V6_PREFIX, unless you know better). IPv4-mapped IPv6 addresses are unmapped first.
 ///
 /// Writes as `tg_decision_headers` does; TG_IP_KEY_SIZE bytes are always enough.
+///
+/// Statuses: TG_STATUS_UTF8, TG_STATUS_ADDRESS, TG_STATUS_RANGE, TG_STATUS_LENGTH,
+/// TG_STATUS_BUFFER.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tg_ip_key(
     address: *const c_char,

@@ -52,7 +52,8 @@ def _restore_decision(
 class ManualClock:
     """A clock that only moves when told to, for tests that don't wait. Its wall time moves along.
 
-    Hand it to any number of limiters: ``Limiter("20/min", clock=clock)``. Times are seconds, or timedeltas.
+    Hand it to any number of limiters: ``Limiter("20/min", clock=clock)``. Times are seconds, or
+    timedeltas.
     """
 
     def __new__(cls, start: Time = 0.0, wall: Time = 0.0) -> Self: ...
@@ -86,8 +87,9 @@ class Decision:
 
     @property
     def reason(self) -> str | None:
-        """Why it was denied: the denying limit's name, ``blocked``, ``cooldown``, ``backoff``, ``budget``,
-        ``cost`` or ``full``; or why it was not counted: ``exempt`` or ``off``. None when plainly allowed.
+        """Why it was denied: the denying limit's name, ``blocked``, ``cooldown``, ``backoff``,
+        ``budget``, ``cost`` or ``full``; or why it was not counted: ``exempt`` or ``off``. None
+        when plainly allowed.
         """
 
     @property
@@ -100,7 +102,8 @@ class Decision:
 
     @property
     def retry_after(self) -> float | None:
-        """Seconds until the same hit would pass: 0.0 when allowed, None where waiting never helps."""
+        """Seconds until the same hit would pass: 0.0 when allowed, None where waiting never helps.
+        """
 
     @property
     def reset_after(self) -> float:
@@ -133,7 +136,8 @@ class Decision:
     def headers(self, style: Literal["both", "legacy", "ietf"] = "both") -> dict[str, str]:
         """The decision as header fields, in the order in which they are best sent.
 
-        ``style`` is ``legacy`` (``X-RateLimit-…``), ``ietf`` (``RateLimit-Policy``, ``RateLimit``) or ``both``.
+        ``style`` is ``legacy`` (``X-RateLimit-…``), ``ietf`` (``RateLimit-Policy``,
+        ``RateLimit``) or ``both``.
         """
 
     def __bool__(self) -> bool: ...
@@ -161,15 +165,18 @@ class Permit:
     def __bool__(self) -> bool: ...
     def __enter__(self) -> Self: ...
     def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        traceback: TracebackType | None,
     ) -> None: ...
 
 @final
 class Reservation:
     """An estimate that was spent, to be settled once; falsy if it was denied.
 
-    As a context manager it gives the estimate back if the body fails before it is settled; otherwise what is not
-    settled stays spent.
+    As a context manager it gives the estimate back if the body fails before it is settled;
+    otherwise what is not settled stays spent.
     """
 
     @property
@@ -177,7 +184,9 @@ class Reservation:
         """How the hit went."""
 
     def settle(self, actual: int) -> bool:
-        """Gives back or takes the difference to the true cost. False if it was settled or cancelled before, or denied."""
+        """Gives back or takes the difference to the true cost. False if it was settled or cancelled
+        before, or denied.
+        """
 
     def cancel(self) -> bool:
         """Gives the estimate back. False as with ``settle``."""
@@ -185,16 +194,20 @@ class Reservation:
     def __bool__(self) -> bool: ...
     def __enter__(self) -> Self: ...
     def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        traceback: TracebackType | None,
     ) -> None: ...
 
 @final
 class Waiting:
-    """One who waits: what ``acquire``, ``acquire_permit`` and ``acquire_reservation`` are made of."""
+    """One who waits: what ``acquire``, ``acquire_permit`` and ``acquire_reservation`` are made of.
+    """
 
     def poll(self, wake: Callable[[], object]) -> Decision | Permit | Reservation | float:
-        """Looks whether it is over. What it came to if so; if not, the seconds to sleep before looking again, unless ``wake``
-        is called sooner.
+        """Looks whether it is over. What it came to if so; if not, the seconds to sleep before
+        looking again, unless ``wake`` is called sooner.
         """
 
     def close(self) -> None:
@@ -207,34 +220,52 @@ class _Operations:
     def allow(self, key: Key, **attributes: str | int) -> bool:
         """Whether a hit of 1 passes, and spends it: the fastest path."""
 
-    def hit(self, key: Key, cost: int = 1, *, max: int | None = None, **attributes: str | int) -> Decision:
+    def hit(
+        self, key: Key, cost: int = 1, *, max: int | None = None, **attributes: str | int
+    ) -> Decision:
         """Spends ``cost`` if the rule allows it, and says how it went.
 
         ``max`` takes the place of the limit's own for this call, in rules with one limit.
         """
 
-    def check(self, key: Key, cost: int = 1, *, max: int | None = None, **attributes: str | int) -> Decision:
-        """As ``hit``, but an allowed one spends nothing: for "check, do the work, then ``record``". A denial counts
-        like a hit's.
+    def check(
+        self, key: Key, cost: int = 1, *, max: int | None = None, **attributes: str | int
+    ) -> Decision:
+        """As ``hit``, but an allowed one spends nothing: for "check, do the work, then ``record``".
+        A denial counts like a hit's.
         """
 
-    def peek(self, key: Key, cost: int = 1, *, max: int | None = None, **attributes: str | int) -> Decision:
+    def peek(
+        self, key: Key, cost: int = 1, *, max: int | None = None, **attributes: str | int
+    ) -> Decision:
         """What a hit would get, changing nothing. With a cost of 0, what is left now."""
 
-    def record(self, key: Key, cost: int = 1, *, max: int | None = None, **attributes: str | int) -> Recorded:
+    def record(
+        self, key: Key, cost: int = 1, *, max: int | None = None, **attributes: str | int
+    ) -> Recorded:
         """Spends without asking, also in a cooldown, and says what is used then."""
 
-    def refund(self, key: Key, cost: int = 1, *, max: int | None = None, **attributes: str | int) -> None:
+    def refund(
+        self, key: Key, cost: int = 1, *, max: int | None = None, **attributes: str | int
+    ) -> None:
         """Gives back, never above full; a window's newest first."""
 
-    def reserve(self, key: Key, estimate: int, *, max: int | None = None, **attributes: str | int) -> Reservation:
-        """A hit whose true cost is known later: spends the estimate, to be settled. Falsy if denied."""
+    def reserve(
+        self, key: Key, estimate: int, *, max: int | None = None, **attributes: str | int
+    ) -> Reservation:
+        """A hit whose true cost is known later: spends the estimate, to be settled. Falsy if
+        denied.
+        """
 
     def permit(self, key: Key, **attributes: str | int) -> Permit:
-        """Takes all limits of a rule with a ``concurrent`` one, and holds a slot until it is released. Falsy if denied."""
+        """Takes all limits of a rule with a ``concurrent`` one, and holds a slot until it is
+        released. Falsy if denied.
+        """
 
     def allow_many(self, keys: Iterable[Key]) -> bytes:
-        """A batch of ``allow``: bytes with a 1 or a 0 for each key. Far cheaper for each on large tables."""
+        """A batch of ``allow``: bytes with a 1 or a 0 for each key. Far cheaper for each on large
+        tables.
+        """
 
     def hit_many(self, keys: Iterable[Key]) -> list[Decision]:
         """A batch of ``hit`` with a cost of 1."""
@@ -248,8 +279,8 @@ class _Operations:
         max: int | None = None,
         **attributes: str | int,
     ) -> Decision:
-        """Blocks until a hit is allowed, and spends it; other threads run meanwhile. A denial at once if it can't be
-        in time.
+        """Blocks until a hit is allowed, and spends it; other threads run meanwhile. A denial at
+        once if it can't be in time.
         """
 
     def acquire(
@@ -261,20 +292,24 @@ class _Operations:
         max: int | None = None,
         **attributes: str | int,
     ) -> Coroutine[Any, Any, Decision]:
-        """``await`` it: resolves when a hit is allowed, which is spent then, or with a denial at once if it can't be in
-        time. Cancelling spends nothing. On asyncio and trio.
+        """``await`` it: resolves when a hit is allowed, which is spent then, or with a denial at
+        once if it can't be in time. Cancelling spends nothing. On asyncio and trio.
         """
 
-    def wait_permit(self, key: Key, *, timeout: Time | None = None, **attributes: str | int) -> Permit:
+    def wait_permit(
+        self, key: Key, *, timeout: Time | None = None, **attributes: str | int
+    ) -> Permit:
         """As ``permit``, blocking until there is a slot, as ``wait`` does. Falsy if denied.
 
-        A slot that this process releases is noticed at once, one of another process within a second.
+        A slot that this process releases is noticed at once, one of another process within a
+        second.
         """
 
     def acquire_permit(
         self, key: Key, *, timeout: Time | None = None, **attributes: str | int
     ) -> Coroutine[Any, Any, Permit]:
-        """``await`` it: as ``permit``, when there is a slot, as ``acquire`` waits. Falsy if denied."""
+        """``await`` it: as ``permit``, when there is a slot, as ``acquire`` waits. Falsy if denied.
+        """
 
     def wait_reservation(
         self,
@@ -285,7 +320,9 @@ class _Operations:
         max: int | None = None,
         **attributes: str | int,
     ) -> Reservation:
-        """As ``reserve``, blocking until the estimate is allowed, as ``wait`` does. Falsy if denied."""
+        """As ``reserve``, blocking until the estimate is allowed, as ``wait`` does. Falsy if
+        denied.
+        """
 
     def acquire_reservation(
         self,
@@ -296,7 +333,9 @@ class _Operations:
         max: int | None = None,
         **attributes: str | int,
     ) -> Coroutine[Any, Any, Reservation]:
-        """``await`` it: as ``reserve``, when the estimate is allowed, as ``acquire`` waits. Falsy if denied."""
+        """``await`` it: as ``reserve``, when the estimate is allowed, as ``acquire`` waits. Falsy
+        if denied.
+        """
 
     def spend(self, key: Key, amount: int, **attributes: str | int) -> Budget:
         """Records what was spent of the day's budget, always."""
@@ -305,30 +344,37 @@ class _Operations:
         """How the key stands with its budget."""
 
     def has_permits(self) -> bool:
-        """Whether it has a concurrent limit, for those who sit in front of any rule: ``permit`` is for such rules,
-        ``hit`` for all others."""
-
-    def is_limited(self, key: Key, **attributes: str | int) -> bool:
-        """Whether the key should be left alone: with backoff, if it was denied less than ``quiet`` ago; without, if a
-        hit of 1 would be denied now.
+        """Whether it has a concurrent limit, for those who sit in front of any rule: ``permit`` is
+        for such rules, ``hit`` for all others.
         """
 
-    def why(self, key: Key, cost: int = 1, *, max: int | None = None, **attributes: str | int) -> Why:
-        """Why a hit would get what it would get: the judgement in order, each number with its source. Changes nothing."""
+    def is_limited(self, key: Key, **attributes: str | int) -> bool:
+        """Whether the key should be left alone: with backoff, if it was denied less than ``quiet``
+        ago; without, if a hit of 1 would be denied now.
+        """
+
+    def why(
+        self, key: Key, cost: int = 1, *, max: int | None = None, **attributes: str | int
+    ) -> Why:
+        """Why a hit would get what it would get: the judgement in order, each number with its
+        source. Changes nothing.
+        """
 
     def stats(self, key: Key, **attributes: str | int) -> Stats | None:
         """What is known of a key; None exactly when its state is that of a new one."""
 
     def reset(self, key: Key, **attributes: str | int) -> None:
-        """Forgets the key's limits, penalties and budget, and ends its block; what wider scopes hold
-        stays.
+        """Forgets the key's limits, penalties and budget, and ends its block; what wider scopes
+        hold stays.
         """
 
     def reset_all(self) -> None:
         """Forgets every key, and ends every block."""
 
     def prune(self) -> int:
-        """Drops idle keys now, and says how many. Nothing must call this: they give way by themselves."""
+        """Drops idle keys now, and says how many. Nothing must call this: they give way by
+        themselves.
+        """
 
     def set_override(
         self,
@@ -339,18 +385,23 @@ class _Operations:
         by: str | None = None,
         reason: str | None = None,
     ) -> int:
-        """Judges a key, or the calls that match a mapping, by other limits from the next hit on, and gives
-        the number of the change.
+        """Judges a key, or the calls that match a mapping, by other limits from the next hit on,
+        and gives the number of the change.
 
-        ``limits`` is a mapping (``{"per-minute": {"max": 60}}``) or, for a rule with one limit, a text
-        (``"60/min"``). Every ``set_…`` and ``add_exempt`` takes ``for_`` (seconds, a timedelta, or a text
-        such as ``"1h"``): the change ends by itself then. ``by`` and ``reason`` say who makes it and why.
+        ``limits`` is a mapping (``{"per-minute": {"max": 60}}``) or, for a rule with one limit, a
+        text (``"60/min"``). Every ``set_…`` and ``add_exempt`` takes ``for_`` (seconds, a
+        timedelta, or a text such as ``"1h"``): the change ends by itself then. ``by`` and
+        ``reason`` say who makes it and why.
         """
 
-    def clear_override(self, target: Key | Match, *, by: str | None = None, reason: str | None = None) -> int:
+    def clear_override(
+        self, target: Key | Match, *, by: str | None = None, reason: str | None = None
+    ) -> int:
         """Takes an override back. 0 if there was none."""
 
-    def overrides(self) -> list[tuple[tuple[str | bytes, ...] | dict[str, list[str]], dict[str, dict[str, float]]]]:
+    def overrides(
+        self
+    ) -> list[tuple[tuple[str | bytes, ...] | dict[str, list[str]], dict[str, dict[str, float]]]]:
         """The overrides in force: a key (a tuple of its parts) or match, and what it changes."""
 
     def set_default(
@@ -371,8 +422,8 @@ class _Operations:
         by: str | None = None,
         reason: str | None = None,
     ) -> int:
-        """Judges in this mode (``enforce``, ``shadow`` or ``off``) from the next hit on, whatever the policy
-        says.
+        """Judges in this mode (``enforce``, ``shadow`` or ``off``) from the next hit on, whatever
+        the policy says.
         """
 
     def clear_mode(self, *, by: str | None = None, reason: str | None = None) -> int:
@@ -390,9 +441,9 @@ class _Operations:
         """Refuses a key by hand, with reason ``blocked``: for a ban, or as long as an upstream's
         ``Retry-After`` says.
 
-        ``for_`` is a time (seconds, a timedelta, or a text such as ``"1h"``); None: until ``unblock``. The
-        block is kept with the store, counts for no cooldown, backoff or alert, and replaces one that the key
-        had. Exempt calls pass.
+        ``for_`` is a time (seconds, a timedelta, or a text such as ``"1h"``); None: until
+        ``unblock``. The block is kept with the store, counts for no cooldown, backoff or alert, and
+        replaces one that the key had. Exempt calls pass.
         """
 
     def unblock(
@@ -413,7 +464,9 @@ class _Operations:
     ) -> int:
         """Allows the calls that match from the next hit on, uncounted."""
 
-    def remove_exempt(self, match: Match, *, by: str | None = None, reason: str | None = None) -> int:
+    def remove_exempt(
+        self, match: Match, *, by: str | None = None, reason: str | None = None
+    ) -> int:
         """Takes an exemption back, the policy's own too. 0 if it was not in force."""
 
     def set_exempts(
@@ -438,23 +491,23 @@ class _Operations:
 class Limiter(_Operations):
     """A policy at work: rules, and where their state lives. Safe to use from any thread.
 
-    ``Limiter("20/min")`` has one rule, ``default``, of these limits; options of a rule go by keyword:
+    ``Limiter("20/min")`` has one rule, ``default``, of these limits; options of a rule go by
+    keyword:
 
-    >>> limiter = Limiter(["5/10s window", "20/min window"], cooldown="60s")
-    >>> limiter.allow("alice")
-    True
+    >>> limiter = Limiter(["5/10s window", "20/min window"], cooldown="60s") >>>
+    limiter.allow("alice") True
 
-    ``store`` is where state lives: ``memory``, ``memory:NAME``, ``file:PATH`` (or a path: a folder that all
-    processes of the host share). ``capacity`` is how many keys a rule may hold; unless stated, what fits into
-    ``memory`` (bytes, or a text such as ``"64MB"``; 256 MB unless stated), at most 65,536. ``on_full``
-    (``overflow``, ``deny`` or ``allow``) is what becomes of new keys then, ``clock`` a ManualClock.
-    ``recreate=True`` makes tables of a file store that don't fit the policy, or can't be read, anew.
-    ``group=True`` shares the folder of a file store with its group. Times are texts (``"60s"``), seconds, or
-    timedeltas.
+    ``store`` is where state lives: ``memory``, ``memory:NAME``, ``file:PATH`` (or a path: a folder
+    that all processes of the host share). ``capacity`` is how many keys a rule may hold; unless
+    stated, what fits into ``memory`` (bytes, or a text such as ``"64MB"``; 256 MB unless stated),
+    at most 65,536. ``on_full`` (``overflow``, ``deny`` or ``allow``) is what becomes of new keys
+    then, ``clock`` a ManualClock. ``recreate=True`` makes tables of a file store that don't fit the
+    policy, or can't be read, anew. ``group=True`` shares the folder of a file store with its group.
+    Times are texts (``"60s"``), seconds, or timedeltas.
 
-    A limiter with one rule has its operations itself. It is a context manager that closes itself, and always
-    true. A forked child may use it: with a file store it counts together with its parent, with memory it has
-    a copy.
+    A limiter with one rule has its operations itself. It is a context manager that closes itself,
+    and always true. A forked child may use it: with a file store it counts together with its
+    parent, with memory it has a copy.
     """
 
     def __new__(
@@ -483,7 +536,9 @@ class Limiter(_Operations):
         memory: int | str | None = None,
         group: bool | None = None,
     ) -> Limiter:
-        """A limiter of a policy as a mapping, as a policy file has it. Keyword arguments win over the policy's own."""
+        """A limiter of a policy as a mapping, as a policy file has it. Keyword arguments win over
+        the policy's own.
+        """
 
     @classmethod
     def from_file(
@@ -502,7 +557,9 @@ class Limiter(_Operations):
 
     @staticmethod
     def inspect(path: str | PathLike[str]) -> list[Inspected]:
-        """Looks at the tables of a file store's folder from outside, while others may be using them."""
+        """Looks at the tables of a file store's folder from outside, while others may be using
+        them.
+        """
 
     def rule(self, name: str) -> Rule:
         """A rule by its name, or the policy's ``fallback``. Also ``limiter[name]``."""
@@ -512,7 +569,8 @@ class Limiter(_Operations):
         """The names of all rules, in declared order."""
 
     def reload(self) -> None:
-        """Reads the policy file again: all or nothing. Rules that were gotten go by the new policy."""
+        """Reads the policy file again: all or nothing. Rules that were gotten go by the new policy.
+        """
 
     def audit(self) -> list[Finding]:
         """Findings on the policy: what is allowed, but may not be meant."""
@@ -521,32 +579,40 @@ class Limiter(_Operations):
         """What happened so far, by rule."""
 
     def events(self, since: str | None = None) -> Events:
-        """The last denials and alerts of all rules; with ``since``, the ``next`` of earlier ones, those after them."""
+        """The last denials and alerts of all rules; with ``since``, the ``next`` of earlier ones,
+        those after them.
+        """
 
     def changes(self, since: int = 0) -> Changes:
-        """The run-time changes of all rules with a number above ``since``: the last 256 at least, as the
-        store keeps them.
+        """The run-time changes of all rules with a number above ``since``: the last 256 at least,
+        as the store keeps them.
         """
 
     def sync(self) -> None:
-        """Writes a file store's tables to its disk now. Nothing must call this: the system does it by and by."""
+        """Writes a file store's tables to its disk now. Nothing must call this: the system does it
+        by and by.
+        """
 
     def close(self) -> None:
         """Lets go: every operation from now on is a ``ClosedError``."""
 
     def __enter__(self) -> Self: ...
     def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        traceback: TracebackType | None,
     ) -> None: ...
 
 @final
 class Rule(_Operations):
-    """A rule of a limiter: limits that are taken together, all or nothing. It keeps its limiter alive.
+    """A rule of a limiter: limits that are taken together, all or nothing. It keeps its limiter
+    alive.
 
-    Keys are a ``str``, ``bytes``, an ``int``, an ``ipaddress``, or a tuple or list of parts. Further keyword
-    arguments are attributes of the call (``role="admin"``), which the rule may look at. Names that an
-    operation takes (``cost``, ``max``, ``timeout``, ``for_``, ``by``, ``reason``) are never attributes:
-    elsewhere they are a ``TypeError``.
+    Keys are a ``str``, ``bytes``, an ``int``, an ``ipaddress``, or a tuple or list of parts.
+    Further keyword arguments are attributes of the call (``role="admin"``), which the rule may look
+    at. Names that an operation takes (``cost``, ``max``, ``timeout``, ``for_``, ``by``, ``reason``)
+    are never attributes: elsewhere they are a ``TypeError``.
     """
 
     @property
@@ -557,9 +623,11 @@ class Rule(_Operations):
         """What happened so far."""
 
     def events(self, since: str | None = None) -> Events:
-        """The rule's last denials and alerts; with ``since``, the ``next`` of earlier ones, those after them."""
+        """The rule's last denials and alerts; with ``since``, the ``next`` of earlier ones, those
+        after them.
+        """
 
     def changes(self, since: int = 0) -> Changes:
-        """The run-time changes of this rule with a number above ``since``: the last 256 at least, as the
-        store keeps them.
+        """The run-time changes of this rule with a number above ``since``: the last 256 at least,
+        as the store keeps them.
         """
