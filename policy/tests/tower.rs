@@ -278,3 +278,13 @@ async fn closed_limiter_lets_nothing_pass() {
     limiter.close();
     assert_eq!(server.get("/", &[]).await.status, 500);
 }
+
+#[tokio::test]
+async fn hops_and_proxies_exclude_each_other() {
+    let plain = || layer(json!({"limits": "1/min"}));
+    let hops_first = plain().trusted_hops(1).unwrap().trusted_proxies(["10.0.0.0/8"]);
+    let proxies_first = plain().trusted_proxies(["10.0.0.0/8"]).unwrap().trusted_hops(1);
+    for refused in [hops_first, proxies_first] {
+        assert!(refused.unwrap_err().to_string().contains("not both"));
+    }
+}
