@@ -2,7 +2,7 @@
 
 // A guard for the messages of WebSockets (`ws`), asked after a message is read and before it is handled.
 
-const { NO_KEY, callBy, checkRule, clientBy, readAddress } = require('./http.js');
+const { NO_KEY, callBy, checkRule, clientBy } = require('./http.js');
 
 const INTERNAL_ERROR = 1011;
 const MOST_REASON_BYTES = 120;
@@ -13,8 +13,7 @@ function guard(rule, options = {}) {
   const { peer = (request) => request.socket.remoteAddress, describe } = options;
   const tell = (socket, message, frame) => socket.send(JSON.stringify({ ...frame, ...describe?.(message) }));
   return function pass(socket, request, message) {
-    const seen = peer(request);
-    const address = clientOf(seen ? readAddress(seen) : null, request.headers['x-forwarded-for']);
+    const address = clientOf(peer(request), request.headers['x-forwarded-for']);
     const call = callOf(message, address, request);
     if (!call) return close(socket, NO_KEY);
     let decision;

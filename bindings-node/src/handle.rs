@@ -3,6 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
+use policy::http::ProxyTrust;
 use policy::{Limiter, ManualClock, Permit, Reservation};
 use serde_json::Value as Json;
 
@@ -20,6 +21,7 @@ pub(crate) enum Handle {
     Reservation(Cell<Option<Reservation>>),
     Permit(Permit),
     Clock(ManualClock),
+    Trust(ProxyTrust),
 }
 
 #[cold]
@@ -57,6 +59,10 @@ impl Handle {
     pub(crate) fn clock(&self) -> Result<&ManualClock> {
         let Handle::Clock(clock) = self else { return Err(not("a clock")) };
         Ok(clock)
+    }
+    pub(crate) fn trust(&self) -> Result<&ProxyTrust> {
+        let Handle::Trust(trust) = self else { return Err(not("a proxy trust")) };
+        Ok(trust)
     }
 }
 

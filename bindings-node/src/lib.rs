@@ -8,6 +8,7 @@ mod changes;
 mod decision;
 mod failure;
 mod handle;
+mod http;
 mod js;
 mod json;
 mod key;
@@ -25,5 +26,6 @@ use surface::{Add, Surface};
 pub(crate) fn functions(add: Add<'_>, scope: Scope<'_>, surface: &Rc<Surface>) -> Result<()> {
     limiter::functions(add, scope, surface)?;
     rule::functions(add, scope, surface)?;
+    http::functions(add, scope, surface)?;
     changes::functions(add, scope, surface)
 }

@@ -1,47 +1,46 @@
 'use strict';
-// Whose request it is: the same cases as those of the layer for Rust.
+// The client of a request and the bodies of refusals: the table that Rust and Python replay too.
 
 const assert = require('node:assert/strict');
+const fs = require('node:fs');
+const path = require('node:path');
 const test = require('node:test');
-const { clientBy, readAddress } = require('../http.js');
+const { Limiter, ManualClock } = require('tidegate');
+const { clientBy, gate } = require('../http.js');
 
-const client = (options, peer, header) => clientBy(options)(peer && readAddress(peer), header) ?? '';
+const FILE = path.join(__dirname, '../../tests/vectors/http/client.json');
+const { cases, refused, problems } = JSON.parse(fs.readFileSync(FILE, 'utf8'));
 
-test('hops are counted from the right', () => {
-  const header = '6.6.6.6, 1.1.1.1, 2.2.2.2 ,, 3.3.3.3,';
-  const nth = (trustedHops) => client({ trustedHops }, '10.0.0.1', header);
-  assert.deepEqual([0, 1, 2, 3, 4].map(nth), ['10.0.0.1', '3.3.3.3', '2.2.2.2', '1.1.1.1', '6.6.6.6']);
-  assert.equal(nth(5), '10.0.0.1', 'too few: the peer');
-  assert.equal(client({ trustedHops: 1 }, '10.0.0.1', '1.1.1.1, unknown'), '10.0.0.1');
-  assert.equal(client({ trustedHops: 1 }, null, '1.1.1.1'), '1.1.1.1', 'a socket without addresses');
-  assert.equal(client({ trustedHops: 2 }, null, '1.1.1.1'), '');
-});
+const trustOf = ({ hops, proxies }) => ({ trustedHops: hops, trustedProxies: proxies });
 
-test('trusted ranges are walked up to the first stranger', () => {
-  const of = (peer, header) => client({ trustedProxies: ['10.0.0.0/8'] }, peer, header);
-  assert.equal(of('9.9.9.9', '1.1.1.1'), '9.9.9.9', "a stranger's word");
-  assert.equal(of('10.0.0.1', '6.6.6.6, 1.1.1.1, 10.0.0.2'), '1.1.1.1');
-  assert.equal(of('::ffff:10.0.0.1', '6.6.6.6, ::ffff:1.1.1.1'), '1.1.1.1');
-  assert.equal(of('10.0.0.1', '1.1.1.1, junk, 10.0.0.2'), '10.0.0.2', 'the last that is sure');
-  assert.equal(of('10.0.0.1', '10.0.0.3, 10.0.0.2'), '10.0.0.3');
-  assert.equal(of('10.0.0.1', undefined), '10.0.0.1');
-  assert.equal(of(null, '1.1.1.1'), '', 'nobody is there to be trusted');
-});
-
-test('ranges hold what shares their first bits', () => {
-  const holds = (range, peer) => client({ trustedProxies: [range] }, peer, '192.0.2.7') === '192.0.2.7';
-  assert.ok(holds('10.0.0.0/8', '10.255.1.2') && !holds('10.0.0.0/8', '11.0.0.1'));
-  assert.ok(holds('0.0.0.0/0', '8.8.8.8') && !holds('0.0.0.0/0', '2001:db8::1'));
-  assert.ok(holds('::/0', '2001:db8::1') && !holds('::/0', '8.8.8.8'));
-  assert.ok(holds('2001:db8::/32', '2001:db8:ffff::1') && !holds('2001:db8::/32', '2001:db9::1'));
-  assert.ok(holds('10.0.0.7', '::ffff:10.0.0.7') && holds('::ffff:10.0.0.0/104', '10.1.1.1'));
-  assert.ok(!holds('::ffff:10.0.0.0/104', '11.1.1.1') && holds('fe80::1', 'fe80::1%eth0'));
-});
-
-test('addresses may come with ports and brackets', () => {
-  const written = ['1.1.1.1:80', '[2001:db8::1]:80', '[2001:db8::1]', '2001:db8::1', '::ffff:1.1.1.1'];
-  assert.deepEqual(written.map(readAddress), ['1.1.1.1', '2001:db8::1', '2001:db8::1', '2001:db8::1', '1.1.1.1']);
-  for (const wrong of ['', 'unknown', '_hidden', '1.1.1.1:x', '[1.1.1.1', 'é', '1.1.1.1%x', '::1%']) {
-    assert.equal(readAddress(wrong), null, wrong);
+test('every surface finds the same client', () => {
+  for (const row of cases) {
+    const lines = row.lines.map((line, at) => line.repeat(at === row.lines.length - 1 ? (row.repeat ?? 1) : 1));
+    // Node joins the lines of a header.
+    const header = lines.length ? lines.join(', ') : undefined;
+    assert.equal(clientBy(trustOf(row))(row.peer, header), row.client, row.name);
   }
+});
+
+test('every surface refuses the same settings', () => {
+  for (const row of refused) {
+    assert.throws(() => clientBy(trustOf(row)), { message: row.message }, row.message);
+  }
+  assert.throws(() => clientBy({ trustedProxies: '10.0.0.0/8' }), { code: 'argument' });
+});
+
+test('every surface tells denied clients the same', () => {
+  for (const { policy, hits, body } of problems) {
+    const clock = new ManualClock();
+    const rule = Limiter.fromPolicy({ version: 1, rules: { http: policy } }, { clock }).rule('http');
+    const judge = gate(rule, {}, { peer: () => '203.0.113.9', header: () => undefined });
+    const answers = Array.from({ length: hits }, () => judge({}));
+    assert.equal(answers.at(-1).body, body);
+  }
+});
+
+test('a header with lone surrogates names nobody', () => {
+  const client = clientBy({ trustedHops: 1 });
+  assert.equal(client('10.0.0.1', '1.1.1.1, \ud800'), '10.0.0.1');
+  assert.equal(client('\ud800', undefined), null);
 });

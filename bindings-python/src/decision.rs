@@ -4,6 +4,7 @@ use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 
 use policy::Style;
+use policy::http::Denial;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 use serde_json::Value;
@@ -84,6 +85,17 @@ impl Decision {
 
     fn attached(&self) -> Option<&Value> {
         self.get(policy::Decision::attach, |it| it.attach.as_ref())
+    }
+
+    /// Hands what a denied client is told to `told`.
+    pub(crate) fn denied<T>(&self, told: impl FnOnce(Denial<'_>) -> T) -> T {
+        let millis = |seconds: f64| (seconds * 1e3).round() as u64;
+        told(Denial {
+            rule: self.rule(),
+            reason: self.reason(),
+            retry_after_ms: self.retry_after().map(millis),
+            attach: self.attached(),
+        })
     }
 
     fn fields(&self, style: usize) -> Vec<(String, String)> {

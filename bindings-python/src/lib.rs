@@ -12,6 +12,7 @@ mod decision;
 mod errors;
 mod fast;
 mod held;
+mod http;
 mod key;
 mod limiter;
 mod operations;
@@ -33,6 +34,8 @@ mod _tidegate {
     use crate::decision::{Decision, restore_decision};
     #[pymodule_export]
     use crate::held::{Permit, Reservation};
+    #[pymodule_export]
+    use crate::http::{Trust, denial, denial_body, unjudged_body};
     #[pymodule_export]
     use crate::ip_key;
     #[pymodule_export]

@@ -1,4 +1,10 @@
-//! What every HTTP surface needs: the client's address and whom to trust for it, and the answers.
+//! What every HTTP surface needs, once for all of them: the tower layer, Python and Node.
+//!
+//! [`ProxyTrust`] finds the client's address. [`Denial`] and [`unjudged`] make the bodies of
+//! refusals.
 
 pub(crate) mod client;
 pub(crate) mod problem;
+
+pub use self::client::{ProxyTrust, read_address};
+pub use self::problem::{Denial, PROBLEM_JSON, unjudged};

@@ -157,8 +157,9 @@ mod compiled;
 mod config;
 mod decision;
 mod error;
-#[cfg(feature = "tower")]
-mod http;
+/// For surfaces of this crate; not a part of what it promises.
+#[doc(hidden)]
+pub mod http;
 mod ip;
 mod judge;
 mod key;

@@ -22,6 +22,7 @@
 //! let service = app.into_make_service_with_connect_info::<SocketAddr>();
 //! ```
 
+mod answer;
 mod service;
 
 use std::fmt;
@@ -34,9 +35,9 @@ use tower_layer::Layer;
 
 use self::service::Verdict;
 pub use self::service::{RateLimit, ResponseFuture};
-use crate::error::{Code, Error};
-use crate::http::client::Trust;
-use crate::ip::{Range, V6_PREFIX, address_key};
+use crate::error::Error;
+use crate::http::client::ProxyTrust;
+use crate::ip::{V6_PREFIX, address_key};
 use crate::key::{Call, Key};
 use crate::rule::Rule;
 
@@ -79,7 +80,7 @@ type AttributesOf = Arc<dyn Fn(&Parts) -> Vec<(&'static str, String)> + Send + S
 #[derive(Clone)]
 pub struct RateLimitLayer {
     rule: Rule,
-    trust: Trust,
+    trust: ProxyTrust,
     peer: PeerOf,
     key: Option<KeyOf>,
     attributes: Option<AttributesOf>,
@@ -99,7 +100,7 @@ impl RateLimitLayer {
     pub fn new(rule: Rule) -> RateLimitLayer {
         RateLimitLayer {
             rule,
-            trust: Trust::Peer,
+            trust: ProxyTrust::default(),
             peer: Arc::new(|extensions| extensions.get().copied()),
             key: None,
             attributes: None,
@@ -125,41 +126,45 @@ impl RateLimitLayer {
         self
     }
 
-    /// Believes `X-Forwarded-For` for this many proxies, which nobody can get round: the client is the
-    /// address number `hops` from the right. With fewer than that it is the peer, as with 0.
+    /// Believes `X-Forwarded-For` for this many proxies, which no client can bypass.
+    ///
+    /// The client is the address number `hops` from the right. With fewer addresses than that it
+    /// is the peer, as with 0.
     ///
     /// ```
     /// # let limiter = tidegate::Limiter::new("100/min").unwrap();
     /// # let layer = tidegate::tower::RateLimitLayer::new(limiter.rule("default").unwrap());
-    /// let layer = layer.trusted_hops(1); // one load balancer, in front of everything
+    /// let layer = layer.trusted_hops(1).unwrap(); // one load balancer, in front of everything
     /// ```
-    #[must_use]
-    pub fn trusted_hops(mut self, hops: usize) -> RateLimitLayer {
-        self.trust = Trust::Hops(hops);
-        self
+    ///
+    /// # Errors
+    /// If [`trusted_proxies`](RateLimitLayer::trusted_proxies) are set: hops and proxies are two
+    /// ways to read one header.
+    pub fn trusted_hops(self, hops: usize) -> Result<RateLimitLayer, Error> {
+        Ok(RateLimitLayer { trust: self.trust.with_hops(hops)?, ..self })
     }
 
-    /// Believes `X-Forwarded-For` as far as proxies in these ranges wrote it: the client is the first
-    /// address from the right, the peer's before all, that is none of theirs. Replaces
-    /// [`trusted_hops`](RateLimitLayer::trusted_hops), and the other way round.
+    /// Believes `X-Forwarded-For` as far as proxies in these ranges wrote it.
+    ///
+    /// The client is the first address from the right that no range holds. The peer's address
+    /// comes before those of the header.
     ///
     /// ```
     /// # let limiter = tidegate::Limiter::new("100/min").unwrap();
     /// # let layer = tidegate::tower::RateLimitLayer::new(limiter.rule("default").unwrap());
     /// let layer = layer.trusted_proxies(["10.0.0.0/8", "2001:db8::/32"]).unwrap();
-    /// assert!(layer.trusted_proxies(["localhost"]).is_err());
+    /// assert!(layer.clone().trusted_proxies(["localhost"]).is_err());
+    /// assert!(layer.trusted_hops(1).is_err());
     /// ```
     ///
     /// # Errors
-    /// If one is neither an address nor a range of them.
+    /// If a text is neither an address nor a range, or if
+    /// [`trusted_hops`](RateLimitLayer::trusted_hops) are set.
     pub fn trusted_proxies<R: AsRef<str>>(
-        mut self,
+        self,
         ranges: impl IntoIterator<Item = R>,
     ) -> Result<RateLimitLayer, Error> {
-        let ranges = ranges.into_iter().map(|range| Range::parse(range.as_ref()));
-        let ranges: Result<_, String> = ranges.collect();
-        self.trust = Trust::Proxies(ranges.map_err(|message| Error::new(Code::Address, message))?);
-        Ok(self)
+        Ok(RateLimitLayer { trust: self.trust.with_proxies(ranges)?, ..self })
     }
 
     /// Makes the key, all its parts, of a request and of the key of the client's address, if that is
@@ -223,7 +228,8 @@ impl RateLimitLayer {
 
     fn client(&self, request: &Parts) -> Option<IpAddr> {
         let peer = (self.peer)(&request.extensions).map(|peer| peer.ip());
-        self.trust.client(peer, &request.headers)
+        let lines = request.headers.get_all("x-forwarded-for").iter();
+        self.trust.client(peer, lines.map(|line| line.as_bytes()))
     }
 
     fn key_of(&self, request: &Parts, client: Option<IpAddr>) -> Option<Vec<String>> {

@@ -142,7 +142,7 @@ async fn forwarded_for_is_ignored_unless_somebody_is_trusted() {
 
 #[tokio::test]
 async fn trusted_hops_name_the_client_from_the_right() {
-    let server = Server::start(layer(json!({"limits": "1/min"})).trusted_hops(2)).await;
+    let server = Server::start(layer(json!({"limits": "1/min"})).trusted_hops(2).unwrap()).await;
     assert_eq!(server.status_for("198.51.100.1, 10.0.0.1").await, 200);
     assert_eq!(server.status_for("6.6.6.6, 198.51.100.1, 10.0.0.1").await, 429, "an invention");
     assert_eq!(server.status_for("198.51.100.2, 10.0.0.1").await, 200);
@@ -166,7 +166,7 @@ async fn trusted_proxies_are_skipped_from_the_right() {
 
 #[tokio::test]
 async fn mapped_ipv4_is_the_same_client() {
-    let app = app(layer(json!({"limits": "1/min"})).trusted_hops(1));
+    let app = app(layer(json!({"limits": "1/min"})).trusted_hops(1).unwrap());
     // A socket of both families, where there are two, sees an IPv4 peer as a mapped address.
     let both =
         ["[::]:0", "127.0.0.1:0"].into_iter().find(|at| std::net::TcpListener::bind(at).is_ok());
@@ -179,7 +179,7 @@ async fn mapped_ipv4_is_the_same_client() {
 
 #[tokio::test]
 async fn ipv6_clients_are_told_apart_by_their_first_56_bits() {
-    let server = Server::start(layer(json!({"limits": "1/min"})).trusted_hops(1)).await;
+    let server = Server::start(layer(json!({"limits": "1/min"})).trusted_hops(1).unwrap()).await;
     assert_eq!(server.status_for("2001:db8:1:200::1").await, 200);
     assert_eq!(server.status_for("2001:db8:1:2ff::2").await, 429);
     assert_eq!(server.status_for("2001:db8:1:300::1").await, 200);
@@ -237,7 +237,7 @@ async fn attributes_reach_the_rule() {
         true => vec![("tier", "paid".to_string())],
         false => vec![],
     };
-    let server = Server::start(layer(policy).trusted_hops(1).attributes(tier)).await;
+    let server = Server::start(layer(policy).trusted_hops(1).unwrap().attributes(tier)).await;
     assert_eq!(server.get("/", &[("x-paid", "1")]).await.header("x-ratelimit-limit"), Some("2"));
     for _ in 0..3 {
         let exempt = server.get("/", &[("X-Forwarded-For", "198.51.100.7")]).await;
@@ -277,4 +277,14 @@ async fn closed_limiter_lets_nothing_pass() {
     assert_eq!(server.get("/", &[]).await.status, 200);
     limiter.close();
     assert_eq!(server.get("/", &[]).await.status, 500);
+}
+
+#[tokio::test]
+async fn hops_and_proxies_exclude_each_other() {
+    let plain = || layer(json!({"limits": "1/min"}));
+    let hops_first = plain().trusted_hops(1).unwrap().trusted_proxies(["10.0.0.0/8"]);
+    let proxies_first = plain().trusted_proxies(["10.0.0.0/8"]).unwrap().trusted_hops(1);
+    for refused in [hops_first, proxies_first] {
+        assert!(refused.unwrap_err().to_string().contains("not both"));
+    }
 }

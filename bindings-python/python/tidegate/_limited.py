@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, TypeAlias, TypeVar, cast
 
 from ._errors import TidegateError
-from ._tidegate import Decision, Limiter, Rule
+from ._tidegate import Decision, Limiter, Rule, _denial
 
 Key: TypeAlias = str | bytes | int | Sequence[str]
 RuleLike: TypeAlias = Rule | Limiter | str | Sequence[str]
@@ -20,18 +20,6 @@ def as_rule(rule: RuleLike) -> Rule | Limiter:
     return rule if isinstance(rule, (Rule, Limiter)) else Limiter(rule)
 
 
-def millis(seconds: float) -> int:
-    """Whole milliseconds, as times in a decision are."""
-    return round(seconds * 1000)
-
-
-def in_words(decision: Decision) -> str:
-    """A denial, for whoever was denied."""
-    if decision.retry_after is None:
-        return "This request is over the limit, and waiting does not help."
-    return f"The rate limit is reached; try again in {millis(decision.retry_after)} ms."
-
-
 class RateLimited(TidegateError):
     """A call that was refused, with the `decision` on it."""
 
@@ -40,7 +28,7 @@ class RateLimited(TidegateError):
         self.decision = decision
 
     def __str__(self) -> str:
-        return f"{self.decision.rule}: {in_words(self.decision)}"
+        return f"{self.decision.rule}: {_denial(self.decision)}"
 
 
 def limited(

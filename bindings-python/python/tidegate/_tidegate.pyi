@@ -28,6 +28,10 @@ __all__ = [
     "_restore_decision",
     "Permit",
     "Reservation",
+    "_ProxyTrust",
+    "_denial",
+    "_denial_body",
+    "_unjudged_body",
     "ip_key",
     "Limiter",
     "Rule",
@@ -48,6 +52,23 @@ def _restore_decision(
     headers: list[list[tuple[str, str]]],
     limits: list[tuple[str, int, int, float, float | None]] = ...,
 ) -> Decision: ...
+@final
+class _ProxyTrust:
+    """The proxies that a middleware believes."""
+
+    def __new__(cls, hops: int, proxies: list[str]) -> Self: ...
+    def client(self, peer: str | None, lines: list[str]) -> tuple[str, str] | None:
+        """A client's address and its key, of the peer's address and the lines of ``X-Forwarded-For``."""
+
+def _denial(decision: Decision) -> str:
+    """A denial in words."""
+
+def _denial_body(decision: Decision) -> str:
+    """The body of an answer to a denied request."""
+
+def _unjudged_body(detail: str) -> str:
+    """The body of an answer to a request that could not be judged."""
+
 @final
 class ManualClock:
     """A clock that only moves when told to, for tests that don't wait. Its wall time moves along.

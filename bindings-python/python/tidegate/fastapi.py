@@ -22,7 +22,8 @@ from starlette.requests import HTTPConnection, Request
 
 from . import Decision
 from ._http import Answer, Gate, too_many
-from ._limited import Key, RuleLike, in_words
+from ._limited import Key, RuleLike
+from ._tidegate import _denial
 
 __all__ = ["RateLimit", "TooManyRequests", "problem"]
 
@@ -31,7 +32,7 @@ class TooManyRequests(HTTPException):
     """A request that was denied, with the `decision` on it."""
 
     def __init__(self, decision: Decision) -> None:
-        super().__init__(429, in_words(decision), decision.headers())
+        super().__init__(429, _denial(decision), decision.headers())
         self.decision = decision
 
 

@@ -1,123 +1,134 @@
-//! Whose request it is: the peer, or whom a trusted proxy names.
+//! The client of a request: the peer, or the address that a trusted proxy names.
 //!
-//! `X-Forwarded-For` grows at its right end: each proxy adds the address that it was called from. What
-//! stands left of the first address that a trusted proxy wrote can be anybody's invention, so it is
-//! read from the right, and only as far as somebody trusted wrote it.
+//! `X-Forwarded-For` grows at its right end: each proxy adds the address that called it. Addresses
+//! left of the first one that a trusted proxy wrote can be invented. So the header is read from the
+//! right, and only as far as trusted proxies wrote it.
+//!
+//! `tests/vectors/http/client.json` holds the cases that every surface replays.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 
-use http::HeaderMap;
-
+use crate::error::{Code, Error};
 use crate::ip::{Range, parse_address};
 
-const FORWARDED_FOR: &str = "x-forwarded-for";
+const BOTH: &str =
+    "either trusted hops or trusted proxies, not both: they are two ways to read one header";
 
-/// Whose word on the client's address counts.
-#[derive(Clone, Debug)]
-pub(crate) enum Trust {
-    /// Nobody's: the client is the peer.
-    Peer,
-    /// As many proxies stand before the service, whatever their addresses.
-    Hops(usize),
-    /// Those of proxies in these ranges.
-    Proxies(Vec<Range>),
+/// The proxies that a service believes.
+///
+/// ```
+/// use tidegate::http::ProxyTrust;
+///
+/// let lines = ["6.6.6.6, 203.0.113.9, 10.0.0.2"];
+/// let lines = || lines.iter().map(|line| line.as_bytes());
+/// let peer = "10.0.0.1".parse().ok();
+///
+/// let nobody = ProxyTrust::default();
+/// assert_eq!(nobody.client(peer, lines()), peer);
+/// let proxies = ProxyTrust::default().with_proxies(["10.0.0.0/8"]).unwrap();
+/// assert_eq!(proxies.client(peer, lines()), "203.0.113.9".parse().ok());
+/// assert!(proxies.with_hops(2).is_err());
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct ProxyTrust {
+    /// How many proxies stand before the service, whatever their addresses. Zero with `proxies`.
+    hops: usize,
+    /// Where the trusted proxies are. Empty with `hops`.
+    proxies: Vec<Range>,
 }
 
-impl Trust {
-    /// The client's address, unmapped. Where the header falls short of what was promised, it is the
-    /// last address that is sure: a proxy's, which its clients then share, and never an invented one.
-    pub(crate) fn client(&self, peer: Option<IpAddr>, headers: &HeaderMap) -> Option<IpAddr> {
+impl ProxyTrust {
+    /// Believes this many proxies, whatever their addresses.
+    ///
+    /// # Errors
+    /// If ranges of proxies are trusted already.
+    pub fn with_hops(self, hops: usize) -> Result<ProxyTrust, Error> {
+        ProxyTrust { hops, ..self }.checked()
+    }
+
+    /// Believes the proxies in these ranges.
+    ///
+    /// # Errors
+    /// If a text is neither an address nor a range, or if a number of hops is trusted already.
+    pub fn with_proxies<R: AsRef<str>>(
+        self,
+        ranges: impl IntoIterator<Item = R>,
+    ) -> Result<ProxyTrust, Error> {
+        let ranges = ranges.into_iter().map(|range| Range::parse(range.as_ref()));
+        let proxies: Result<_, String> = ranges.collect();
+        let proxies = proxies.map_err(|message| Error::new(Code::Address, message))?;
+        ProxyTrust { proxies, ..self }.checked()
+    }
+
+    fn checked(self) -> Result<ProxyTrust, Error> {
+        match self.hops > 0 && !self.proxies.is_empty() {
+            true => Err(Error::new(Code::Operation, BOTH)),
+            false => Ok(self),
+        }
+    }
+
+    /// The client's address, unmapped. `lines` are those of `X-Forwarded-For`, in their order.
+    ///
+    /// A header that falls short of what was promised gives the last certain address. That is a
+    /// proxy's, which its clients then share, and never an invented one.
+    pub fn client<'a>(
+        &self,
+        peer: Option<IpAddr>,
+        lines: impl DoubleEndedIterator<Item = &'a [u8]>,
+    ) -> Option<IpAddr> {
         let peer = peer.map(|address| address.to_canonical());
-        match self {
-            Trust::Peer | Trust::Hops(0) => peer,
-            Trust::Hops(hops) => forwarded(headers).nth(hops - 1).flatten().or(peer),
-            Trust::Proxies(ranges) => peer.map(|peer| beyond(peer, headers, ranges)),
+        let mut named = named(lines);
+        match self.hops {
+            0 => peer.map(|peer| self.beyond(peer, named)),
+            hops => named.nth(hops - 1).flatten().or(peer),
         }
     }
-}
 
-/// The first address from the right that is not a trusted proxy's.
-fn beyond(peer: IpAddr, headers: &HeaderMap, ranges: &[Range]) -> IpAddr {
-    let mut named = forwarded(headers);
-    let mut last = peer;
-    while ranges.iter().any(|range| range.holds(last)) {
-        match named.next().flatten() {
-            Some(address) => last = address,
-            None => break,
+    /// The first address from the right that is not a trusted proxy's.
+    fn beyond(&self, peer: IpAddr, mut named: impl Iterator<Item = Option<IpAddr>>) -> IpAddr {
+        let mut last = peer;
+        while self.proxies.iter().any(|range| range.holds(last)) {
+            match named.next().flatten() {
+                Some(address) => last = address,
+                None => break,
+            }
         }
+        last
     }
-    last
 }
 
-/// What `X-Forwarded-For` names, from the right; `None` for what is no address.
-fn forwarded(headers: &HeaderMap) -> impl Iterator<Item = Option<IpAddr>> {
-    let lines = headers.get_all(FORWARDED_FOR).iter().rev();
-    let items = lines.flat_map(|line| line.as_bytes().rsplit(|&byte| byte == b','));
-    items.map(<[u8]>::trim_ascii).filter(|item| !item.is_empty()).map(read)
+/// The addresses of a header, from the right; `None` for an item that is no address.
+fn named<'a>(
+    lines: impl DoubleEndedIterator<Item = &'a [u8]>,
+) -> impl Iterator<Item = Option<IpAddr>> {
+    let items = lines.rev().flat_map(|line| line.rsplit(|&byte| byte == b','));
+    items.map(<[u8]>::trim_ascii).filter(|item| !item.is_empty()).map(read_address)
 }
 
-/// An address as proxies write it: some add the port, and brackets.
-fn read(item: &[u8]) -> Option<IpAddr> {
-    let text = std::str::from_utf8(item).ok()?;
-    let bracketed = || parse_address(text.strip_prefix('[')?.strip_suffix(']')?);
-    let with_port = || Some(text.parse::<SocketAddr>().ok()?.ip().to_canonical());
-    parse_address(text).or_else(bracketed).or_else(with_port)
+/// Reads an address as proxies and servers write it, perhaps with brackets and a port.
+///
+/// ```
+/// use tidegate::http::read_address;
+///
+/// assert_eq!(read_address(b"[2001:db8::1]:443"), "2001:db8::1".parse().ok());
+/// assert_eq!(read_address(b"203.0.113.9:4711"), "203.0.113.9".parse().ok());
+/// assert_eq!(read_address(b"unknown"), None);
+/// ```
+pub fn read_address(text: &[u8]) -> Option<IpAddr> {
+    let text = std::str::from_utf8(text).ok()?;
+    if let Some(bracketed) = text.strip_prefix('[') {
+        let (address, rest) = bracketed.split_once(']')?;
+        let is_end = rest.is_empty() || rest.strip_prefix(':').is_some_and(is_port);
+        return parse_address(address).filter(|_| is_end);
+    }
+    // Without brackets, only an IPv4 address can have a port: it has no colon of its own.
+    match text.split_once(':') {
+        Some((address, port)) if address.contains('.') && is_port(port) => parse_address(address),
+        _ => parse_address(text),
+    }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn client(trust: &Trust, peer: &str, lines: &[&str]) -> String {
-        let mut headers = HeaderMap::new();
-        for line in lines {
-            headers.append(FORWARDED_FOR, line.parse().unwrap());
-        }
-        let client = trust.client(peer.parse().ok(), &headers);
-        client.map_or(String::new(), |address| address.to_string())
-    }
-
-    #[test]
-    fn hops_are_counted_from_the_right_over_all_lines() {
-        let lines = ["6.6.6.6, 1.1.1.1", "2.2.2.2 ,, 3.3.3.3,"];
-        let nth = |hops| client(&Trust::Hops(hops), "10.0.0.1", &lines);
-        assert_eq!(
-            [0, 1, 2, 3, 4].map(nth),
-            ["10.0.0.1", "3.3.3.3", "2.2.2.2", "1.1.1.1", "6.6.6.6"]
-        );
-        assert_eq!(nth(5), "10.0.0.1", "too few: the peer");
-        assert_eq!(client(&Trust::Hops(1), "10.0.0.1", &["1.1.1.1, unknown"]), "10.0.0.1");
-        assert_eq!(
-            client(&Trust::Hops(1), "", &["1.1.1.1"]),
-            "1.1.1.1",
-            "a socket without addresses"
-        );
-        assert_eq!(client(&Trust::Hops(2), "", &["1.1.1.1"]), "");
-    }
-
-    #[test]
-    fn trusted_ranges_are_walked_up_to_the_first_stranger() {
-        let trust = Trust::Proxies(vec![Range::parse("10.0.0.0/8").unwrap()]);
-        let of = |peer: &str, line: &str| client(&trust, peer, &[line]);
-        assert_eq!(of("9.9.9.9", "1.1.1.1"), "9.9.9.9", "a stranger's word");
-        assert_eq!(of("10.0.0.1", "6.6.6.6, 1.1.1.1, 10.0.0.2"), "1.1.1.1");
-        assert_eq!(of("::ffff:10.0.0.1", "6.6.6.6, ::ffff:1.1.1.1"), "1.1.1.1");
-        assert_eq!(of("10.0.0.1", "1.1.1.1, junk, 10.0.0.2"), "10.0.0.2", "the last that is sure");
-        assert_eq!(of("10.0.0.1", "10.0.0.3, 10.0.0.2"), "10.0.0.3");
-        assert_eq!(client(&trust, "10.0.0.1", &[]), "10.0.0.1");
-        assert_eq!(of("", "1.1.1.1"), "", "nobody is there to be trusted");
-    }
-
-    #[test]
-    fn addresses_may_come_with_ports_and_brackets() {
-        let addresses =
-            ["1.1.1.1:80", "[2001:db8::1]:80", "[2001:db8::1]", "2001:db8::1", "::ffff:1.1.1.1"];
-        let read = |text: &str| read(text.as_bytes()).map_or(String::new(), |a| a.to_string());
-        let expected = ["1.1.1.1", "2001:db8::1", "2001:db8::1", "2001:db8::1", "1.1.1.1"];
-        assert_eq!(addresses.map(read), expected);
-        assert_eq!(
-            ["", "unknown", "_hidden", "1.1.1.1:x", "[1.1.1.1", "\u{e9}"].map(read),
-            [""; 6]
-        );
-    }
+fn is_port(text: &str) -> bool {
+    let are_digits = text.bytes().all(|byte| byte.is_ascii_digit());
+    (1..=5).contains(&text.len()) && are_digits && text.parse::<u16>().is_ok()
 }

@@ -1,63 +1,77 @@
-//! Answers that the service never sees the request of, as `application/problem+json` (RFC 9457).
+//! The bodies of refusals, as `application/problem+json` (RFC 9457).
 
-use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
-use http::{HeaderMap, Response, StatusCode};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::decision::Decision;
-use crate::decision::headers::Style;
 
-/// Adds a decision's fields. One that is there already stays: whoever set it, a handler or another
-/// layer closer to it, knows more about this answer.
-pub(crate) fn add_headers(headers: &mut HeaderMap, decision: &Decision) {
-    for (name, value) in decision.headers(Style::Both) {
-        let (name, value) = (HeaderName::try_from(name), HeaderValue::try_from(value));
-        if let (Ok(name), Ok(value)) = (name, value) {
-            headers.entry(name).or_insert(value);
+/// The media type of these bodies.
+pub const PROBLEM_JSON: &str = "application/problem+json";
+
+/// A denied request, as its client is told.
+///
+/// ```
+/// use tidegate::http::Denial;
+///
+/// let denied = tidegate::Limiter::new("0/min").unwrap().hit("alice", 1).unwrap();
+/// let denial = Denial::from(&denied);
+/// assert_eq!(denial.detail(), "This request is over the limit, and waiting does not help.");
+/// assert!(denial.body().starts_with(r#"{"type":"about:blank","title":"Too Many Requests""#));
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Denial<'a> {
+    /// As [`Decision::rule`].
+    pub rule: &'a str,
+    /// As [`Decision::reason`].
+    pub reason: Option<&'a str>,
+    /// As [`Decision::retry_after`], in milliseconds.
+    pub retry_after_ms: Option<u64>,
+    /// As [`Decision::attach`].
+    pub attach: Option<&'a Value>,
+}
+
+impl<'a> From<&'a Decision> for Denial<'a> {
+    fn from(decision: &'a Decision) -> Denial<'a> {
+        Denial {
+            rule: decision.rule(),
+            reason: decision.reason(),
+            retry_after_ms: decision.retry_after.map(|wait| wait.as_millis() as u64),
+            attach: decision.attach(),
         }
     }
 }
 
-/// The answer to a request that was denied.
-pub(crate) fn too_many<B: From<String>>(decision: &Decision) -> Response<B> {
-    let wait = decision.retry_after.map(|wait| wait.as_millis() as u64);
-    let detail = match wait {
-        Some(wait) => format!("The rate limit is reached; try again in {wait} ms."),
-        None => "This request is over the limit, and waiting does not help.".to_string(),
-    };
-    let mut more = Map::new();
-    more.insert("rule".to_string(), decision.rule().into());
-    more.insert("reason".to_string(), decision.reason().into());
-    more.insert("retry_after_ms".to_string(), wait.into());
-    if let Some(attach) = decision.attach() {
-        more.insert("attach".to_string(), attach.clone());
+impl Denial<'_> {
+    /// The denial in words.
+    pub fn detail(&self) -> String {
+        match self.retry_after_ms {
+            Some(wait) => format!("The rate limit is reached; try again in {wait} ms."),
+            None => "This request is over the limit, and waiting does not help.".to_string(),
+        }
     }
-    let mut response = answer(StatusCode::TOO_MANY_REQUESTS, &detail, more);
-    add_headers(response.headers_mut(), decision);
-    response
+
+    /// The body of an answer with status 429.
+    pub fn body(&self) -> String {
+        let mut body = problem(429, "Too Many Requests", &self.detail());
+        body["rule"] = self.rule.into();
+        body["reason"] = self.reason.into();
+        body["retry_after_ms"] = self.retry_after_ms.into();
+        if let Some(attach) = self.attach {
+            body["attach"] = attach.clone();
+        }
+        body.to_string()
+    }
 }
 
-/// The answer to a request that could not be judged.
-pub(crate) fn unjudged<B: From<String>>(detail: &str) -> Response<B> {
-    answer(StatusCode::INTERNAL_SERVER_ERROR, detail, Map::new())
+/// The body of an answer with status 500, to a request that could not be judged.
+///
+/// ```
+/// assert!(tidegate::http::unjudged("The limiter is closed.").contains(r#""status":500"#));
+/// ```
+pub fn unjudged(detail: &str) -> String {
+    problem(500, "Internal Server Error", detail).to_string()
 }
 
-fn answer<B: From<String>>(
-    status: StatusCode,
-    detail: &str,
-    more: Map<String, Value>,
-) -> Response<B> {
-    // RFC 9457 wants the status's own phrase as the title of a type that is `about:blank`.
-    let title = status.canonical_reason();
-    let mut body = json!({
-        "type": "about:blank", "title": title, "status": status.as_u16(), "detail": detail,
-    });
-    if let Some(body) = body.as_object_mut() {
-        body.extend(more);
-    }
-    let mut response = Response::new(B::from(body.to_string()));
-    *response.status_mut() = status;
-    let json = HeaderValue::from_static("application/problem+json");
-    response.headers_mut().insert(CONTENT_TYPE, json);
-    response
+/// RFC 9457 wants the status's own phrase as the title of a type that is `about:blank`.
+fn problem(status: u16, title: &str, detail: &str) -> Value {
+    json!({ "type": "about:blank", "title": title, "status": status, "detail": detail })
 }

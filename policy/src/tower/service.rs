@@ -10,10 +10,9 @@ use http::{Request, Response};
 use pin_project_lite::pin_project;
 use tower_service::Service;
 
-use super::RateLimitLayer;
+use super::{RateLimitLayer, answer};
 use crate::decision::Decision;
 use crate::error::Error;
-use crate::http::problem;
 use crate::key::Call;
 use crate::rule::Rule;
 use crate::rule::held::Permit;
@@ -88,9 +87,9 @@ where
                 let inner = self.inner.call(Request::from_parts(parts, body));
                 return ResponseFuture { state: State::Passed { inner, verdict: Some(verdict) } };
             }
-            Ok(Some(verdict)) => problem::too_many(verdict.decision()),
-            Ok(None) => problem::unjudged(NO_KEY),
-            Err(error) => problem::unjudged(&error.to_string()),
+            Ok(Some(verdict)) => answer::too_many(verdict.decision()),
+            Ok(None) => answer::unjudged(NO_KEY),
+            Err(error) => answer::unjudged(&error.to_string()),
         };
         ResponseFuture { state: State::Answered { response: Some(response) } }
     }
@@ -139,7 +138,7 @@ where
                 let mut response = ready!(inner.poll(cx))?;
                 // Taken, so that a slot is free again before the response is sent.
                 if let Some(verdict) = verdict.take() {
-                    problem::add_headers(response.headers_mut(), verdict.decision());
+                    answer::add_headers(response.headers_mut(), verdict.decision());
                 }
                 Poll::Ready(Ok(response))
             }
