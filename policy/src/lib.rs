@@ -157,7 +157,6 @@ mod compiled;
 mod config;
 mod decision;
 mod error;
-/// For surfaces of this crate; not a part of what it promises.
 #[doc(hidden)]
 pub mod http;
 mod ip;

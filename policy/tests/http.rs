@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tidegate::http::{Denial, ProxyTrust, read_address};
-use tidegate::{Error, Limiter, ManualClock, Options};
+use tidegate::{Error, Limiter, ManualClock};
 
 fn table() -> Value {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/vectors/http/client.json");
@@ -55,10 +55,10 @@ fn every_surface_refuses_the_same_settings() {
 #[test]
 fn every_surface_tells_denied_clients_the_same() {
     for row in rows(&table(), "problems") {
-        let clock = ManualClock::new(Duration::ZERO, Duration::ZERO).clock();
+        let clock = ManualClock::new(Duration::ZERO, Duration::ZERO);
         let policy = json!({"version": 1, "rules": {"http": row["policy"]}});
-        let options = Options { clock, ..Options::default() };
-        let rule = Limiter::from_policy_with(&policy, options).unwrap().rule("http").unwrap();
+        let limiter = Limiter::builder().value(&policy).clock(&clock).build().unwrap();
+        let rule = limiter.rule("http").unwrap();
         let mut last = String::new();
         for _ in 0..row["hits"].as_u64().unwrap() {
             last = Denial::from(&rule.hit("alice", 1).unwrap()).body();

@@ -161,8 +161,11 @@ impl LimiterBuilder {
     /// ```
     /// use tidegate::{Limiter, OnFull};
     /// let full = Limiter::builder().limits("5/h").capacity(1).on_full(OnFull::Deny).build()?;
-    /// assert!(full.allow("alice")?);
-    /// assert_eq!(full.hit("bob", 1)?.reason(), Some("full"));
+    /// for user in 0..100_u64 {
+    ///     let decision = full.hit(user, 1)?;
+    ///     assert!(decision.allowed() || decision.reason() == Some("full"));
+    /// }
+    /// assert!(!full.allow("alice")?);
     /// # Ok::<(), tidegate::Error>(())
     /// ```
     pub fn on_full(self, on_full: impl Into<Option<OnFull>>) -> LimiterBuilder {
