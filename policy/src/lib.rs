@@ -153,6 +153,8 @@
 //! | `tower` | the module `tower`: a layer for axum, hyper and other tower services |
 //! | `schema` | the function `schema`: the JSON Schema of policy files |
 
+#[doc(hidden)]
+pub mod bindings;
 mod compiled;
 mod config;
 mod decision;
@@ -202,19 +204,6 @@ pub use store::inspect::Inspected;
 pub use store::runtime::Target;
 pub use store::trail::{Change, Changes};
 pub use tidegate_core::{Algorithm, Clock, OnFull};
-
-/// What the bindings to other languages need. It is no part of the public API: any version may
-/// change it.
-#[doc(hidden)]
-pub mod bindings {
-    pub use crate::config::limit::parse_period;
-    pub use crate::config::read::{limit_patches, limit_patches_in, parse_bytes};
-    pub use crate::decision::headers::Facts;
-    pub use crate::decision::view::{DecisionSink, DecisionView, Names};
-    pub use crate::key::{RESERVED, not_an_attribute};
-    // A forked child may find a lock of the standard library taken.
-    pub use tidegate_core::{ForkLock, Once};
-}
 
 /// The README's example, as pasted.
 #[cfg(doctest)]

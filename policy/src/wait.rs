@@ -1,10 +1,15 @@
 //! Waiting until a hit, a reservation or a permit is allowed.
 //!
-//! There is no thread for it: whose turn it is tries, and sleeps for as long as it is told, the rest
-//! wait for their turn.
+//! No thread of the limiter's own does it: [`Waiting`] is a state machine that its caller drives.
+//! [`Waiting::next`] tries if it is the call's turn, and says for how long to sleep if not. Three
+//! drivers stand on it: a parked thread, a future, and the bindings' own event loops.
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::marker::PhantomData;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Poll, Wake, Waker};
+use std::thread::Thread;
 use std::time::Duration;
 
 use tidegate_core::{Algorithm, Clock};
@@ -20,20 +25,19 @@ use crate::rule::held::{Permit, Reservation};
 use crate::rule::waiters::{LineKey, Ticket, WHOLE_KEY, Waiters};
 use crate::snapshot::Snapshot;
 
-/// How long those sleep at most who wait by a clock that is moved by hand.
+/// The longest sleep by a clock that is moved by hand.
 const MANUAL_NAP: Duration = Duration::from_millis(1);
 
-/// How long others sleep at most before they look again: the limiter may have been closed, the key
-/// reset, refunded or judged by other limits, by another process too.
+/// The longest sleep of the first in line. Meanwhile the limiter may be closed, or the key reset,
+/// refunded or judged by other limits, by another process too.
 const LONGEST_NAP: Duration = Duration::from_secs(1);
 
-/// How long a waiter that is not first sleeps at most before it looks whether it is. It is woken for its
-/// turn, but for one case: in a child that was forked with the executor, nobody wakes tasks that stood in
-/// line before the fork.
+/// The longest sleep of a call that is not first. It is woken for its turn, but for one case: in
+/// a child that was forked with its executor, no task that stood in line before the fork is woken.
 const LONGEST_TURN: Duration = Duration::from_secs(5);
 
 /// What is waited for, granted or not.
-trait Goal: Sized {
+pub(crate) trait Goal: Sized {
     /// Refuses rules that it is not for.
     fn check(rule: &Rule, snapshot: &Snapshot) -> Result<(), Error>;
     /// Tries to get it. A denial counts for nothing.
@@ -90,44 +94,84 @@ impl Goal for Permit {
     }
 }
 
-/// What one who waits does next.
-enum Next<G> {
+/// The call that waits, lent for one step.
+#[derive(Clone, Copy)]
+pub(crate) struct Request<'a> {
+    pub(crate) rule: &'a Rule,
+    pub(crate) call: Call<'a>,
+    pub(crate) cost: u64,
+}
+
+impl Request<'_> {
+    fn waiters(&self) -> &Waiters {
+        &self.rule.state.waiters
+    }
+
+    fn attempt<G: Goal>(&self) -> Result<G, Error> {
+        G::attempt(self.rule, &self.call, self.cost)
+    }
+
+    /// What an attempt with this cost would get, changing nothing.
+    fn foresee<G: Goal>(&self, cost: u64) -> Result<Decision, Error> {
+        let snapshot = self.rule.snapshot()?;
+        G::check(self.rule, &snapshot)?;
+        self.rule.decided(&snapshot, &self.call, cost, Op::Foresee)
+    }
+
+    /// Whether the call competes with those in line. A call that spends nothing, or is never
+    /// denied, does not.
+    fn takes_turns(&self, foreseen: &Decision) -> bool {
+        let enforced = foreseen.variant.effective.mode == Mode::Enforce;
+        self.cost > 0 && enforced && foreseen.reason != Some(Reason::Exempt)
+    }
+}
+
+/// What a waiting call does next.
+pub(crate) enum Next<G> {
     Done(Box<G>),
-    /// It is first: try again after this.
-    Sleep(Duration),
-    /// It is not: wait for its turn, but no longer than this.
-    Turn(Duration),
+    Sleep(Sleep),
 }
 
-/// Where one who waits stands.
-struct Places<'r> {
-    waiters: &'r Waiters,
-    cost: u64,
-    own: Ticket<'r>,
-    /// In the line of a limit that other keys share. Taken only by the first of the key's own line.
-    wide: Option<Ticket<'r>>,
+/// How long to sleep before the next try, and what ends the sleep sooner.
+#[derive(Clone, Copy)]
+pub(crate) struct Sleep {
+    pub(crate) most: Duration,
+    until: Until,
 }
 
-impl<'r> Places<'r> {
+#[derive(Clone, Copy)]
+enum Until {
+    /// The call is first: something is given back.
+    Nudged,
+    /// The call is not first: its turn comes.
+    First,
+}
+
+/// Where a waiting call stands.
+struct Places {
+    own: Ticket,
+    /// In the line of a limit that other keys share. Taken only by the first of the key's own
+    /// line.
+    wide: Option<Ticket>,
+}
+
+impl Places {
     /// The place whose turn it waits for.
-    fn last(&self) -> &Ticket<'r> {
+    fn last(&self) -> &Ticket {
         self.wide.as_ref().unwrap_or(&self.own)
     }
 
     /// Stands in this wider line and in no other.
-    fn move_to(&mut self, line: Option<LineKey>) {
+    fn move_to(&mut self, line: Option<LineKey>, request: Request<'_>) {
         if self.wide.as_ref().map(Ticket::line) != line {
             self.wide = None;
-            self.wide = line.map(|line| self.waiters.join(line, self.cost));
+            self.wide = line.map(|line| request.waiters().join(line, request.cost));
         }
     }
 }
 
-/// One who waits, and until when.
-struct Waiting<'r, 'c, G> {
-    rule: &'r Rule,
-    call: Call<'c>,
-    cost: u64,
+/// What a call waits by: its deadline and its lines.
+struct Terms<G> {
     clock: Clock,
     /// Nanoseconds, by the rule's clock.
     deadline: Option<u64>,
@@ -139,18 +183,13 @@ struct Waiting<'r, 'c, G> {
     goal: PhantomData<fn() -> G>,
 }
 
-impl<'r, 'c, G: Goal> Waiting<'r, 'c, G> {
-    fn new(
-        rule: &'r Rule,
-        call: Call<'c>,
-        cost: u64,
-        timeout: Option<Duration>,
-    ) -> Result<Self, Error> {
-        let snapshot = rule.state.snapshot()?;
-        G::check(rule, &snapshot)?;
+impl<G: Goal> Terms<G> {
+    fn new(request: Request<'_>, timeout: Option<Duration>) -> Result<Self, Error> {
+        let snapshot = request.rule.state.snapshot()?;
+        G::check(request.rule, &snapshot)?;
         let (plan, clock) = (snapshot.plan(), snapshot.tables.clock().clone());
         let (own, hashes) = {
-            let (subject, _) = snapshot.subject(&call)?;
+            let (subject, _) = snapshot.subject(&request.call)?;
             (snapshot.whole_hash(&subject).as_u64(), snapshot.hashes(&subject))
         };
         let mut wide = [None; MOST_GROUPS];
@@ -163,40 +202,20 @@ impl<'r, 'c, G: Goal> Waiting<'r, 'c, G> {
         let concurrent = plan.algorithms.iter().map(|one| *one == Algorithm::Concurrent);
         let limits = plan.places.iter().map(|(group, _)| *group).zip(concurrent).collect();
         let (own, goal) = ((WHOLE_KEY, own), PhantomData);
-        Ok(Waiting { rule, call, cost, clock, deadline, own, wide, limits, goal })
+        Ok(Terms { clock, deadline, own, wide, limits, goal })
     }
 
-    fn waiters(&self) -> &'r Waiters {
-        &self.rule.state.waiters
-    }
-
-    /// What an attempt would get, changing nothing.
-    fn foresee(&self, cost: u64) -> Result<Decision, Error> {
-        let snapshot = self.rule.snapshot()?;
-        G::check(self.rule, &snapshot)?;
-        self.rule.decided(&snapshot, &self.call, cost, Op::Foresee)
-    }
-
-    /// Whether a call competes with those who wait: one that spends nothing, or is never denied, does not.
-    fn takes_turns(&self, foreseen: &Decision) -> bool {
-        let enforced = foreseen.variant.effective.mode == Mode::Enforce;
-        self.cost > 0 && enforced && foreseen.reason != Some(Reason::Exempt)
-    }
-
-    /// An attempt without standing in line, if there is none.
-    fn at_once(&self) -> Result<Option<G>, Error> {
+    /// An attempt without standing in line, if there is no line.
+    fn at_once(&self, request: Request<'_>) -> Result<Option<G>, Error> {
         let lines = self.wide.iter().copied().flatten().chain([self.own]);
-        if self.waiters().busy(lines).is_some() && self.takes_turns(&self.foresee(self.cost)?) {
+        if request.waiters().busy(lines).is_some()
+            && request.takes_turns(&request.foresee::<G>(request.cost)?)
+        {
             return Ok(None);
         }
-        let got = G::attempt(self.rule, &self.call, self.cost)?;
+        let got: G = request.attempt()?;
         let decision = got.decision();
         Ok((decision.allowed || self.is_hopeless(decision)).then_some(got))
-    }
-
-    fn stand_in_line(&self) -> Places<'r> {
-        let waiters = self.waiters();
-        Places { waiters, cost: self.cost, own: waiters.join(self.own, self.cost), wide: None }
     }
 
     fn left(&self) -> Option<Duration> {
@@ -208,8 +227,8 @@ impl<'r, 'c, G: Goal> Waiting<'r, 'c, G> {
         self.left().is_some_and(|left| left.is_zero())
     }
 
-    /// Whether waiting for what a decision says would take too long. A slot may be released long before its
-    /// lease ends, which is what a concurrent limit says.
+    /// Whether waiting for what a decision says would take too long. A concurrent limit says when
+    /// a lease ends, but a slot may be released long before.
     fn is_hopeless(&self, decision: &Decision) -> bool {
         match (decision.retry_after, self.left()) {
             (None, _) => true,
@@ -238,67 +257,129 @@ impl<'r, 'c, G: Goal> Waiting<'r, 'c, G> {
         self.limits.get(usize::from(index)).and_then(|&(group, _)| self.wide[group])
     }
 
-    fn next(&self, places: &mut Places<'r>) -> Result<Next<G>, Error> {
-        if places.last().is_first() && places.wide.is_none() {
-            self.join_a_busy_line(places)?;
-        }
-        if !places.last().is_first()
-            && let Some(next) = self.stand_by(places)?
-        {
-            return Ok(next);
-        }
-        let over = self.is_over();
-        let got = G::attempt(self.rule, &self.call, self.cost)?;
-        let decision = got.decision();
-        if decision.allowed || over || self.is_hopeless(decision) {
-            return Ok(Next::Done(got.into()));
-        }
-        places.move_to(self.line_of(decision));
-        let wait = decision.retry_after.unwrap_or_default();
-        let wait = self.left().map_or(wait, |left| wait.min(left));
-        Ok(match places.last().is_first() {
-            true => Next::Sleep(self.nap(wait, LONGEST_NAP)),
-            false => Next::Turn(Duration::ZERO),
-        })
-    }
-
-    /// Lets those of other keys go first who wait for a limit that this one needs too, unless it has
-    /// to wait for its own anyway.
-    fn join_a_busy_line(&self, places: &mut Places<'r>) -> Result<(), Error> {
-        let Some(busy) = self.waiters().busy(self.wide.iter().copied().flatten()) else {
+    /// Lets calls of other keys go first that wait for a limit which this one needs too, unless
+    /// it has to wait for its own limit anyway.
+    fn join_a_busy_line(&self, places: &mut Places, request: Request<'_>) -> Result<(), Error> {
+        let Some(busy) = request.waiters().busy(self.wide.iter().copied().flatten()) else {
             return Ok(());
         };
-        let foreseen = self.foresee(self.cost)?;
-        if foreseen.allowed && self.takes_turns(&foreseen) {
-            places.move_to(Some(busy));
+        let foreseen = request.foresee::<G>(request.cost)?;
+        if foreseen.allowed && request.takes_turns(&foreseen) {
+            places.move_to(Some(busy), request);
         }
         Ok(())
     }
 
-    /// What one does who is not first; nothing if its turn does not matter any more.
-    fn stand_by(&self, places: &Places<'r>) -> Result<Option<Next<G>>, Error> {
+    /// The next step of a call that is not first; none if its turn does not matter any more.
+    fn stand_by(&self, places: &Places, request: Request<'_>) -> Result<Option<Next<G>>, Error> {
         let over = self.is_over();
-        let foreseen = self.foresee(self.cost)?;
-        if !self.takes_turns(&foreseen) {
+        let foreseen = request.foresee::<G>(request.cost)?;
+        if !request.takes_turns(&foreseen) {
             return Ok(None);
         }
-        // Even with nothing to lose, nobody takes what the first is waiting for: a stream of hasty ones
-        // would starve it.
+        // Even at its deadline no call takes what the first is waiting for: a stream of calls
+        // with short timeouts would starve it.
         Ok(Some(match foreseen.allowed {
-            true if over => Next::Done(G::refused(self.refusal(places)?).into()),
+            true if over => Next::Done(G::refused(self.refusal(places, request)?).into()),
             false if over || self.is_hopeless(&foreseen) => Next::Done(G::refused(foreseen).into()),
-            _ => Next::Turn(self.nap(self.left().unwrap_or(LONGEST_TURN), LONGEST_TURN)),
+            _ => {
+                let most = self.nap(self.left().unwrap_or(LONGEST_TURN), LONGEST_TURN);
+                Next::Sleep(Sleep { most, until: Until::First })
+            }
         }))
     }
 
-    /// A no to one whose time is up while another is first: what that one waits for.
-    fn refusal(&self, places: &Places<'r>) -> Result<Decision, Error> {
-        let decision = self.foresee(places.last().cost_of_first())?;
+    /// The denial of a call whose time is up while another is first: what that one waits for.
+    fn refusal(&self, places: &Places, request: Request<'_>) -> Result<Decision, Error> {
+        let decision = request.foresee::<G>(places.last().cost_of_first())?;
         match decision.allowed || decision.retry_after.is_none() {
-            // The first is about to go, or it is judged by other numbers.
-            true => Ok(self.foresee(0)?.out_of_turn()),
+            // The first is about to go, or it is judged by other limits.
+            true => Ok(request.foresee::<G>(0)?.out_of_turn()),
             false => Ok(decision),
         }
+    }
+}
+
+/// A call in line. Dropping it leaves the line and spends nothing.
+pub(crate) struct Waiting<G> {
+    terms: Terms<G>,
+    places: Places,
+}
+
+/// How waiting begins.
+pub(crate) enum Start<G> {
+    /// There is nothing to wait for.
+    Done(G),
+    Waits(Waiting<G>),
+}
+
+impl<G: Goal> Waiting<G> {
+    /// Tries at once, and stands in line if that is denied and waiting may help.
+    pub(crate) fn start(
+        request: Request<'_>,
+        timeout: Option<Duration>,
+    ) -> Result<Start<G>, Error> {
+        let terms = Terms::new(request, timeout)?;
+        if let Some(got) = terms.at_once(request)? {
+            return Ok(Start::Done(got));
+        }
+        let own = request.waiters().join(terms.own, request.cost);
+        Ok(Start::Waits(Waiting { terms, places: Places { own, wide: None } }))
+    }
+
+    /// One step: an attempt if it is the call's turn, else how long to sleep.
+    pub(crate) fn next(&mut self, request: Request<'_>) -> Result<Next<G>, Error> {
+        let Waiting { terms, places } = self;
+        if places.last().is_first() && places.wide.is_none() {
+            terms.join_a_busy_line(places, request)?;
+        }
+        if !places.last().is_first()
+            && let Some(next) = terms.stand_by(places, request)?
+        {
+            return Ok(next);
+        }
+        let over = terms.is_over();
+        let got: G = request.attempt()?;
+        let decision = got.decision();
+        if decision.allowed || over || terms.is_hopeless(decision) {
+            return Ok(Next::Done(got.into()));
+        }
+        places.move_to(terms.line_of(decision), request);
+        let wait = decision.retry_after.unwrap_or_default();
+        let wait = terms.left().map_or(wait, |left| wait.min(left));
+        Ok(Next::Sleep(match places.last().is_first() {
+            true => Sleep { most: terms.nap(wait, LONGEST_NAP), until: Until::Nudged },
+            false => Sleep { most: Duration::ZERO, until: Until::First },
+        }))
+    }
+
+    /// Whether a sleep ends before its time. If not, `waker` is woken when it does.
+    pub(crate) fn is_called(&self, sleep: Sleep, waker: &Waker) -> bool {
+        let place = self.places.last();
+        place.wake_by(waker);
+        match sleep.until {
+            Until::Nudged => place.take_nudge(),
+            Until::First => place.is_first(),
+        }
+    }
+
+    /// As [`Waiting::next`], but a sleep that ends at once is none.
+    pub(crate) fn step(&mut self, request: Request<'_>, waker: &Waker) -> Result<Next<G>, Error> {
+        loop {
+            match self.next(request)? {
+                Next::Sleep(sleep) if self.is_called(sleep, waker) => {}
+                next => return Ok(next),
+            }
+        }
+    }
+}
+
+/// Wakes a thread that waits.
+pub(crate) struct Unpark(pub(crate) Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
     }
 }
 
@@ -309,16 +390,16 @@ impl Rule {
         cost: u64,
         timeout: Option<Duration>,
     ) -> Result<G, Error> {
-        let waiting = Waiting::<G>::new(self, call, cost, timeout)?;
-        if let Some(got) = waiting.at_once()? {
-            return Ok(got);
-        }
-        let mut places = waiting.stand_in_line();
+        let request = Request { rule: self, call, cost };
+        let mut waiting = match Waiting::start(request, timeout)? {
+            Start::Done(got) => return Ok(got),
+            Start::Waits(waiting) => waiting,
+        };
+        let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
         loop {
-            match waiting.next(&mut places)? {
+            match waiting.step(request, &waker)? {
                 Next::Done(got) => return Ok(*got),
-                Next::Sleep(wait) => places.last().nap(wait),
-                Next::Turn(most) => places.last().wait_turn(most),
+                Next::Sleep(sleep) => std::thread::park_timeout(sleep.most),
             }
         }
     }
@@ -330,17 +411,22 @@ impl Rule {
         timeout: Option<Duration>,
         sleep: impl Fn(Duration) -> F,
     ) -> Result<G, Error> {
-        let waiting = Waiting::<G>::new(self, call, cost, timeout)?;
-        if let Some(got) = waiting.at_once()? {
-            return Ok(got);
-        }
-        let mut places = waiting.stand_in_line();
+        let request = Request { rule: self, call, cost };
+        let mut waiting = match Waiting::start(request, timeout)? {
+            Start::Done(got) => return Ok(got),
+            Start::Waits(waiting) => waiting,
+        };
         loop {
-            match waiting.next(&mut places)? {
+            let until = match waiting.next(request)? {
                 Next::Done(got) => return Ok(*got),
-                Next::Sleep(wait) => places.last().sleep(sleep(wait)).await,
-                Next::Turn(most) => places.last().turn(sleep(most)).await,
-            }
+                Next::Sleep(until) => until,
+            };
+            let mut slept = pin!(sleep(until.most));
+            poll_fn(|cx| match waiting.is_called(until, cx.waker()) {
+                true => Poll::Ready(()),
+                false => slept.as_mut().poll(cx),
+            })
+            .await;
         }
     }
 

@@ -1,0 +1,21 @@
+//! What the bindings to other languages share. It is no part of the public API: any version may
+//! change it.
+
+mod call;
+mod choices;
+mod values;
+mod waiting;
+
+pub use crate::config::limit::parse_period;
+pub use crate::config::read::{limit_patches, limit_patches_in, parse_bytes};
+pub use crate::decision::headers::Facts;
+pub use crate::decision::view::{DecisionSink, DecisionView, Names};
+pub use crate::key::{RESERVED, not_an_attribute};
+pub use call::OwnedCall;
+pub use choices::{PERIODS, STYLES, mode, on_full, style};
+#[cfg(target_os = "linux")]
+pub use values::inspected_value;
+pub use values::{budget_value, overrides_value, stats_value};
+pub use waiting::{Got, Step, Waiting, Want};
+// A forked child may find a lock of the standard library taken.
+pub use tidegate_core::{ForkLock, Once};

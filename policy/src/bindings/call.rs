@@ -1,0 +1,47 @@
+//! A call that borrows nothing.
+
+use crate::key::{Call, Key};
+
+/// A call that outlives the values that its caller handed over: a waiting call is one.
+///
+/// ```
+/// use tidegate::bindings::OwnedCall;
+///
+/// let role = ("role".to_string(), "admin".to_string());
+/// let call = OwnedCall::new(vec![b"alice".to_vec()], vec![role], Some(5));
+/// let limiter = tidegate::Limiter::new("1/s").unwrap();
+/// assert_eq!(call.with(|call| limiter.peek(call, 0)).unwrap().limit, Some(5));
+/// ```
+#[derive(Clone, Debug)]
+pub struct OwnedCall {
+    parts: Vec<Vec<u8>>,
+    attributes: Vec<(String, String)>,
+    max: Option<u64>,
+}
+
+impl OwnedCall {
+    /// A call of these key parts, these attributes by name, and a `max` of its own.
+    pub fn new(
+        parts: Vec<Vec<u8>>,
+        attributes: Vec<(String, String)>,
+        max: Option<u64>,
+    ) -> OwnedCall {
+        OwnedCall { parts, attributes, max }
+    }
+
+    /// Its key.
+    pub fn key(&self) -> Key<'_> {
+        Key::parts(self.parts.iter().map(Vec::as_slice))
+    }
+
+    /// Runs `body` on the call.
+    pub fn with<R>(&self, body: impl FnOnce(Call<'_>) -> R) -> R {
+        let call = Call { max: self.max, ..Call::of(self.key()) };
+        if self.attributes.is_empty() {
+            return body(call);
+        }
+        let pairs = self.attributes.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        let pairs: Vec<_> = pairs.collect();
+        body(call.with(&pairs))
+    }
+}
