@@ -2,10 +2,10 @@
 // Options in JavaScript's spelling, as a policy has them: `warnAt` is `warn_at`, and a number is a time
 // in milliseconds where a policy has a period. What the policy does not know it says itself.
 
-const { rangeError, typeError } = require('./native.js');
+const { native, rangeError, typeError } = require('./native.js');
 
 /** Fields that are periods. */
-const PERIODS = new Set(['per', 'lease', 'cooldown', 'steps', 'quiet', 'round', 'within']);
+const PERIODS = new Set(native.periods());
 /** Fields whose names and values are the user's own. */
 const VERBATIM = new Set(['match', 'exempt', 'attach', 'map']);
 

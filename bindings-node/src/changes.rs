@@ -6,7 +6,7 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use policy::bindings::limit_patches;
+use policy::bindings::{self, limit_patches};
 use policy::{ChangeOptions, Changing, Error, LimitPatches, Match, Mode, Target};
 use serde_json::Value as Json;
 
@@ -69,12 +69,9 @@ fn target(scope: Scope<'_>, key: Value, matches: Value) -> Result<Target> {
 }
 
 fn mode(scope: Scope<'_>, mode: Value) -> Result<Mode> {
-    match text(scope, mode, "mode")?.as_str() {
-        "enforce" => Ok(Mode::Enforce),
-        "shadow" => Ok(Mode::Shadow),
-        "off" => Ok(Mode::Off),
-        other => Err(Failure::range(format!("mode is enforce, shadow or off, not {other:?}"))),
-    }
+    let text = text(scope, mode, "mode")?;
+    let wrong = || Failure::range(format!("mode is enforce, shadow or off, not {text:?}"));
+    bindings::mode(&text).ok_or_else(wrong)
 }
 
 /// The number after which changes are asked for.

@@ -1,20 +1,11 @@
-//! What is told seldom, and so as JSON: in JavaScript's own spelling.
+//! Records that are asked for seldom, and so are handed over as JSON in JavaScript's spelling.
 
-use std::time::Duration;
-
+use policy::bindings::{inspected_value, overrides_value, stats_value};
 use policy::{
-    BlockedKey, Budget, Change, Changes, Events, Finding, Inspected, LimitPatches, LimitUse, Match,
-    Metrics, NamedCount, Stats, Step, Target,
+    BlockedKey, Change, Changes, Events, Finding, Inspected, LimitPatches, Match, Metrics, Stats,
+    Step, Target,
 };
-use serde_json::{Map, Value, json};
-
-fn ms(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
-}
-
-fn counts(counts: &[NamedCount]) -> Vec<Value> {
-    counts.iter().map(|one| json!({ "key": one.key, "count": one.count })).collect()
-}
+use serde_json::{Value, json};
 
 /// A record in JavaScript's own spelling: its fields, but not what is in them.
 fn camel(record: Value) -> Value {
@@ -45,52 +36,18 @@ pub(crate) fn findings(all: &[Finding]) -> Value {
 }
 
 pub(crate) fn inspected(all: &[Inspected]) -> Value {
-    let one = |it: &Inspected| {
-        json!({
-            "rule": it.rule,
-            "format": it.format,
-            "limits": it.limits,
-            "capacity": it.capacity,
-            "keys": it.keys,
-            "penalised": it.penalised,
-            "spending": it.spending,
-            "overrides": it.overrides,
-            "bytes": it.bytes,
-            "retired": it.retired,
-            "topOffenders": counts(&it.top_offenders),
-        })
-    };
-    all.iter().map(one).collect()
-}
-
-fn budget(budget: &Budget) -> Value {
-    json!({
-        "spent": budget.spent,
-        "remaining": budget.remaining,
-        "over": budget.over,
-        "overPerHit": budget.over_per_hit,
-        "resetAfterMs": ms(budget.reset_after),
-    })
+    all.iter().map(|one| camel(inspected_value(one))).collect()
 }
 
 pub(crate) fn stats(stats: &Stats) -> Value {
-    let limit = |limit: &LimitUse| {
-        let used = json!({
-            "used": limit.used,
-            "max": limit.max,
-            "remaining": limit.remaining,
-            "resetAfterMs": ms(limit.reset_after),
-        });
-        (limit.name.clone(), used)
-    };
-    json!({
-        "limits": stats.limits.iter().map(limit).collect::<Map<_, _>>(),
-        "cooldownLeftMs": ms(stats.cooldown_left),
-        "violations": stats.violations,
-        "lastAllowedMs": stats.last_allowed.map(ms),
-        "budget": stats.budget.as_ref().map(budget),
-        "blocked": stats.blocked.as_ref().map(|block| camel(block.to_value())),
-    })
+    let Value::Object(mut fields) = stats_value(stats) else { return Value::Null };
+    if let Some(Value::Object(limits)) = fields.get_mut("limits") {
+        limits.values_mut().for_each(|limit| *limit = camel(limit.take()));
+    }
+    for name in ["budget", "blocked"] {
+        fields[name] = camel(fields[name].take());
+    }
+    camel(Value::Object(fields))
 }
 
 pub(crate) fn steps(all: &[Step]) -> Value {
@@ -116,13 +73,9 @@ fn limits(value: Value) -> Value {
 }
 
 pub(crate) fn overrides(all: &[(Target, LimitPatches)]) -> Value {
-    let one = |(target, patches): &(Target, LimitPatches)| {
-        let mut value = target.to_value();
-        value["limits"] =
-            limits(patches.iter().map(|(name, patch)| (name.clone(), patch.to_value())).collect());
-        value
-    };
-    all.iter().map(one).collect()
+    let Value::Array(mut all) = overrides_value(all) else { return Value::Null };
+    all.iter_mut().for_each(|one| one["limits"] = limits(one["limits"].take()));
+    Value::Array(all)
 }
 
 pub(crate) fn blocks(all: &[BlockedKey]) -> Value {

@@ -1,5 +1,6 @@
 //! Keys, costs and attributes, as JavaScript has them.
 
+use policy::bindings::OwnedCall;
 use policy::{Call, Key, MOST_PARTS};
 
 use crate::failure::Failure;
@@ -204,28 +205,12 @@ fn with_all<R>(
     [key, max, list]: [Value; 3],
     act: impl FnOnce(&Call<'_>) -> Result<R>,
 ) -> Result<R> {
-    let max = count(scope, max, "max")?;
-    let texts = attributes(scope, list)?;
-    let pairs = texts.chunks_exact(2).map(|pair| (pair[0].as_str(), pair[1].as_str()));
-    let pairs: Vec<(&str, &str)> = pairs.collect();
-    with_any_key(scope, key, |call| {
-        let call = call.with(&pairs);
-        act(&max.map_or(call, |max| call.max(max)))
-    })
+    owned_call(scope, [key, max, list])?.with(|call| act(&call))
 }
 
-/// A call that is kept: for those who wait.
-pub(crate) struct Owned {
-    pub(crate) parts: Vec<Vec<u8>>,
-    pub(crate) attributes: Vec<(String, String)>,
-    pub(crate) max: Option<u64>,
-}
-
-impl Owned {
-    pub(crate) fn read(scope: Scope<'_>, [key, max, list]: [Value; 3]) -> Result<Owned> {
-        let mut texts = attributes(scope, list)?.into_iter();
-        let attributes = std::iter::from_fn(|| texts.next().zip(texts.next())).collect();
-        let (parts, max) = (key_parts(scope, key)?, count(scope, max, "max")?);
-        Ok(Owned { parts, attributes, max })
-    }
+/// A call that outlives the arguments: one that waits.
+pub(crate) fn owned_call(scope: Scope<'_>, [key, max, list]: [Value; 3]) -> Result<OwnedCall> {
+    let mut texts = attributes(scope, list)?.into_iter();
+    let attributes = std::iter::from_fn(|| texts.next().zip(texts.next())).collect();
+    Ok(OwnedCall::new(key_parts(scope, key)?, attributes, count(scope, max, "max")?))
 }

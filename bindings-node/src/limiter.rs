@@ -3,7 +3,8 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use policy::{Clock, Limiter, LimiterBuilder, ManualClock, OnFull, Policy, RuleConfig};
+use policy::bindings;
+use policy::{Clock, Limiter, LimiterBuilder, ManualClock, Policy, RuleConfig};
 use serde_json::Value as Json;
 
 use crate::failure::Failure;
@@ -43,23 +44,17 @@ fn options(scope: Scope<'_>, map: Value, clock: Value) -> Result<LimiterBuilder>
         Kind::Undefined | Kind::Null => Clock::default(),
         _ => Handle::of(scope, clock)?.clock()?.clock(),
     };
-    let on_full = match map["on_full"].as_str() {
-        None => None,
-        Some("overflow") => Some(OnFull::Overflow),
-        Some("deny") => Some(OnFull::Deny),
-        Some("allow") => Some(OnFull::Allow),
-        Some(other) => {
-            let message = format!("onFull is overflow, deny or allow, not {other}");
-            return Err(Failure::range(message));
-        }
-    };
+    let on_full = map["on_full"].as_str().map(|text| {
+        let wrong = || Failure::range(format!("onFull is overflow, deny or allow, not {text}"));
+        bindings::on_full(text).ok_or_else(wrong)
+    });
     let memory = match &map["memory"] {
-        Json::String(text) => Some(policy::bindings::parse_bytes(text)?),
+        Json::String(text) => Some(bindings::parse_bytes(text)?),
         other => other.as_u64(),
     };
     let builder = Limiter::builder()
         .capacity(map["capacity"].as_u64().map(|capacity| capacity as usize))
-        .on_full(on_full)
+        .on_full(on_full.transpose()?)
         .clock(clock)
         .recreate(map["recreate"] == Json::Bool(true))
         .group(map["group"].as_bool())
@@ -178,6 +173,10 @@ pub(crate) fn functions(add: Add<'_>, scope: Scope<'_>, surface: &Rc<Surface>) -
         c"now": |call: Cold<'_>, [handle]: [Value; 1]| {
             let now = clock(&call, handle)?.now();
             call.scope.number(now.as_nanos() as f64 / 1e6).map(Some)
+        };
+        // The fields of a rule that are periods.
+        c"periods": |call: Cold<'_>, []: [Value; 0]| {
+            call.scope.array_of_texts(bindings::PERIODS.into_iter()).map(Some)
         };
         c"version": |call: Cold<'_>, []: [Value; 0]| {
             call.scope.text(env!("CARGO_PKG_VERSION")).map(Some)

@@ -5,7 +5,7 @@ use std::mem::MaybeUninit;
 use std::rc::Rc;
 use std::time::Duration;
 
-use policy::bindings::DecisionSink;
+use policy::bindings::{DecisionSink, Got, Waiting, Want};
 use policy::{Error, Permit, Reservation};
 
 use crate::decision::{RuleAt, Written, ms, write_budget, write_recorded};
@@ -13,9 +13,9 @@ use crate::failure::Failure;
 use crate::handle::Handle;
 use crate::js::{Result, Scope, Value};
 use crate::json;
-use crate::key::{Owned, count, optional_text, text, with_any_key, with_call, with_plain_key};
+use crate::key::{count, optional_text, owned_call, text, with_any_key, with_call, with_plain_key};
 use crate::surface::{Add, Answer, Call, Surface, bind};
-use crate::wait::{Got, Line, Want};
+use crate::wait::Line;
 
 /// Judges a call by its rule, and has the decision written down: `(key, cost, max, attributes)`.
 #[inline(always)]
@@ -265,7 +265,7 @@ pub(crate) fn functions(add: Add<'_>, scope: Scope<'_>, surface: &Rc<Surface>) -
             let events = rule(&call, handle)?.rule.events(since.as_deref())?;
             call.scope.text(&json::events(&events).to_string()).map(Some)
         };
-        // The number of who waits, or 0 if the decision is there at once. What is held is taken by `got`.
+        // The number of the waiting call, or 0 if the decision is there at once. What is held is taken by `got`.
         c"join": |call: Cold<'_>, [handle, key, cost, max, attributes, timeout, kind]: [Value; 7]| {
             let want = match count(call.scope, kind, "kind")? {
                 Some(1) => {
@@ -276,10 +276,11 @@ pub(crate) fn functions(add: Add<'_>, scope: Scope<'_>, surface: &Rc<Surface>) -
                 _ => Want::Hit(cost_of(call.scope, cost)?),
             };
             let timeout = count(call.scope, timeout, "timeoutMs")?.map(Duration::from_millis);
-            let one = Owned::read(call.scope, [key, max, attributes])?;
+            let one = owned_call(call.scope, [key, max, attributes])?;
             let rule = rule(&call, handle)?;
+            let waiting = Waiting::new(rule.rule.clone(), one, want, timeout);
             let mut line = line(&call, handle)?.borrow_mut();
-            let number = match line.join(rule.rule.clone(), one, want, timeout)? {
+            let number = match line.join(waiting)? {
                 Ok(got) => {
                     rule.write(call.scope, call.surface, &got.decision().view())?;
                     line.got = Some(got);
@@ -289,7 +290,7 @@ pub(crate) fn functions(add: Add<'_>, scope: Scope<'_>, surface: &Rc<Surface>) -
             };
             call.scope.number(f64::from(number)).map(Some)
         };
-        // Tells of the next who has an answer by calling back `(number)`, or throws its error.
+        // The number of the next call that has an answer, or throws its error.
         c"next": |call: Cold<'_>, [handle]: [Value; 1]| {
             let next = line(&call, handle)?.borrow_mut().next();
             let Some((number, result)) = next else { return call.scope.number(0.0).map(Some) };
@@ -299,7 +300,7 @@ pub(crate) fn functions(add: Add<'_>, scope: Scope<'_>, surface: &Rc<Surface>) -
             line(&call, handle)?.borrow_mut().got = Some(got);
             call.scope.number(f64::from(number)).map(Some)
         };
-        // The reservation or permit of the answer that was told last.
+        // The reservation or permit of the last answer.
         c"got": |call: Cold<'_>, [handle]: [Value; 1]| {
             let handle = match line(&call, handle)?.borrow_mut().got.take() {
                 Some(Got::Reservation(reserved)) => Handle::Reservation(Cell::new(Some(*reserved))),
@@ -308,7 +309,7 @@ pub(crate) fn functions(add: Add<'_>, scope: Scope<'_>, surface: &Rc<Surface>) -
             };
             call.scope.owner(Box::new(handle)).map(Some)
         };
-        // Milliseconds until somebody's time comes; -1 if nobody's does.
+        // Milliseconds until the next waiting call is due; -1 if none waits.
         c"rest": |call: Cold<'_>, [handle]: [Value; 1]| {
             let rest = line(&call, handle)?.borrow().rest();
             call.scope.number(rest.map_or(-1.0, |rest| ms(rest) + 1.0)).map(Some)

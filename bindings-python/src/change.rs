@@ -2,20 +2,21 @@
 
 use std::time::Duration;
 
+use policy::bindings::mode;
 use policy::{ChangeOptions, Match, Mode, Target};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDelta, PyFloat, PyInt, PyMapping, PyString};
 
 use crate::errors::{raise, raised};
-use crate::key::{OwnedCall, parts};
+use crate::key::{owned_call, parts};
 use crate::value::{Text, kind, to_json, to_tuple};
 
 /// Whom an override is for: a mapping is a match, all else a key.
 pub(crate) fn target(object: &Bound<'_, PyAny>) -> PyResult<Target> {
     match object.cast::<PyMapping>().is_ok() && parts(object)?.is_none() {
         true => Ok(Target::Match(matching(object)?)),
-        false => Ok(Target::key(OwnedCall::new(object, None, None)?.key())),
+        false => Ok(Target::key(owned_call(object, None, None)?.key())),
     }
 }
 
@@ -53,11 +54,9 @@ impl FromPyObject<'_, '_> for ModeName {
             return Err(PyTypeError::new_err(format!("{wanted}, not {}", kind(&object))));
         }
         let Text(name) = object.extract()?;
-        match name.as_str() {
-            "enforce" => Ok(ModeName(Mode::Enforce)),
-            "shadow" => Ok(ModeName(Mode::Shadow)),
-            "off" => Ok(ModeName(Mode::Off)),
-            _ => Err(raised("RangeError", &format!("{wanted}, not {name:?}"))),
+        match mode(&name) {
+            Some(mode) => Ok(ModeName(mode)),
+            None => Err(raised("RangeError", &format!("{wanted}, not {name:?}"))),
         }
     }
 }

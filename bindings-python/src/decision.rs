@@ -3,7 +3,7 @@
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 
-use policy::Style;
+use policy::bindings::STYLES;
 use policy::http::Denial;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
@@ -30,9 +30,6 @@ enum Form {
     /// As it came out of a pickle.
     Restored(Box<Restored>),
 }
-
-const STYLES: [(&str, Style); 3] =
-    [("both", Style::Both), ("legacy", Style::Legacy), ("ietf", Style::Ietf)];
 
 /// The fields of a `LimitLeft`, in its order: name, max, remaining, reset_after, more_after.
 pub(crate) type LimitFields = (String, u64, u64, f64, Option<f64>);

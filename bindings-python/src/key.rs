@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use policy::bindings::not_an_attribute;
-use policy::{Call, Key};
+use policy::Call;
+use policy::bindings::{OwnedCall, not_an_attribute};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -134,48 +134,22 @@ pub(crate) fn in_call<R>(
         let text = utf8(text.as_borrowed(), "a key")?;
         return contained(|| body(Call::from(text)));
     }
-    let owned = OwnedCall::new(key, max, attributes)?;
-    let attributes = owned.attributes();
-    contained(|| body(owned.call(&attributes)))
+    let owned = owned_call(key, max, attributes)?;
+    contained(|| owned.with(body))
 }
 
-/// A call that borrows from no Python object, for those who wait.
-pub(crate) struct OwnedCall {
-    parts: Vec<Vec<u8>>,
-    attributes: Vec<(String, String)>,
-    max: Option<u64>,
-}
-
-impl OwnedCall {
-    pub(crate) fn new(
-        key: &Bound<'_, PyAny>,
-        max: Option<Count>,
-        attributes: Attributes<'_, '_>,
-    ) -> PyResult<OwnedCall> {
-        let parts = match parts(key)? {
-            Some(all) => all
-                .iter_borrowed()
-                .map(|one| Ok(part(one)?.into_owned()))
-                .collect::<PyResult<_>>()?,
-            None => vec![part(key.as_borrowed())?.into_owned()],
-        };
-        Ok(OwnedCall {
-            parts,
-            attributes: attributes.map_or(Ok(Vec::new()), texts)?,
-            max: max.map(|max| max.0),
-        })
-    }
-
-    pub(crate) fn key(&self) -> Key<'_> {
-        Key::parts(self.parts.iter().map(Vec::as_slice))
-    }
-
-    pub(crate) fn attributes(&self) -> Vec<(&str, &str)> {
-        self.attributes.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect()
-    }
-
-    pub(crate) fn call<'a>(&'a self, attributes: &'a [(&'a str, &'a str)]) -> Call<'a> {
-        let call = Call::of(self.key()).with(attributes);
-        self.max.map_or(call, |max| call.max(max))
-    }
+/// A call that borrows from no Python object.
+pub(crate) fn owned_call(
+    key: &Bound<'_, PyAny>,
+    max: Option<Count>,
+    attributes: Attributes<'_, '_>,
+) -> PyResult<OwnedCall> {
+    let parts = match parts(key)? {
+        Some(all) => {
+            all.iter_borrowed().map(|one| Ok(part(one)?.into_owned())).collect::<PyResult<_>>()?
+        }
+        None => vec![part(key.as_borrowed())?.into_owned()],
+    };
+    let attributes = attributes.map_or(Ok(Vec::new()), texts)?;
+    Ok(OwnedCall::new(parts, attributes, max.map(|max| max.0)))
 }

@@ -40,14 +40,14 @@ pub(crate) struct Limiter {
 
 fn on_full(text: Option<Text>) -> PyResult<Option<OnFull>> {
     let Some(Text(text)) = text else { return Ok(None) };
-    match text.as_str() {
-        "overflow" => Ok(Some(OnFull::Overflow)),
-        "deny" => Ok(Some(OnFull::Deny)),
-        "allow" => Ok(Some(OnFull::Allow)),
-        _ => Err(raised(
-            "PolicyError",
-            &format!("on_full: this should be one of overflow, deny, allow, not {text:?}"),
-        )),
+    let wrong = || format!("on_full: this should be one of overflow, deny, allow, not {text:?}");
+    policy::bindings::on_full(&text).map(Some).ok_or_else(|| raised("PolicyError", &wrong()))
+}
+
+impl Limiter {
+    /// The rule that the limiter's own operations are about.
+    fn its_rule(&self) -> Result<policy::Rule, policy::Error> {
+        self.inner.main().cloned()
     }
 }
 

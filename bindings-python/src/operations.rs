@@ -1,10 +1,11 @@
 //! Everything that can be done with a rule and a key; a limiter with one rule has it too.
 
+use policy::bindings::OwnedCall;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString, PyTuple};
 
-use crate::key::OwnedCall;
+use crate::key::owned_call;
 use crate::value::{kind, to_tuple, utf8};
 
 /// The keys of a batch: any iterable, but not a text, which is one of its letters.
@@ -32,7 +33,7 @@ pub(crate) fn plain_keys<'a>(keys: &'a Bound<'_, PyTuple>) -> PyResult<Option<Ve
 
 /// The keys of any kind.
 pub(crate) fn owned_keys(keys: &Bound<'_, PyTuple>) -> PyResult<Vec<OwnedCall>> {
-    keys.iter().map(|key| OwnedCall::new(&key, None, None)).collect()
+    keys.iter().map(|key| owned_call(&key, None, None)).collect()
 }
 
 /// The methods of a class whose `inner` is a rule, or a limiter with one.
@@ -182,9 +183,7 @@ macro_rules! operations {
                 max: Option<Count>,
                 attributes: Option<&Bound<'py, PyDict>>,
             ) -> PyResult<Bound<'py, PyAny>> {
-                let timeout = timeout.map_or(Ok(None), Seconds::timeout)?;
-                let call = OwnedCall::new(key, max, attributes)?;
-                Waiting::new(&self.inner, call, Want::Hit(cost.0), timeout).block(py)
+                self.waiting(key, max, attributes, Want::Hit(cost.0), timeout)?.block(py)
             }
 
             /// As ``permit``, blocking until there is a slot, as ``wait`` does. Falsy if denied.
@@ -196,9 +195,7 @@ macro_rules! operations {
                 timeout: Option<Seconds>,
                 attributes: Option<&Bound<'py, PyDict>>,
             ) -> PyResult<Bound<'py, PyAny>> {
-                let timeout = timeout.map_or(Ok(None), Seconds::timeout)?;
-                let call = OwnedCall::new(key, None, attributes)?;
-                Waiting::new(&self.inner, call, Want::Permit, timeout).block(py)
+                self.waiting(key, None, attributes, Want::Permit, timeout)?.block(py)
             }
 
             /// As ``reserve``, blocking until the estimate is allowed, as ``wait`` does. Falsy if denied.
@@ -212,9 +209,7 @@ macro_rules! operations {
                 max: Option<Count>,
                 attributes: Option<&Bound<'py, PyDict>>,
             ) -> PyResult<Bound<'py, PyAny>> {
-                let timeout = timeout.map_or(Ok(None), Seconds::timeout)?;
-                let call = OwnedCall::new(key, max, attributes)?;
-                Waiting::new(&self.inner, call, Want::Reservation(estimate.0), timeout).block(py)
+                self.waiting(key, max, attributes, Want::Reservation(estimate.0), timeout)?.block(py)
             }
 
             /// ``await`` it: resolves when a hit is allowed, which is spent then, or with a denial at once if it can't be in
@@ -229,10 +224,7 @@ macro_rules! operations {
                 max: Option<Count>,
                 attributes: Option<&Bound<'py, PyDict>>,
             ) -> PyResult<Bound<'py, PyAny>> {
-                let timeout = timeout.map_or(Ok(None), Seconds::timeout)?;
-                let call = OwnedCall::new(key, max, attributes)?;
-                let waiting = Waiting::new(&self.inner, call, Want::Hit(cost.0), timeout);
-                acquired(py)?.call1((waiting,))
+                self.waiting(key, max, attributes, Want::Hit(cost.0), timeout)?.acquired(py)
             }
 
             /// ``await`` it: as ``permit``, when there is a slot, as ``acquire`` waits. Falsy if denied.
@@ -244,9 +236,7 @@ macro_rules! operations {
                 timeout: Option<Seconds>,
                 attributes: Option<&Bound<'py, PyDict>>,
             ) -> PyResult<Bound<'py, PyAny>> {
-                let timeout = timeout.map_or(Ok(None), Seconds::timeout)?;
-                let call = OwnedCall::new(key, None, attributes)?;
-                acquired(py)?.call1((Waiting::new(&self.inner, call, Want::Permit, timeout),))
+                self.waiting(key, None, attributes, Want::Permit, timeout)?.acquired(py)
             }
 
             /// ``await`` it: as ``reserve``, when the estimate is allowed, as ``acquire`` waits. Falsy if denied.
@@ -260,10 +250,8 @@ macro_rules! operations {
                 max: Option<Count>,
                 attributes: Option<&Bound<'py, PyDict>>,
             ) -> PyResult<Bound<'py, PyAny>> {
-                let timeout = timeout.map_or(Ok(None), Seconds::timeout)?;
-                let call = OwnedCall::new(key, max, attributes)?;
                 let want = Want::Reservation(estimate.0);
-                acquired(py)?.call1((Waiting::new(&self.inner, call, want, timeout),))
+                self.waiting(key, max, attributes, want, timeout)?.acquired(py)
             }
 
             /// Records what was spent of the day's budget, always.
@@ -347,9 +335,9 @@ macro_rules! operations {
                 key: &Bound<'_, PyAny>,
                 attributes: Option<&Bound<'_, PyDict>>,
             ) -> PyResult<()> {
-                let call = OwnedCall::new(key, None, attributes)?;
+                let call = owned_call(key, None, attributes)?;
                 // The end of a block is a change of the store.
-                py.detach(|| guard(|| self.inner.reset(call.call(&call.attributes()))))
+                py.detach(|| guard(|| call.with(|call| self.inner.reset(call))))
             }
 
             /// Forgets every key, and ends every block.
@@ -463,9 +451,9 @@ macro_rules! operations {
                 reason: Option<Text>,
                 attributes: Option<&Bound<'_, PyDict>>,
             ) -> PyResult<u64> {
-                let call = OwnedCall::new(key, None, attributes)?;
+                let call = owned_call(key, None, attributes)?;
                 let options = change::options(for_, by, reason);
-                py.detach(|| guard(|| self.inner.block(call.call(&call.attributes()), &options)))
+                py.detach(|| guard(|| call.with(|call| self.inner.block(call, &options))))
             }
 
             /// Ends a block. False if the key was not blocked.
@@ -478,11 +466,10 @@ macro_rules! operations {
                 reason: Option<Text>,
                 attributes: Option<&Bound<'_, PyDict>>,
             ) -> PyResult<bool> {
-                let call = OwnedCall::new(key, None, attributes)?;
+                let call = owned_call(key, None, attributes)?;
                 let options = change::options(None, by, reason);
-                let unblock =
-                    || self.inner.changing(options)?.unblock(call.call(&call.attributes()));
-                py.detach(|| guard(unblock))
+                let unblock = |call: Call<'_>| self.inner.changing(options)?.unblock(call);
+                py.detach(|| guard(|| call.with(unblock)))
             }
 
             /// The keys that are blocked.
@@ -577,6 +564,19 @@ macro_rules! operations {
         }
 
         impl $class {
+            fn waiting(
+                &self,
+                key: &Bound<'_, PyAny>,
+                max: Option<Count>,
+                attributes: Option<&Bound<'_, PyDict>>,
+                want: Want,
+                timeout: Option<Seconds>,
+            ) -> PyResult<Waiting> {
+                let timeout = timeout.map_or(Ok(None), Seconds::timeout)?;
+                let call = owned_call(key, max, attributes)?;
+                Ok(Waiting::new(guard(|| self.its_rule())?, call, want, timeout))
+            }
+
             fn patches(&self, limits: &Bound<'_, PyAny>) -> PyResult<LimitPatches> {
                 let limits = to_json(limits)?;
                 guard(|| limit_patches_in(&limits, &self.inner.limit_names()?, UNIT))
@@ -588,7 +588,7 @@ pub(crate) use operations;
 
 /// What a file that has the macro imports.
 pub(crate) mod prelude {
-    pub(crate) use policy::bindings::limit_patches_in;
+    pub(crate) use policy::bindings::{OwnedCall, Want, limit_patches_in};
     pub(crate) use policy::{Call, LimitPatches};
     pub(crate) use pyo3::prelude::*;
     pub(crate) use pyo3::types::{PyBytes, PyDict};
@@ -599,8 +599,8 @@ pub(crate) mod prelude {
     pub(crate) use crate::errors::guard;
     pub(crate) use crate::fast::{Fast, Replaced};
     pub(crate) use crate::held::{Permit, Reservation};
-    pub(crate) use crate::key::{OwnedCall, with_call};
+    pub(crate) use crate::key::{owned_call, with_call};
     pub(crate) use crate::value::{Count, Seconds, Text, UNIT, to_json};
-    pub(crate) use crate::waiting::{Waiting, Want, acquired};
+    pub(crate) use crate::waiting::Waiting;
     pub(crate) use crate::{change, results};
 }

@@ -13,6 +13,12 @@ pub(crate) struct Rule {
     pub(crate) inner: policy::Rule,
 }
 
+impl Rule {
+    fn its_rule(&self) -> Result<policy::Rule, policy::Error> {
+        Ok(self.inner.clone())
+    }
+}
+
 operations! { Rule {
     /// The rule's name.
     #[getter]

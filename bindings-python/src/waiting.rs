@@ -14,7 +14,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
 use crate::decision::Decision;
-use crate::errors::{guard, raise, raised};
+use crate::errors::{guard, raised};
 use crate::held::{Permit, Reservation};
 
 /// The longest that a thread sleeps before it asks whether Python has a signal for it.
@@ -37,13 +37,13 @@ pub(crate) struct Waiting {
 
 impl Waiting {
     pub(crate) fn new(
-        rule: Result<policy::Rule, policy::Error>,
+        rule: policy::Rule,
         call: OwnedCall,
         want: Want,
         timeout: Option<Duration>,
-    ) -> PyResult<Waiting> {
-        let waiting = policy::bindings::Waiting::new(rule.map_err(raise)?, call, want, timeout);
-        Ok(Waiting { waiting: Mutex::new(Some(waiting)) })
+    ) -> Waiting {
+        let waiting = policy::bindings::Waiting::new(rule, call, want, timeout);
+        Waiting { waiting: Mutex::new(Some(waiting)) }
     }
 
     fn step(&self, waker: &Waker) -> PyResult<Step> {
@@ -74,6 +74,12 @@ impl Waiting {
             }
             py.check_signals()?;
         }
+    }
+
+    /// The coroutine that polls it: Python's half of `acquire`.
+    pub(crate) fn acquired(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+        static ACQUIRE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+        ACQUIRE.import(py, "tidegate._acquire", "acquire")?.call1((self,))
     }
 }
 
@@ -118,10 +124,4 @@ impl Waiting {
             Ok(())
         })
     }
-}
-
-/// Python's half of `acquire`.
-pub(crate) fn acquired<'py>(py: Python<'py>) -> PyResult<&'py Bound<'py, PyAny>> {
-    static ACQUIRE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    ACQUIRE.import(py, "tidegate._acquire", "acquire")
 }

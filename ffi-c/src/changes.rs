@@ -6,7 +6,7 @@ use std::ffi::{c_char, c_int};
 use std::mem::MaybeUninit;
 use std::time::Duration;
 
-use policy::bindings::limit_patches;
+use policy::bindings::{limit_patches, overrides_value};
 use policy::{ChangeOptions, Changing, LimitPatches, Match, Mode, Target};
 use serde_json::Value;
 
@@ -291,7 +291,7 @@ pub extern "C" fn tg_overrides(
 ) -> tg_status {
     guard(|| {
         let (rule, out) = (given(rule, "rule")?, given(out, "out")?);
-        out.write(owned_text(json::overrides(&rule.rule.overrides()?).to_string())?);
+        out.write(owned_text(overrides_value(&rule.rule.overrides()?).to_string())?);
         Ok(())
     })
 }

@@ -1,8 +1,7 @@
-//! What is handed to C as JSON text, and read from it.
+//! JSON that C hands over.
 
 use std::ffi::c_char;
 
-use policy::{LimitPatches, Target};
 use serde_json::Value;
 
 use crate::boundary::text;
@@ -18,14 +17,4 @@ pub(crate) unsafe fn read(json: *const c_char, name: &str) -> Result<Value, Fail
     let text = unsafe { text(json, name) }?;
     let wrong = |error| Failure::new(TG_STATUS_ARGUMENT, format!("`{name}` is not JSON: {error}"));
     serde_json::from_str(text).map_err(wrong)
-}
-
-pub(crate) fn overrides(all: &[(Target, LimitPatches)]) -> Value {
-    let one = |(target, limits): &(Target, LimitPatches)| {
-        let mut one = target.to_value();
-        one["limits"] =
-            limits.iter().map(|(name, patch)| (name.clone(), patch.to_value())).collect();
-        one
-    };
-    all.iter().map(one).collect()
 }
