@@ -32,8 +32,8 @@ const MANUAL_NAP: Duration = Duration::from_millis(1);
 /// refunded or judged by other limits, by another process too.
 const LONGEST_NAP: Duration = Duration::from_secs(1);
 
-/// The longest sleep of a call that is not first. It is woken for its turn, but for one case: in
-/// a child that was forked with its executor, no task that stood in line before the fork is woken.
+/// The longest sleep of a call that is not first. It is woken for its turn, but for one case. In a
+/// child that was forked with its executor, tasks that were in line before the fork are not woken.
 const LONGEST_TURN: Duration = Duration::from_secs(5);
 
 /// What is waited for, granted or not.
@@ -257,8 +257,8 @@ impl<G: Goal> Terms<G> {
         self.limits.get(usize::from(index)).and_then(|&(group, _)| self.wide[group])
     }
 
-    /// Lets calls of other keys go first that wait for a limit which this one needs too, unless
-    /// it has to wait for its own limit anyway.
+    /// Lets calls of other keys go first that wait for a limit which this call needs too. A call
+    /// that has to wait for its own limit anyway holds none of them up, and stays where it is.
     fn join_a_busy_line(&self, places: &mut Places, request: Request<'_>) -> Result<(), Error> {
         let Some(busy) = request.waiters().busy(self.wide.iter().copied().flatten()) else {
             return Ok(());
@@ -310,7 +310,7 @@ pub(crate) struct Waiting<G> {
 pub(crate) enum Start<G> {
     /// There is nothing to wait for.
     Done(G),
-    Waits(Waiting<G>),
+    Waits(Box<Waiting<G>>),
 }
 
 impl<G: Goal> Waiting<G> {
@@ -324,7 +324,8 @@ impl<G: Goal> Waiting<G> {
             return Ok(Start::Done(got));
         }
         let own = request.waiters().join(terms.own, request.cost);
-        Ok(Start::Waits(Waiting { terms, places: Places { own, wide: None } }))
+        let places = Places { own, wide: None };
+        Ok(Start::Waits(Waiting { terms, places }.into()))
     }
 
     /// One step: an attempt if it is the call's turn, else how long to sleep.
@@ -430,8 +431,8 @@ impl Rule {
         }
     }
 
-    /// Blocks until a hit is allowed, and spends it. Says no at once if it can't be in time. Waiting
-    /// counts as no denial.
+    /// Blocks until a hit is allowed, and spends it. Says no at once if it can't be in time.
+    /// Waiting counts as no denial.
     ///
     /// ```
     /// use std::time::Duration;
@@ -453,8 +454,8 @@ impl Rule {
         self.wait_for(call.into(), cost, timeout)
     }
 
-    /// As [`Rule::permit`], blocking until there is a slot, as [`Rule::wait`] does. A slot that is released in
-    /// this process is noticed at once, one of another process within a second.
+    /// As [`Rule::permit`], blocking until there is a slot, as [`Rule::wait`] does. A slot that is
+    /// released in this process is noticed at once, one of another process within a second.
     ///
     /// ```
     /// use std::time::Duration;

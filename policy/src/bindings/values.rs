@@ -61,7 +61,8 @@ pub fn stats_value(stats: &Stats) -> Value {
 /// ```
 /// use tidegate::{LimitPatch, Limiter, Target};
 /// let limiter = Limiter::new("3/min").unwrap();
-/// limiter.set_override(Target::key("alice"), vec![("3/min".into(), LimitPatch::max(60))]).unwrap();
+/// let patches = vec![("3/min".into(), LimitPatch::max(60))];
+/// limiter.set_override(Target::key("alice"), patches).unwrap();
 /// let all = tidegate::bindings::overrides_value(&limiter.overrides().unwrap());
 /// assert_eq!(all, serde_json::json!([{"key": ["alice"], "limits": {"3/min": {"max": 60}}}]));
 /// ```

@@ -107,7 +107,7 @@ where
 {
     Ok(match wait::Waiting::<G>::start(request, timeout)? {
         Start::Done(got) => Begun::Done(Box::new(got).into()),
-        Start::Waits(waiting) => Begun::Waits(Box::new(waiting)),
+        Start::Waits(waiting) => Begun::Waits(waiting),
     })
 }
 
