@@ -163,7 +163,7 @@
 #define TG_ON_FULL_DEFAULT 0
 
 /**
- * A new key that finds the table full shares a bucket with others.
+ * A new key that finds the table full shares a bucket with other keys.
  */
 #define TG_ON_FULL_OVERFLOW 1
 
@@ -292,7 +292,7 @@ typedef int32_t tg_status;
 typedef struct tg_limiter tg_limiter;
 
 /**
- * A clock that only moves when told to, for tests that don't wait. Its wall time moves along.
+ * A clock that is moved by hand, for tests that don't wait. Its wall time moves along.
  *
  * Threads may share it. Limiters that go by it keep it alive: it may be freed before them.
  */
@@ -328,7 +328,7 @@ typedef struct tg_bytes {
 } tg_bytes;
 
 /**
- * Something else about a call that a rule may look at: `role`, `tier`, `ip`. Both are UTF-8.
+ * Something else about a call that a rule may read: `role`, `tier`, `ip`. Both are UTF-8.
  */
 typedef struct tg_attribute {
   /**
@@ -342,11 +342,11 @@ typedef struct tg_attribute {
 } tg_attribute;
 
 /**
- * Who is limited, and what else is known about the call. Start from TG_KEY_INIT or
+ * A key, and what else is known about the call. Start from TG_KEY_INIT or
  * TG_KEY_PARTS_INIT.
  *
- * A key is compared as bytes. A whole number is its decimal digits (`snprintf` with "%llu"), and
- * an address its text (`inet_ntop`): so they are the same keys as in other languages.
+ * A key is compared as bytes. A whole number is its decimal digits (`snprintf` with "%llu"). An
+ * address is its text (`inet_ntop`). So they are the same keys as in other languages.
  *
  * Everything it points to is the caller's, and is read during the call only.
  */
@@ -388,7 +388,7 @@ typedef struct tg_key {
 } tg_key;
 
 /**
- * For how long a run-time change is made, by whom, and why. Start from TG_CHANGE_OPTIONS_INIT.
+ * How long a run-time change lasts, its maker and the reason. Start from TG_CHANGE_OPTIONS_INIT.
  */
 typedef struct tg_change_options {
   /**
@@ -400,13 +400,13 @@ typedef struct tg_change_options {
    */
   uint32_t reserved;
   /**
-   * After so many milliseconds the change ends by itself, and what was there before it is not
-   * restored; at most 36,600 days. 0: it stands until it is taken back. What takes something
-   * back has no end: there it is TG_STATUS_OPERATION.
+   * After so many milliseconds the change ends by itself; at most 36,600 days. What was there
+   * before it is not restored. 0: the change stands until it is taken back. A change that takes
+   * something back has no end: for it, anything but 0 is TG_STATUS_OPERATION.
    */
   uint64_t for_ms;
   /**
-   * Who makes it, at most 200 bytes; or NULL.
+   * Its maker, at most 200 bytes; or NULL.
    */
   const char *by;
   /**
@@ -468,7 +468,7 @@ typedef struct tg_decision {
    */
   uint8_t alert;
   /**
-   * The sender should be told of this denial.
+   * The sender should be notified of this denial.
    */
   uint8_t notify;
   /**
@@ -485,7 +485,7 @@ typedef struct tg_decision {
   const char *rule;
   /**
    * The denying limit's name, or "blocked", "cooldown", "backoff", "budget", "exempt", "off",
-   * "cost", "full" or "outage"; NULL when plainly allowed.
+   * "cost", "full" or "outage"; NULL when allowed and counted.
    */
   const char *reason;
   /**
@@ -671,7 +671,7 @@ typedef struct tg_key_stats {
    */
   uint32_t has_budget;
   /**
-   * 1 if it is blocked; `tg_blocks` says until when, by whom and why.
+   * 1 if it is blocked; `tg_blocks` says until when, its maker and the reason.
    */
   uint32_t blocked;
   /**
@@ -749,8 +749,8 @@ tg_status tg_set_override(const struct tg_rule *rule, const struct tg_key *key, 
 /**
  * As `tg_set_override`, with options, and the number of the change.
  *
- * So with each `..._with`: `options` may be NULL. `out_number` may be NULL, else the change's
- * number is written to it, by which `tg_changes` tells of it: 0 if there was nothing to take back.
+ * So with each `..._with`: `options` may be NULL. `out_number` may be NULL. If not, the number
+ * that the change has in `tg_changes` is written to it: 0 if there was nothing to take back.
  *
  * Statuses: those of a key and of a change; TG_STATUS_POLICY.
  */
@@ -878,7 +878,7 @@ tg_status tg_remove_exempt_with(const struct tg_rule *rule,
                                 uint64_t *out_number);
 
 /**
- * Puts these exemptions, a JSON list of matches, in place of all others.
+ * Replaces all exemptions by these, a JSON list of matches.
  *
  * Statuses: those of a change; TG_STATUS_POLICY.
  */
@@ -1130,35 +1130,32 @@ tg_status tg_reload(const struct tg_limiter *limiter);
 
 /**
  * Counts so far, a JSON list with a map for each rule. Its numbers are allowed, warned, shadowed,
- * exempt, off, alerts, evictions, full, overflow, classify_defaults, capacity, keys and bytes. `rule`
- * is the name, `denied` has a count for each reason, and `retired` says whether the table was replaced.
- * `top_offenders` and `heaviest` are lists of key and count.
+ * exempt, off, alerts, evictions, full, overflow, classify_defaults, capacity, keys and bytes.
+ * `rule` is the name, `denied` has a count for each reason, and `retired` says whether the table
+ * was replaced. `top_offenders` and `heaviest` are lists of key and count.
  *
  * Writes the text to `out`; free it with `tg_string_free`.
  *
  * Statuses: TG_STATUS_CLOSED.
  */
-tg_status tg_metrics(const struct tg_limiter *limiter,
-                     char **out);
+tg_status tg_metrics(const struct tg_limiter *limiter, char **out);
 
 /**
  * The last denials and alerts of all rules, a JSON map. `events` is a list with number, rule, key,
- * reason, alert, and at_ms in Unix time. `next` is a text. `missed` counts the events that later ones
- * replaced before they were read.
+ * reason, alert, and at_ms in Unix time. `next` is a text. `missed` counts the events that later
+ * ones replaced before they were read.
  *
  * `since` is what `next` was, for those after that; NULL for all that are kept. Writes the text to
  * `out`; free it with `tg_string_free`.
  *
  * Statuses: TG_STATUS_UTF8, TG_STATUS_ARGUMENT, TG_STATUS_CLOSED.
  */
-tg_status tg_events(const struct tg_limiter *limiter,
-                    const char *since,
-                    char **out);
+tg_status tg_events(const struct tg_limiter *limiter, const char *since, char **out);
 
 /**
  * Run-time changes of all rules, the oldest first, a JSON map. `changes` is a list. `next` is the
- * number to ask with the next time. `missed` counts those after `since` that are no longer kept. The
- * store keeps at least the last 256.
+ * number to ask with the next time. `missed` counts those after `since` that are no longer kept.
+ * The store keeps at least the last 256.
  *
  * A change has these fields:
  *
@@ -1166,17 +1163,15 @@ tg_status tg_events(const struct tg_limiter *limiter,
  * - `at_ms`, and `until_ms` or null: Unix time
  * - `op`: "set_override", "block" and so on
  * - `target`: a map with key or match, or null
- * - `before`, `after`: limits, a list of exemptions or a mode; of one exemption and of a block, whether
- *   it stood
+ * - `before`, `after`: limits, a list of exemptions or a mode; of one exemption and of a block,
+ *   whether it stood
  *
  * `since` is 0 for all that are kept, or what `next` was. Writes the text to `out`; free it with
  * `tg_string_free`.
  *
  * Statuses: TG_STATUS_CLOSED, TG_STATUS_STORE.
  */
-tg_status tg_changes(const struct tg_limiter *limiter,
-                     uint64_t since,
-                     char **out);
+tg_status tg_changes(const struct tg_limiter *limiter, uint64_t since, char **out);
 
 /**
  * Findings on the policy, a JSON list: id, severity ("info" or "warn"), path, message.
@@ -1285,14 +1280,14 @@ tg_status tg_budget(const struct tg_rule *rule,
 
 /**
  * Whether a caller should leave the key alone. A blocked key is limited. With backoff, so is a key
- * that was denied less than `quiet` ago. Without backoff, so is a key whose hit of 1 would be denied.
+ * that was denied less than `quiet` ago. Without backoff, so is a key whose hit of 1 would be
+ * denied.
  *
  * Returns 1 for yes, 0 for no, or a tg_status below 0.
  *
  * Statuses: those of a key.
  */
-int tg_is_limited(const struct tg_rule *rule,
-                  const struct tg_key *key);
+int tg_is_limited(const struct tg_rule *rule, const struct tg_key *key);
 
 /**
  * Writes to `out` what is known of a key.
@@ -1335,8 +1330,8 @@ tg_status tg_reset(const struct tg_rule *rule, const struct tg_key *key);
 tg_status tg_reset_all(const struct tg_rule *rule);
 
 /**
- * Drops idle keys now, and writes to `out` how many. Nothing must call this: they give way by
- * themselves.
+ * Drops idle keys now, and writes to `out` how many. Nothing must call this: they are evicted
+ * when their places are needed.
  *
  * Statuses: TG_STATUS_CLOSED.
  */

@@ -4,10 +4,10 @@ use std::ffi::{c_char, c_int};
 use std::mem::MaybeUninit;
 
 use policy::BlockedKey;
-use serde_json::Value;
 
-use crate::boundary::{answer, given, guard, owned_text};
+use crate::boundary::{answer, given};
 use crate::changes::{change, changing, named, tg_change_options};
+use crate::json;
 use crate::key::tg_key;
 use crate::rule::tg_rule;
 use crate::status::tg_status;
@@ -75,10 +75,7 @@ pub extern "C" fn tg_blocks(
     rule: Option<&tg_rule>,
     out: Option<&mut MaybeUninit<*mut c_char>>,
 ) -> tg_status {
-    guard(|| {
-        let (rule, out) = (given(rule, "rule")?, given(out, "out")?);
-        let all: Value = rule.rule.blocks()?.iter().map(BlockedKey::to_value).collect();
-        out.write(owned_text(all.to_string())?);
-        Ok(())
+    json::write(rule, "rule", out, |rule| {
+        Ok(rule.rule.blocks()?.iter().map(BlockedKey::to_value).collect())
     })
 }

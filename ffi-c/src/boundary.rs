@@ -11,16 +11,16 @@ use crate::status::tg_status::{self, *};
 /// Runs the body of a function that says how it went.
 #[inline(always)]
 pub(crate) fn guard(body: impl FnOnce() -> Result<(), Failure>) -> tg_status {
-    // A failure is told within: a result that holds one would go through memory.
-    let told = || body().map_or_else(Failure::tell, |()| TG_STATUS_OK);
-    catch_unwind(AssertUnwindSafe(told)).unwrap_or_else(panicked)
+    // A failure is reported within: a result that holds one would go through memory.
+    let run = || body().map_or_else(Failure::report, |()| TG_STATUS_OK);
+    catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(panicked)
 }
 
 /// Runs the body of a function that says yes (1), no (0), or what went wrong (less than 0).
 #[inline(always)]
 pub(crate) fn answer(body: impl FnOnce() -> Result<bool, Failure>) -> c_int {
-    let told = || body().map_or_else(|failure| -(failure.tell() as c_int), c_int::from);
-    catch_unwind(AssertUnwindSafe(told)).unwrap_or_else(|panic| -(panicked(panic) as c_int))
+    let run = || body().map_or_else(|failure| -(failure.report() as c_int), c_int::from);
+    catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| -(panicked(panic) as c_int))
 }
 
 /// Frees a handle, or nothing; a panic on the way ends here.
@@ -36,7 +36,7 @@ fn panicked(panic: Box<dyn Any + Send>) -> tg_status {
     let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
     // What it carries may panic again when dropped.
     std::mem::forget(panic);
-    Failure::new(TG_STATUS_PANIC, format!("a mistake in Tidegate: {text}")).tell()
+    Failure::new(TG_STATUS_PANIC, format!("a mistake in Tidegate: {text}")).report()
 }
 
 #[cold]
@@ -75,7 +75,7 @@ pub(crate) unsafe fn slice<'a, T>(
 /// As [`slice`], to be written.
 ///
 /// # Safety
-/// As [`slice`], and nobody else looks meanwhile.
+/// As [`slice`], and no other thread reads or writes it meanwhile.
 pub(crate) unsafe fn room<'a, T>(
     data: *mut T,
     count: usize,

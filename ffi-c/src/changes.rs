@@ -6,11 +6,11 @@ use std::ffi::{c_char, c_int};
 use std::mem::MaybeUninit;
 use std::time::Duration;
 
-use policy::bindings::{limit_patches, overrides_value};
+use policy::bindings::{self, limit_patches, overrides_value};
 use policy::{ChangeOptions, Changing, LimitPatches, Match, Mode, Target};
 use serde_json::Value;
 
-use crate::boundary::{given, guard, optional_text, owned_text, text};
+use crate::boundary::{given, guard, optional_text, text};
 use crate::json;
 use crate::key::tg_key;
 use crate::rule::tg_rule;
@@ -20,7 +20,7 @@ use crate::status::tg_status::{self, *};
 /// The `version` of tg_change_options.
 pub const TG_CHANGE_OPTIONS_VERSION: u32 = 1;
 
-/// For how long a run-time change is made, by whom, and why. Start from TG_CHANGE_OPTIONS_INIT.
+/// How long a run-time change lasts, its maker and the reason. Start from TG_CHANGE_OPTIONS_INIT.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct tg_change_options {
@@ -28,11 +28,11 @@ pub struct tg_change_options {
     pub version: u32,
     /// 0.
     pub reserved: u32,
-    /// After so many milliseconds the change ends by itself, and what was there before it is not
-    /// restored; at most 36,600 days. 0: it stands until it is taken back. What takes something
-    /// back has no end: there it is TG_STATUS_OPERATION.
+    /// After so many milliseconds the change ends by itself; at most 36,600 days. What was there
+    /// before it is not restored. 0: the change stands until it is taken back. A change that takes
+    /// something back has no end: for it, anything but 0 is TG_STATUS_OPERATION.
     pub for_ms: u64,
-    /// Who makes it, at most 200 bytes; or NULL.
+    /// Its maker, at most 200 bytes; or NULL.
     pub by: *const c_char,
     /// Why, at most 1,000 bytes; or NULL.
     pub reason: *const c_char,
@@ -103,6 +103,26 @@ pub(crate) fn change(
     })
 }
 
+/// As [`change`], of what a match selects.
+///
+/// # Safety
+/// What the options point to is there, and the match is a text that ends with NUL, if there is one.
+unsafe fn change_matching(
+    rule: Option<&tg_rule>,
+    match_json: *const c_char,
+    options: Option<&tg_change_options>,
+    out_number: Option<&mut MaybeUninit<u64>>,
+    how: impl FnOnce(Changing<'_>, Match) -> Result<u64, policy::Error>,
+) -> tg_status {
+    change(rule, out_number, |rule| {
+        // SAFETY: the caller's word.
+        let changing = unsafe { changing(rule, options) }?;
+        // SAFETY: the caller's word.
+        let matches = unsafe { matching(match_json) }?;
+        Ok(how(changing, matches))
+    })
+}
+
 /// Whether something was changed: 1, 0, or a status below 0.
 fn whether(change: impl FnOnce(Option<&mut MaybeUninit<u64>>) -> tg_status) -> c_int {
     let mut number = MaybeUninit::new(0);
@@ -162,8 +182,8 @@ pub unsafe extern "C" fn tg_set_override(
 
 /// As `tg_set_override`, with options, and the number of the change.
 ///
-/// So with each `..._with`: `options` may be NULL. `out_number` may be NULL, else the change's
-/// number is written to it, by which `tg_changes` tells of it: 0 if there was nothing to take back.
+/// So with each `..._with`: `options` may be NULL. `out_number` may be NULL. If not, the number
+/// that the change has in `tg_changes` is written to it: 0 if there was nothing to take back.
 ///
 /// Statuses: those of a key and of a change; TG_STATUS_POLICY.
 #[unsafe(no_mangle)]
@@ -270,13 +290,9 @@ pub unsafe extern "C" fn tg_clear_override_match_with(
     options: Option<&tg_change_options>,
     out_number: Option<&mut MaybeUninit<u64>>,
 ) -> tg_status {
-    change(rule, out_number, |rule| {
-        // SAFETY: the caller's word.
-        let changing = unsafe { changing(rule, options) }?;
-        // SAFETY: the caller's word.
-        let matches = unsafe { matching(match_json) }?;
-        Ok(changing.clear_override(matches))
-    })
+    let how = |changing: Changing<'_>, matches: Match| changing.clear_override(matches);
+    // SAFETY: the caller's word.
+    unsafe { change_matching(rule, match_json, options, out_number, how) }
 }
 
 /// The overrides in force, a JSON list of maps with limits, and key (a list of parts) or match.
@@ -289,11 +305,7 @@ pub extern "C" fn tg_overrides(
     rule: Option<&tg_rule>,
     out: Option<&mut MaybeUninit<*mut c_char>>,
 ) -> tg_status {
-    guard(|| {
-        let (rule, out) = (given(rule, "rule")?, given(out, "out")?);
-        out.write(owned_text(overrides_value(&rule.rule.overrides()?).to_string())?);
-        Ok(())
-    })
+    json::write(rule, "rule", out, |rule| Ok(overrides_value(&rule.rule.overrides()?)))
 }
 
 /// Changes the rule's own limits from the next hit on; `limits` as in `tg_set_override`, and `{}`
@@ -351,13 +363,9 @@ pub unsafe extern "C" fn tg_add_exempt_with(
     options: Option<&tg_change_options>,
     out_number: Option<&mut MaybeUninit<u64>>,
 ) -> tg_status {
-    change(rule, out_number, |rule| {
-        // SAFETY: the caller's word.
-        let changing = unsafe { changing(rule, options) }?;
-        // SAFETY: the caller's word.
-        let matches = unsafe { matching(match_json) }?;
-        Ok(changing.add_exempt(matches))
-    })
+    let how = |changing: Changing<'_>, matches: Match| changing.add_exempt(matches);
+    // SAFETY: the caller's word.
+    unsafe { change_matching(rule, match_json, options, out_number, how) }
 }
 
 /// Takes an exemption back, the policy's own too. Returns 1, 0 if it was not in force, or a
@@ -383,16 +391,12 @@ pub unsafe extern "C" fn tg_remove_exempt_with(
     options: Option<&tg_change_options>,
     out_number: Option<&mut MaybeUninit<u64>>,
 ) -> tg_status {
-    change(rule, out_number, |rule| {
-        // SAFETY: the caller's word.
-        let changing = unsafe { changing(rule, options) }?;
-        // SAFETY: the caller's word.
-        let matches = unsafe { matching(match_json) }?;
-        Ok(changing.remove_exempt(&matches))
-    })
+    let how = |changing: Changing<'_>, matches: Match| changing.remove_exempt(&matches);
+    // SAFETY: the caller's word.
+    unsafe { change_matching(rule, match_json, options, out_number, how) }
 }
 
-/// Puts these exemptions, a JSON list of matches, in place of all others.
+/// Replaces all exemptions by these, a JSON list of matches.
 ///
 /// Statuses: those of a change; TG_STATUS_POLICY.
 #[unsafe(no_mangle)]
@@ -436,11 +440,8 @@ pub extern "C" fn tg_exempts(
     rule: Option<&tg_rule>,
     out: Option<&mut MaybeUninit<*mut c_char>>,
 ) -> tg_status {
-    guard(|| {
-        let (rule, out) = (given(rule, "rule")?, given(out, "out")?);
-        let all: Value = rule.rule.exempts()?.iter().map(Match::to_value).collect();
-        out.write(owned_text(all.to_string())?);
-        Ok(())
+    json::write(rule, "rule", out, |rule| {
+        Ok(rule.rule.exempts()?.iter().map(Match::to_value).collect())
     })
 }
 
@@ -448,16 +449,12 @@ pub extern "C" fn tg_exempts(
 /// A text that ends with NUL, if there is one.
 unsafe fn mode(mode: *const c_char) -> Result<Mode, Failure> {
     // SAFETY: the caller's word.
-    match unsafe { text(mode, "mode") }? {
-        "enforce" => Ok(Mode::Enforce),
-        "shadow" => Ok(Mode::Shadow),
-        "off" => Ok(Mode::Off),
-        other => {
-            let other: String = other.escape_debug().take(40).collect();
-            let message = format!("`mode` is \"enforce\", \"shadow\" or \"off\", not \"{other}\"");
-            Err(Failure::new(TG_STATUS_ARGUMENT, message))
-        }
-    }
+    let mode = unsafe { text(mode, "mode") }?;
+    bindings::mode(mode).ok_or_else(|| {
+        let mode: String = mode.escape_debug().take(40).collect();
+        let message = format!("`mode` is \"enforce\", \"shadow\" or \"off\", not \"{mode}\"");
+        Failure::new(TG_STATUS_ARGUMENT, message)
+    })
 }
 
 /// Judges in this mode from the next hit on, whatever the policy and its `when` say: "enforce",

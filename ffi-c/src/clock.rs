@@ -1,4 +1,4 @@
-//! A clock that only moves when told to.
+//! A clock that is moved by hand.
 
 use std::mem::MaybeUninit;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use crate::boundary::{free, given, guard};
 use crate::status::Failure;
 use crate::status::tg_status::{self, *};
 
-/// A clock that only moves when told to, for tests that don't wait. Its wall time moves along.
+/// A clock that is moved by hand, for tests that don't wait. Its wall time moves along.
 ///
 /// Threads may share it. Limiters that go by it keep it alive: it may be freed before them.
 pub struct tg_manual_clock {

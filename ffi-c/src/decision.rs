@@ -58,7 +58,7 @@ pub struct tg_decision {
     pub warning: u8,
     /// This denial was the one that reached the rule's alert.
     pub alert: u8,
-    /// The sender should be told of this denial.
+    /// The sender should be notified of this denial.
     pub notify: u8,
     /// How many of `limits` are there.
     pub limit_count: u8,
@@ -67,7 +67,7 @@ pub struct tg_decision {
     /// The rule's name.
     pub rule: *const c_char,
     /// The denying limit's name, or "blocked", "cooldown", "backoff", "budget", "exempt", "off",
-    /// "cost", "full" or "outage"; NULL when plainly allowed.
+    /// "cost", "full" or "outage"; NULL when allowed and counted.
     pub reason: *const c_char,
     /// In shadow mode, the reason it would have been denied for; else NULL.
     pub would_deny: *const c_char,
@@ -116,7 +116,8 @@ impl tg_rule {
     pub(crate) fn write(&self, view: &DecisionView<'_>, out: Out<'_>) {
         let kept = |text: Option<&str>| text.map_or(std::ptr::null(), |text| self.names.keep(text));
         let attach = view.attach().map(|value| self.keep_json(value));
-        // SAFETY: a decision is laid out as its parts are, which is asserted below, and any bytes are parts.
+        // SAFETY: a decision is laid out as its parts are, which is asserted below, and any bytes
+        // are parts.
         let out = unsafe { &mut *out.as_mut_ptr().cast::<Parts>() };
         let limit = |at: usize, left: &LimitLeft<'_>| tg_limit_left {
             name: self.names.keep_limit(view, at, left.name),
@@ -126,14 +127,14 @@ impl tg_rule {
             reset_after_ms: ms(left.reset_after),
             more_after_ms: left.more_after.map_or(TG_NONE, ms),
         };
-        let [first, others @ ..] = &mut out.limits;
+        let [first, rest @ ..] = &mut out.limits;
         let (mut limits, mut limit_count) = (view.limits(), 0);
         // Most rules have one, for which no loop is needed then.
         if let Some(left) = limits.next() {
             first.write(limit(0, &left));
             limit_count = 1;
         }
-        for (to, left) in others.iter_mut().zip(limits) {
+        for (to, left) in rest.iter_mut().zip(limits) {
             to.write(limit(limit_count.into(), &left));
             limit_count += 1;
         }
@@ -204,7 +205,9 @@ struct Head {
 const _: () = {
     use std::mem::offset_of;
     macro_rules! same {
-        ($($field:ident),*) => { $(assert!(offset_of!(Head, $field) == offset_of!(tg_decision, $field));)* };
+        ($($field:ident),*) => {
+            $(assert!(offset_of!(Head, $field) == offset_of!(tg_decision, $field));)*
+        };
     }
     same!(version, allowed, warning, alert, notify, limit_count, rule, reason, would_deny);
     same!(attach, limit, remaining, retry_after_ms, reset_after_ms, at_ns, reserved_words);

@@ -1,12 +1,13 @@
-//! JSON that C hands over.
+//! JSON that C hands over, and that is handed to C.
 
 use std::ffi::c_char;
+use std::mem::MaybeUninit;
 
 use serde_json::Value;
 
-use crate::boundary::text;
+use crate::boundary::{given, guard, owned_text, text};
 use crate::status::Failure;
-use crate::status::tg_status::*;
+use crate::status::tg_status::{self, *};
 
 /// Reads a JSON text that ends with NUL.
 ///
@@ -17,4 +18,18 @@ pub(crate) unsafe fn read(json: *const c_char, name: &str) -> Result<Value, Fail
     let text = unsafe { text(json, name) }?;
     let wrong = |error| Failure::new(TG_STATUS_ARGUMENT, format!("`{name}` is not JSON: {error}"));
     serde_json::from_str(text).map_err(wrong)
+}
+
+/// Writes what is known of a handle as a text that the caller frees.
+pub(crate) fn write<T>(
+    handle: Option<&T>,
+    name: &str,
+    out: Option<&mut MaybeUninit<*mut c_char>>,
+    value: impl FnOnce(&T) -> Result<Value, Failure>,
+) -> tg_status {
+    guard(|| {
+        let (handle, out) = (given(handle, name)?, given(out, "out")?);
+        out.write(owned_text(value(handle)?.to_string())?);
+        Ok(())
+    })
 }

@@ -1,4 +1,4 @@
-//! Who is limited, as C says it.
+//! Keys and attributes, as C has them.
 
 use policy::{Call, Key, MOST_PARTS};
 
@@ -25,7 +25,7 @@ pub struct tg_bytes {
     pub len: usize,
 }
 
-/// Something else about a call that a rule may look at: `role`, `tier`, `ip`. Both are UTF-8.
+/// Something else about a call that a rule may read: `role`, `tier`, `ip`. Both are UTF-8.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct tg_attribute {
@@ -35,11 +35,11 @@ pub struct tg_attribute {
     pub value: tg_bytes,
 }
 
-/// Who is limited, and what else is known about the call. Start from TG_KEY_INIT or
+/// A key, and what else is known about the call. Start from TG_KEY_INIT or
 /// TG_KEY_PARTS_INIT.
 ///
-/// A key is compared as bytes. A whole number is its decimal digits (`snprintf` with "%llu"), and
-/// an address its text (`inet_ntop`): so they are the same keys as in other languages.
+/// A key is compared as bytes. A whole number is its decimal digits (`snprintf` with "%llu"). An
+/// address is its text (`inet_ntop`). So they are the same keys as in other languages.
 ///
 /// Everything it points to is the caller's, and is read during the call only.
 #[repr(C)]

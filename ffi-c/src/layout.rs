@@ -35,7 +35,8 @@ fn structures_lie_in_memory_as_c_has_them() {
         tg_key { version, has_max, bytes, parts, part_count, attributes, attribute_count, max }
         tg_limit_left { name, max, window_seconds, remaining, reset_after_ms, more_after_ms }
         tg_decision {
-            version, allowed, warning, alert, notify, limit_count, reserved, rule, reason, would_deny,
+            version, allowed, warning, alert, notify, limit_count, reserved, rule, reason,
+            would_deny,
             attach, limit, remaining, retry_after_ms, reset_after_ms, at_ns, reserved_words, limits
         }
         tg_options { version, on_full, store, capacity, clock, recreate, group, memory }

@@ -4,7 +4,8 @@
 //! answer down. A handle or structure arrives as `Option<&T>`, which is C's `const T *` with NULL
 //! for none.
 
-// Names are C's. What each `unsafe` function asks of its caller stands once, at the head of the header.
+// Names are C's. What each `unsafe` function asks of its caller stands once, at the head of the
+// header.
 #![allow(non_camel_case_types, clippy::missing_safety_doc)]
 
 pub mod blocks;

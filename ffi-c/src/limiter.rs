@@ -7,8 +7,9 @@ use std::mem::MaybeUninit;
 use policy::bindings::ForkLock;
 use policy::{Finding, Limiter, LimiterBuilder, Metrics, OnFull};
 
-use crate::boundary::{free, given, guard, optional_text, owned_text, slice, text, utf8};
+use crate::boundary::{free, given, guard, optional_text, slice, text, utf8};
 use crate::clock::tg_manual_clock;
+use crate::json;
 use crate::names::Names;
 use crate::rule::tg_rule;
 use crate::status::Failure;
@@ -19,7 +20,7 @@ pub const TG_OPTIONS_VERSION: u32 = 2;
 
 /// What the policy says, or TG_ON_FULL_OVERFLOW.
 pub const TG_ON_FULL_DEFAULT: u32 = 0;
-/// A new key that finds the table full shares a bucket with others.
+/// A new key that finds the table full shares a bucket with other keys.
 pub const TG_ON_FULL_OVERFLOW: u32 = 1;
 /// A new key that finds the table full is denied, with reason "full".
 pub const TG_ON_FULL_DENY: u32 = 2;
@@ -105,14 +106,12 @@ unsafe fn read(options: Option<&tg_options>) -> Result<LimiterBuilder, Failure> 
 /// A policy at work. Threads may share it.
 pub struct tg_limiter {
     limiter: Limiter,
-    /// By name; those that were replaced by a reload stay, as somebody may have them.
+    /// By name; those that were replaced by a reload stay: a caller may hold them.
     #[allow(clippy::vec_box)] // C has their addresses, which a vector's would not stay.
     rules: ForkLock<HashMap<String, Vec<Box<tg_rule>>>>,
 }
 
 /// Where a handle is written to.
-type Out<'a, T> = Option<&'a mut MaybeUninit<*mut T>>;
-
 fn made(limiter: Limiter, out: &mut MaybeUninit<*mut tg_limiter>) {
     let handle = tg_limiter { limiter, rules: ForkLock::default() };
     out.write(Box::into_raw(Box::new(handle)));
@@ -247,23 +246,10 @@ pub extern "C" fn tg_reload(limiter: Option<&tg_limiter>) -> tg_status {
     guard(|| Ok(given(limiter, "limiter")?.limiter.reload()?))
 }
 
-/// Writes a text about the limiter that the caller frees.
-fn told(
-    limiter: Option<&tg_limiter>,
-    out: Out<'_, c_char>,
-    tell: impl FnOnce(&Limiter) -> Result<serde_json::Value, policy::Error>,
-) -> tg_status {
-    guard(|| {
-        let (limiter, out) = (given(limiter, "limiter")?, given(out, "out")?);
-        out.write(owned_text(tell(&limiter.limiter)?.to_string())?);
-        Ok(())
-    })
-}
-
 /// Counts so far, a JSON list with a map for each rule. Its numbers are allowed, warned, shadowed,
-/// exempt, off, alerts, evictions, full, overflow, classify_defaults, capacity, keys and bytes. `rule`
-/// is the name, `denied` has a count for each reason, and `retired` says whether the table was replaced.
-/// `top_offenders` and `heaviest` are lists of key and count.
+/// exempt, off, alerts, evictions, full, overflow, classify_defaults, capacity, keys and bytes.
+/// `rule` is the name, `denied` has a count for each reason, and `retired` says whether the table
+/// was replaced. `top_offenders` and `heaviest` are lists of key and count.
 ///
 /// Writes the text to `out`; free it with `tg_string_free`.
 ///
@@ -273,12 +259,14 @@ pub extern "C" fn tg_metrics(
     limiter: Option<&tg_limiter>,
     out: Option<&mut MaybeUninit<*mut c_char>>,
 ) -> tg_status {
-    told(limiter, out, |limiter| Ok(limiter.metrics()?.iter().map(Metrics::to_value).collect()))
+    json::write(limiter, "limiter", out, |limiter| {
+        Ok(limiter.limiter.metrics()?.iter().map(Metrics::to_value).collect())
+    })
 }
 
 /// The last denials and alerts of all rules, a JSON map. `events` is a list with number, rule, key,
-/// reason, alert, and at_ms in Unix time. `next` is a text. `missed` counts the events that later ones
-/// replaced before they were read.
+/// reason, alert, and at_ms in Unix time. `next` is a text. `missed` counts the events that later
+/// ones replaced before they were read.
 ///
 /// `since` is what `next` was, for those after that; NULL for all that are kept. Writes the text to
 /// `out`; free it with `tg_string_free`.
@@ -290,18 +278,16 @@ pub unsafe extern "C" fn tg_events(
     since: *const c_char,
     out: Option<&mut MaybeUninit<*mut c_char>>,
 ) -> tg_status {
-    guard(|| {
-        let (limiter, out) = (given(limiter, "limiter")?, given(out, "out")?);
+    json::write(limiter, "limiter", out, |limiter| {
         // SAFETY: the caller's word.
         let since = unsafe { optional_text(since, "since") }?;
-        out.write(owned_text(limiter.limiter.events(since)?.to_value().to_string())?);
-        Ok(())
+        Ok(limiter.limiter.events(since)?.to_value())
     })
 }
 
 /// Run-time changes of all rules, the oldest first, a JSON map. `changes` is a list. `next` is the
-/// number to ask with the next time. `missed` counts those after `since` that are no longer kept. The
-/// store keeps at least the last 256.
+/// number to ask with the next time. `missed` counts those after `since` that are no longer kept.
+/// The store keeps at least the last 256.
 ///
 /// A change has these fields:
 ///
@@ -309,8 +295,8 @@ pub unsafe extern "C" fn tg_events(
 /// - `at_ms`, and `until_ms` or null: Unix time
 /// - `op`: "set_override", "block" and so on
 /// - `target`: a map with key or match, or null
-/// - `before`, `after`: limits, a list of exemptions or a mode; of one exemption and of a block, whether
-///   it stood
+/// - `before`, `after`: limits, a list of exemptions or a mode; of one exemption and of a block,
+///   whether it stood
 ///
 /// `since` is 0 for all that are kept, or what `next` was. Writes the text to `out`; free it with
 /// `tg_string_free`.
@@ -322,7 +308,7 @@ pub extern "C" fn tg_changes(
     since: u64,
     out: Option<&mut MaybeUninit<*mut c_char>>,
 ) -> tg_status {
-    told(limiter, out, |limiter| Ok(limiter.changes(since)?.to_value()))
+    json::write(limiter, "limiter", out, |limiter| Ok(limiter.limiter.changes(since)?.to_value()))
 }
 
 /// Findings on the policy, a JSON list: id, severity ("info" or "warn"), path, message.
@@ -335,5 +321,7 @@ pub extern "C" fn tg_audit(
     limiter: Option<&tg_limiter>,
     out: Option<&mut MaybeUninit<*mut c_char>>,
 ) -> tg_status {
-    told(limiter, out, |limiter| Ok(limiter.audit()?.iter().map(Finding::to_value).collect()))
+    json::write(limiter, "limiter", out, |limiter| {
+        Ok(limiter.limiter.audit()?.iter().map(Finding::to_value).collect())
+    })
 }

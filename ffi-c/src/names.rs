@@ -16,7 +16,7 @@ struct Name {
     next: Once<Name>,
 }
 
-/// The names of a rule's limits when they were first told: found without comparing texts.
+/// The names of a rule's limits when they were first asked for: found without comparing texts.
 struct Limits {
     names: policy::bindings::Names,
     texts: Vec<Kept>,
@@ -25,7 +25,7 @@ struct Limits {
 /// A text of the list.
 struct Kept(*const c_char);
 
-// SAFETY: nobody writes to what it points to.
+// SAFETY: what it points to is never written to.
 unsafe impl Send for Kept {}
 // SAFETY: as above.
 unsafe impl Sync for Kept {}
@@ -74,7 +74,7 @@ impl Names {
     fn add(mut place: &Once<Name>, text: &str) -> *const c_char {
         let Ok(text) = CString::new(text) else { return c"".as_ptr() };
         loop {
-            // Who loses a race for a place finds the other's name there, and goes on.
+            // A thread that loses a race for a place finds the other's name there, and goes on.
             let name = place.get_or_make(|| Name { text: text.clone(), next: Once::new() });
             if name.text == text {
                 return name.text.as_ptr();

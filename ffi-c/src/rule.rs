@@ -82,7 +82,7 @@ pub struct tg_key_stats {
     pub last_allowed_ms: i64,
     /// 1 if the rule has a budget.
     pub has_budget: u32,
-    /// 1 if it is blocked; `tg_blocks` says until when, by whom and why.
+    /// 1 if it is blocked; `tg_blocks` says until when, its maker and the reason.
     pub blocked: u32,
     /// Its budget, if `has_budget`.
     pub budget: tg_budget_state,
@@ -324,7 +324,8 @@ pub unsafe extern "C" fn tg_budget(
 }
 
 /// Whether a caller should leave the key alone. A blocked key is limited. With backoff, so is a key
-/// that was denied less than `quiet` ago. Without backoff, so is a key whose hit of 1 would be denied.
+/// that was denied less than `quiet` ago. Without backoff, so is a key whose hit of 1 would be
+/// denied.
 ///
 /// Returns 1 for yes, 0 for no, or a tg_status below 0.
 ///
@@ -437,8 +438,8 @@ pub extern "C" fn tg_reset_all(rule: Option<&tg_rule>) -> tg_status {
     guard(|| Ok(given(rule, "rule")?.rule.reset_all()?))
 }
 
-/// Drops idle keys now, and writes to `out` how many. Nothing must call this: they give way by
-/// themselves.
+/// Drops idle keys now, and writes to `out` how many. Nothing must call this: they are evicted
+/// when their places are needed.
 ///
 /// Statuses: TG_STATUS_CLOSED.
 #[unsafe(no_mangle)]

@@ -84,7 +84,7 @@ impl Failure {
 
     /// Leaves the message to the thread.
     #[cold]
-    pub(crate) fn tell(self) -> tg_status {
+    pub(crate) fn report(self) -> tg_status {
         // Messages have no NUL: the engine escapes what can't be printed.
         let text = CString::new(self.message.replace('\0', "\\0")).unwrap_or_default();
         // A thread that ends has no place for it any more.
@@ -153,7 +153,7 @@ mod tests {
     fn the_last_failure_is_the_threads_own() {
         // SAFETY: the text is the library's, and this thread does not fail meanwhile.
         let last = || unsafe { CStr::from_ptr(tg_last_error()) }.to_owned();
-        assert_eq!(Failure::new(TG_STATUS_KEY, "a\0b").tell(), TG_STATUS_KEY);
+        assert_eq!(Failure::new(TG_STATUS_KEY, "a\0b").report(), TG_STATUS_KEY);
         assert_eq!(&*last(), c"a\\0b");
         std::thread::spawn(move || assert_eq!(&*last(), c"")).join().unwrap();
     }
