@@ -11,7 +11,11 @@ class TidegateError extends Error {
     this.problems = JSON.parse(problems);
   }
 }
-Object.defineProperty(TidegateError.prototype, 'name', { value: 'TidegateError', configurable: true, writable: true });
+Object.defineProperty(TidegateError.prototype, 'name', {
+  value: 'TidegateError',
+  configurable: true,
+  writable: true,
+});
 
 function coded(error, code) {
   error.code = code;

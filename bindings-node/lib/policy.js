@@ -1,6 +1,6 @@
 'use strict';
-// Options in JavaScript's spelling, as a policy has them: `warnAt` is `warn_at`, and a number is a time
-// in milliseconds where a policy has a period. What the policy does not know it says itself.
+// Options in JavaScript's spelling, as a policy has them: `warnAt` is `warn_at`, and a number is a
+// time in milliseconds where a policy has a period. What the policy does not know it says itself.
 
 const { native, rangeError, typeError } = require('./native.js');
 
@@ -52,7 +52,9 @@ function limitsJson(limits) {
 
 /** JSON has null for NaN, which in a change is what stays as it is. */
 function finite(field, value) {
-  if (typeof value === 'number' && !Number.isFinite(value)) throw rangeError(`${field} is a number, not ${value}`);
+  if (typeof value === 'number' && !Number.isFinite(value)) {
+    throw rangeError(`${field} is a number, not ${value}`);
+  }
   return value;
 }
 
@@ -92,7 +94,10 @@ function limiterJson(options) {
   for (const [name, value] of Object.entries(options)) {
     if (value === undefined || value === null || name === 'clock') continue;
     if (!Object.hasOwn(KNOWN, name)) {
-      throw typeError(`there is no option ${name}; there are store, capacity, onFull, clock, recreate, memory and group`);
+      throw typeError(
+        `there is no option ${name}; ` +
+          'there are store, capacity, onFull, clock, recreate, memory and group',
+      );
     }
     if (!KNOWN[name].includes(typeof value)) {
       throw typeError(`${name} is a ${KNOWN[name].join(' or a ')}, not ${typeof value}`);

@@ -1,5 +1,6 @@
 'use strict';
-// What is told of run-time changes. JSON has no bytes: parts of keys that are no text come as hex digits.
+// The trail of run-time changes. JSON has no bytes: parts of keys that are no text come as hex
+// digits.
 
 const bytesOrText = (part) => (typeof part === 'string' ? part : Buffer.from(part.hex, 'hex'));
 

@@ -1,13 +1,13 @@
 'use strict';
-// Those who wait on one rule, and the one timer that they share.
+// The calls that wait on one rule, and the one timer that they share.
 //
-// Whose turn it is, and for how long to wait, the native part says. The timer keeps the process alive
-// while somebody waits, and only then.
+// The native part says whose turn it is, and for how long to wait. The timer keeps the process
+// alive while a call waits, and only then.
 
 const { native, typeError } = require('./native.js');
 
 const { scratch } = native;
-/** Where the number of who has an answer is written. */
+/** Where the number of a call that has an answer is written. */
 const NUMBER = scratch.length - 1;
 /** The longest that a timer can run. */
 const LONGEST = 2 ** 31 - 1;
@@ -22,9 +22,14 @@ class Line {
     this.#rule = rule;
   }
 
-  /** What `make` makes of the answer, or a promise of it. `kind`: 0 a hit, 1 a reservation, 2 a permit. */
+  /**
+   * What `make` makes of the answer, or a promise of it. `kind`: 0 a hit, 1 a reservation, 2 a
+   * permit.
+   */
   join(key, { cost, max, attributes }, timeoutMs, signal, kind, make) {
-    if (signal !== undefined && !(signal instanceof AbortSignal)) throw typeError('signal is an AbortSignal');
+    if (signal !== undefined && !(signal instanceof AbortSignal)) {
+      throw typeError('signal is an AbortSignal');
+    }
     signal?.throwIfAborted();
     const number = native.join(this.#rule.handle, key, cost, max, attributes, timeoutMs, kind);
     if (number === 0) return make();
@@ -47,7 +52,7 @@ class Line {
     return one;
   }
 
-  /** Has those look who were woken: a slot was released. */
+  /** Has the calls that were woken take a step: a slot was released. */
   nudge() {
     if (this.#waiting.size > 0) this.run();
   }
@@ -68,7 +73,7 @@ class Line {
     this.#schedule();
   }
 
-  /** Everybody looks again. */
+  /** Has every call take a step. */
   wakeAll() {
     if (this.#waiting.size === 0) return;
     native.wakeAll(this.#rule.handle);

@@ -1,7 +1,8 @@
-//! What is changed of a rule at run time: overrides, exemptions, defaults, the mode, blocks, and the trail of
-//! them all.
+//! What is changed of a rule at run time: overrides, exemptions, defaults, the mode, blocks, and
+//! the trail of them all.
 //!
-//! Each change ends with `forMs`, `by` and `reason`, and gives its number; 0 if there was nothing to change.
+//! Each change ends with `forMs`, `by` and `reason`, and gives its number; 0 if there was nothing
+//! to change.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -60,7 +61,7 @@ fn one_match(scope: Scope<'_>, matches: Value) -> Result<Match> {
     Ok(Match::from_value(&json_of(scope, matches)?)?)
 }
 
-/// Whom an override is for: a key, or a match as JSON.
+/// The target of an override: a key, or a match as JSON.
 fn target(scope: Scope<'_>, key: Value, matches: Value) -> Result<Target> {
     match scope.kind(matches)? {
         Kind::Text => Ok(Target::Match(one_match(scope, matches)?)),
@@ -84,7 +85,8 @@ pub(crate) fn functions(add: Add<'_>, scope: Scope<'_>, surface: &Rc<Surface>) -
         ($($name:literal: $body:expr;)*) => { $(add($name, bind(scope, surface, (), $body)?)?;)* };
     }
     functions! {
-        c"setOverride": |call: Cold<'_>, [handle, key, matches, limits, for_ms, by, reason]: [Value; 7]| {
+        c"setOverride": |call: Cold<'_>, values: [Value; 7]| {
+            let [handle, key, matches, limits, for_ms, by, reason] = values;
             let changing = changing(&call, handle, [for_ms, by, reason])?;
             let limits = patches(&call, handle, limits)?;
             number(&call, changing.set_override(target(call.scope, key, matches)?, limits))
@@ -132,9 +134,12 @@ pub(crate) fn functions(add: Add<'_>, scope: Scope<'_>, surface: &Rc<Surface>) -
             let changing = changing(&call, handle, [for_ms, by, reason])?;
             with_call(call.scope, [key, max, attributes], |one| number(&call, changing.block(*one)))
         };
-        c"unblock": |call: Cold<'_>, [handle, key, max, attributes, for_ms, by, reason]: [Value; 7]| {
+        c"unblock": |call: Cold<'_>, values: [Value; 7]| {
+            let [handle, key, max, attributes, for_ms, by, reason] = values;
             let changing = changing(&call, handle, [for_ms, by, reason])?;
-            let blocked = with_call(call.scope, [key, max, attributes], |one| Ok(changing.unblock(*one)?))?;
+            let blocked = with_call(call.scope, [key, max, attributes], |one| {
+                Ok(changing.unblock(*one)?)
+            })?;
             call.scope.boolean(blocked).map(Some)
         };
         c"blocks": |call: Cold<'_>, [handle]: [Value; 1]| {

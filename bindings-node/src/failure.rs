@@ -1,4 +1,4 @@
-//! What a call failed for, and the JavaScript error that tells of it.
+//! What a call failed for, and the JavaScript error for it.
 
 use std::any::Any;
 

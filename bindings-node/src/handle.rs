@@ -13,7 +13,8 @@ use crate::js::{Result, Scope, Value};
 use crate::key::text;
 use crate::wait::Line;
 
-/// Every external value of ours points to one of these, so that any of them can be asked what it is.
+/// Every external value of ours points to one of these, so that any of them can be asked what it
+/// is.
 #[expect(clippy::large_enum_variant, reason = "each handle is in a box of its own")]
 pub(crate) enum Handle {
     Limiter(Limiter),
@@ -33,7 +34,8 @@ impl Handle {
     /// What an argument of the call points to, which lives as long as the call.
     pub(crate) fn of<'c>(scope: Scope<'c>, value: Value) -> Result<&'c Handle> {
         let data = scope.external(value).ok_or_else(|| not("a handle"))?;
-        // SAFETY: only the package's own code calls with external values, and only with those that we made.
+        // SAFETY: only the package's own code calls with external values, and only with those that
+        // we made.
         Ok(unsafe { &*data.cast::<Handle>() })
     }
     pub(crate) fn limiter(&self) -> Result<&Limiter> {

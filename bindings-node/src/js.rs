@@ -1,8 +1,8 @@
 //! JavaScript values, in and out: the only file that calls Node-API.
 //!
-//! A [`Scope`] is one call from JavaScript. Values live as long as the call does; what outlives it is a
-//! [`Kept`] reference. Everything happens on the thread of its environment (the main thread or a
-//! worker), which is why nothing here is shared between threads.
+//! A [`Scope`] is one call from JavaScript. Values live as long as the call does; what outlives it
+//! is a [`Kept`] reference. Everything happens on the thread of its environment (the main thread or
+//! a worker), which is why nothing here is shared between threads.
 
 use std::ffi::{CStr, c_void};
 use std::marker::PhantomData;
@@ -30,10 +30,10 @@ pub(crate) struct Kept(sys::napi_ref);
 pub(crate) type Short = [MaybeUninit<u8>; SHORT];
 const SHORT: usize = 256;
 
-/// How many units of a text are looked at at once.
+/// How many units of a text are read at once.
 const CHUNK: usize = 16;
 
-/// What a value is, as far as we tell them apart.
+/// What a value is, as far as that matters here.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Undefined,
@@ -90,7 +90,8 @@ impl<'e> Scope<'e> {
 
     /// A text in ASCII, in a buffer. `None` if it is none, or may not fit.
     ///
-    /// Its units of 16 bits are asked for, and narrowed here: Node writes those in less time than UTF-8.
+    /// Its units of 16 bits are asked for, and narrowed here: Node writes those in less time than
+    /// UTF-8.
     #[inline]
     pub(crate) fn short_ascii(self, value: Value, buffer: &mut Short) -> Option<&[u8]> {
         let (mut units, mut len) = ([const { MaybeUninit::<u16>::uninit() }; SHORT + CHUNK], 0);
@@ -178,13 +179,14 @@ impl<'e> Scope<'e> {
 
     /// The decimal digits of a bigint.
     pub(crate) fn digits(self, value: Value) -> Result<Vec<u8>> {
-        // SAFETY: a value of this call, and a place for the answer. A bigint's text calls no code of the user's.
+        // SAFETY: a value of this call, and a place for the answer. A bigint's text calls no code
+        // of the user's.
         let text = self.made(|env, out| unsafe { sys::napi_coerce_to_string(env, value, out) })?;
         self.long_text(text).ok_or_else(|| Failure::mistake("a bigint has no text".to_string()))
     }
 
-    /// A copy of the bytes of a Uint8Array (a Buffer is one). `None` if it is none. A copy, since others
-    /// may share its memory and change it meanwhile.
+    /// A copy of the bytes of a Uint8Array (a Buffer is one). `None` if it is none. A copy, since
+    /// other threads may share its memory and change it meanwhile.
     pub(crate) fn bytes(self, value: Value) -> Result<Option<Vec<u8>>> {
         let mut is = false;
         // SAFETY: a value of this call, and a place for the answer.
@@ -423,7 +425,7 @@ impl Scope<'_> {
 
 /// Frees what a function or an external value owned.
 unsafe extern "C" fn drop_box<T>(_: sys::napi_env, data: *mut c_void, _: *mut c_void) {
-    // A panic must not cross into Node; there is nobody to tell.
+    // A panic must not cross into Node. No caller could be given an error.
     let dropped = std::panic::catch_unwind(|| {
         // SAFETY: made by `Box::into_raw` of this type, and freed by Node once.
         drop(unsafe { Box::from_raw(data.cast::<T>()) });

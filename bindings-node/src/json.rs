@@ -58,7 +58,8 @@ pub(crate) fn exempts(all: &[Match]) -> Value {
     all.iter().map(Match::to_value).collect()
 }
 
-/// Limits as a policy has them, but for periods, which are numbers here. Other values are left as they are.
+/// Limits as a policy has them, but for periods, which are numbers here. Other values are left as
+/// they are.
 fn limits(value: Value) -> Value {
     let Value::Object(limits) = value else { return value };
     let field = |(name, value): (String, Value)| {

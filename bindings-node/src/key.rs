@@ -6,7 +6,7 @@ use policy::{Call, Key, MOST_PARTS};
 use crate::failure::Failure;
 use crate::js::{Kind, Result, Scope, Short, Value};
 
-/// The largest number that JavaScript tells apart from its neighbours.
+/// The largest whole number that a JavaScript number holds exactly, with all below it.
 const LARGEST: f64 = 9_007_199_254_740_991.0;
 
 /// What Node writes in place of half a surrogate pair.
@@ -124,15 +124,15 @@ fn listed_parts(scope: Scope<'_>, value: Value) -> Result<Vec<Vec<u8>>> {
     (0..len.min(MOST_PARTS as u32 + 1)).map(part).collect()
 }
 
-/// A text as it was converted, unless something was lost: half a surrogate pair has no UTF-8, and two
-/// keys that differ in it would meet. It shows as U+FFFD, which a text may also have by right.
+/// A text as it was converted, unless something was lost: half a surrogate pair has no UTF-8, and
+/// two keys that differ in it would meet. It shows as U+FFFD, which a text may also have by right.
 fn whole(scope: Scope<'_>, value: Value, text: Vec<u8>) -> Result<Vec<u8>> {
     if text.windows(REPLACEMENT.len()).any(|part| part == REPLACEMENT) {
         let units = scope.utf16(value)?;
         if char::decode_utf16(units).any(|unit| unit.is_err()) {
             return Err(Failure::argument(
-                "a string with half of a surrogate pair is no text: others would become the same key; \
-                 pass bytes instead",
+                "a string with half of a surrogate pair is no text: others would become the same \
+                 key; pass bytes instead",
             ));
         }
     }

@@ -1,8 +1,9 @@
 //! The native part of the npm package `tidegate`.
 //!
-//! JavaScript (`lib/`) has the classes that users see; here are the functions that they call. A call that
-//! must be fast is a function of its own for each rule: its key is copied to the stack in one step, and
-//! what it says is written to a scratch array that JavaScript reads. Everything else takes a handle.
+//! JavaScript (`lib/`) has the classes that users see; here are the functions that they call. A
+//! call that must be fast is a function of its own for each rule. Its key is copied to the stack in
+//! one step. Its answer is written to a scratch array that JavaScript reads. Every other call takes
+//! a handle.
 
 mod changes;
 mod decision;

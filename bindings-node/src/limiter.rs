@@ -154,8 +154,8 @@ pub(crate) fn functions(add: Add<'_>, scope: Scope<'_>, surface: &Rc<Surface>) -
             call.scope.text(&policy::ip_key(&address, prefix)?).map(Some)
         };
         c"clock": |call: Cold<'_>, [start, wall]: [Value; 2]| {
-            let (start, wall) = (time(call.scope, start, "start")?, time(call.scope, wall, "wall")?);
-            let clock = ManualClock::new(start, wall);
+            let start = time(call.scope, start, "start")?;
+            let clock = ManualClock::new(start, time(call.scope, wall, "wall")?);
             call.scope.owner(Box::new(Handle::Clock(clock))).map(Some)
         };
         c"advance": |call: Cold<'_>, [handle, step]: [Value; 2]| {

@@ -40,6 +40,12 @@ fn cost_of(scope: Scope<'_>, cost: Value) -> Result<u64> {
     Ok(count(scope, cost, "cost")?.unwrap_or(1))
 }
 
+/// A whole number that must be there.
+fn given_count(scope: Scope<'_>, value: Value, what: &str) -> Result<u64> {
+    let missing = || Failure::argument(format!("{what} is not a number"));
+    count(scope, value, what)?.ok_or_else(missing)
+}
+
 /// The calls that must be fast, bound to their rule.
 fn hot(scope: Scope<'_>, surface: &Rc<Surface>, rule: &Rc<RuleAt>) -> Result<Value> {
     let object = scope.object()?;
@@ -154,14 +160,15 @@ pub(crate) unsafe extern "C" fn noop(
 }
 
 pub(crate) fn functions(add: Add<'_>, scope: Scope<'_>, surface: &Rc<Surface>) -> Result<()> {
-    // SAFETY: it looks at no data.
+    // SAFETY: it reads no data.
     #[cfg(feature = "bench")]
     add(c"noop", unsafe { scope.function(noop, Box::new(())) }?)?;
     macro_rules! functions {
         ($($name:literal: $body:expr;)*) => { $(add($name, bind(scope, surface, (), $body)?)?;)* };
     }
     functions! {
-        // One text, as that costs a fraction of a list of ten: names and values in turn, on lines of their own.
+        // One text, as that costs a fraction of a list of ten: names and values in turn, on lines
+        // of their own.
         c"headers": |call: Cold<'_>, [handle, style]: [Value; 2]| {
             let style = text(call.scope, style, "the style of headers")?;
             let fields = rule(&call, handle)?.headers(call.surface, &style)?;
@@ -179,18 +186,23 @@ pub(crate) fn functions(add: Add<'_>, scope: Scope<'_>, surface: &Rc<Surface>) -
             Ok(None)
         };
         c"isLimited": |call: Cold<'_>, [handle, key, _, max, attributes]: [Value; 5]| {
-            let limited = keyed(&call, [handle, key, max, attributes], |rule, one| rule.is_limited(one))?;
+            let limited = keyed(&call, [handle, key, max, attributes], |rule, one| {
+                rule.is_limited(one)
+            })?;
             call.scope.boolean(limited).map(Some)
         };
         c"spend": |call: Cold<'_>, [handle, key, amount, max, attributes]: [Value; 5]| {
-            let amount = count(call.scope, amount, "amount")?;
-            let amount = amount.ok_or_else(|| Failure::argument("amount is not a number"))?;
-            let budget = keyed(&call, [handle, key, max, attributes], |rule, one| rule.spend(one, amount))?;
+            let amount = given_count(call.scope, amount, "amount")?;
+            let budget = keyed(&call, [handle, key, max, attributes], |rule, one| {
+                rule.spend(one, amount)
+            })?;
             write_budget(call.surface, &budget);
             Ok(None)
         };
         c"budget": |call: Cold<'_>, [handle, key, _, max, attributes]: [Value; 5]| {
-            let budget = keyed(&call, [handle, key, max, attributes], |rule, one| rule.budget(one))?;
+            let budget = keyed(&call, [handle, key, max, attributes], |rule, one| {
+                rule.budget(one)
+            })?;
             write_budget(call.surface, &budget);
             Ok(None)
         };
@@ -202,31 +214,35 @@ pub(crate) fn functions(add: Add<'_>, scope: Scope<'_>, surface: &Rc<Surface>) -
         // The decision in the scratch array, the steps as JSON.
         c"why": |call: Cold<'_>, [handle, key, cost, max, attributes]: [Value; 5]| {
             let cost = cost_of(call.scope, cost)?;
-            let why = keyed(&call, [handle, key, max, attributes], |rule, one| rule.why(one, cost))?;
+            let why = keyed(&call, [handle, key, max, attributes], |rule, one| {
+                rule.why(one, cost)
+            })?;
             rule(&call, handle)?.write(call.scope, call.surface, &why.decision.view())?;
             call.scope.text(&json::steps(&why.steps).to_string()).map(Some)
         };
         c"reserve": |call: Cold<'_>, [handle, key, estimate, max, attributes]: [Value; 5]| {
-            let estimate = count(call.scope, estimate, "estimate")?;
-            let estimate = estimate.ok_or_else(|| Failure::argument("estimate is not a number"))?;
-            let reserved = keyed(&call, [handle, key, max, attributes], |rule, one| rule.reserve(one, estimate))?;
+            let estimate = given_count(call.scope, estimate, "estimate")?;
+            let reserved = keyed(&call, [handle, key, max, attributes], |rule, one| {
+                rule.reserve(one, estimate)
+            })?;
             rule(&call, handle)?.write(call.scope, call.surface, &reserved.decision().view())?;
             call.scope.owner(Box::new(Handle::Reservation(Cell::new(Some(reserved))))).map(Some)
         };
         c"permit": |call: Cold<'_>, [handle, key, _, max, attributes]: [Value; 5]| {
-            let permit = keyed(&call, [handle, key, max, attributes], |rule, one| rule.permit(one))?;
+            let permit = keyed(&call, [handle, key, max, attributes], |rule, one| {
+                rule.permit(one)
+            })?;
             rule(&call, handle)?.write(call.scope, call.surface, &permit.decision().view())?;
             call.scope.owner(Box::new(Handle::Permit(permit))).map(Some)
         };
         c"settle": |call: Cold<'_>, [handle, actual]: [Value; 2]| {
-            let actual = count(call.scope, actual, "actual")?;
-            let actual = actual.ok_or_else(|| Failure::argument("actual is not a number"))?;
-            let reserved: Option<Reservation> = Handle::of(call.scope, handle)?.reservation()?.take();
+            let actual = given_count(call.scope, actual, "actual")?;
+            let reserved = Handle::of(call.scope, handle)?.reservation()?.take();
             let settled = reserved.map(|reserved| reserved.settle(actual));
             call.scope.boolean(settled.is_some()).map(Some)
         };
         c"cancel": |call: Cold<'_>, [handle]: [Value; 1]| {
-            let reserved: Option<Reservation> = Handle::of(call.scope, handle)?.reservation()?.take();
+            let reserved = Handle::of(call.scope, handle)?.reservation()?.take();
             call.scope.boolean(reserved.map(Reservation::cancel).is_some()).map(Some)
         };
         c"release": |call: Cold<'_>, [handle]: [Value; 1]| {
@@ -265,13 +281,11 @@ pub(crate) fn functions(add: Add<'_>, scope: Scope<'_>, surface: &Rc<Surface>) -
             let events = rule(&call, handle)?.rule.events(since.as_deref())?;
             call.scope.text(&json::events(&events).to_string()).map(Some)
         };
-        // The number of the waiting call, or 0 if the decision is there at once. What is held is taken by `got`.
+        // The number of the waiting call, or 0 if the decision is there at once. What is held is
+        // taken by `got`.
         c"join": |call: Cold<'_>, [handle, key, cost, max, attributes, timeout, kind]: [Value; 7]| {
             let want = match count(call.scope, kind, "kind")? {
-                Some(1) => {
-                    let estimate = count(call.scope, cost, "estimate")?;
-                    Want::Reservation(estimate.ok_or_else(|| Failure::argument("estimate is not a number"))?)
-                }
+                Some(1) => Want::Reservation(given_count(call.scope, cost, "estimate")?),
                 Some(2) => Want::Permit,
                 _ => Want::Hit(cost_of(call.scope, cost)?),
             };

@@ -1,4 +1,5 @@
-//! What one environment (the main thread, or a worker) shares between its calls, and how calls come in.
+//! What one environment (the main thread, or a worker) shares between its calls, and how calls come
+//! in.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -12,7 +13,8 @@ use napi_sys as sys;
 use crate::failure::Failure;
 use crate::js::{Kept, Result, Scope, Value};
 
-/// Numbers in the scratch array: the head of a decision, six for each limit, and at the end one of `lib/wait.js`.
+/// Numbers in the scratch array: the head of a decision, six for each limit, and at the end one of
+/// `lib/wait.js`.
 pub(crate) const SCRATCH: usize = 64;
 
 /// What an environment's calls share. There is one for each time that the package is loaded.
@@ -21,12 +23,13 @@ pub(crate) struct Surface {
     /// A Float64Array on which native code writes what JavaScript reads next.
     _scratch: Kept,
     numbers: *mut f64,
-    /// Texts that are told by their number; JavaScript has the same list.
+    /// Texts that are named by their number; JavaScript has the same list.
     texts: Kept,
     known: RefCell<Known>,
 }
 
-/// The same, by number and by text. It grows with the names and attachments of policies, and no further.
+/// The same, by number and by text. It grows with the names and attachments of policies, and no
+/// further.
 #[derive(Default)]
 struct Known {
     texts: Vec<Rc<str>>,
@@ -39,8 +42,8 @@ impl Surface {
     }
 
     fn scratch(&self) -> &[Cell<f64>; SCRATCH] {
-        // SAFETY: the array is kept, has so many numbers, and is the package's own. Only the environment's
-        // thread looks at it.
+        // SAFETY: the array is kept, has so many numbers, and is the package's own. Only the
+        // environment's thread reads it.
         unsafe { &*self.numbers.cast() }
     }
 
@@ -110,7 +113,7 @@ where
     // SAFETY: of no size, which `bind` has checked: every address is one of it.
     let body = unsafe { ptr::NonNull::<F>::dangling().as_ref() };
     let call = Call { scope, surface: &bound.surface, it: &bound.it };
-    // If not even that can be done, Node has told why, or is about to end; the answer is no then.
+    // If not even that can be done, Node has thrown, or is about to end. The answer is no then.
     let throw = |failure: Failure| {
         let _ = failure.throw(scope, &bound.surface);
         scope.boolean(false).unwrap_or(ptr::null_mut())
@@ -177,7 +180,7 @@ fn make(scope: Scope<'_>, error: Value) -> Result<Value> {
 pub unsafe extern "C" fn napi_register_module_v1(env: sys::napi_env, exports: Value) -> Value {
     // SAFETY: Node's word.
     let scope = unsafe { Scope::new(env) };
-    // SAFETY: `setup` looks at no data.
+    // SAFETY: `setup` reads no data.
     let function = unsafe { scope.function(setup, Box::new(())) };
     if let Ok(function) = function {
         let _ = scope.set(exports, c"setup", function);

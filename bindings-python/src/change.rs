@@ -1,4 +1,4 @@
-//! What run-time changes take: whom they are about, for how long they are made, by whom, and why.
+//! What run-time changes take: their target, how long they last, their maker and the reason.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::errors::{raise, raised};
 use crate::key::{owned_call, parts};
 use crate::value::{Text, kind, to_json, to_tuple};
 
-/// Whom an override is for: a mapping is a match, all else a key.
+/// The target of an override: a mapping is a match, all else a key.
 pub(crate) fn target(object: &Bound<'_, PyAny>) -> PyResult<Target> {
     match object.cast::<PyMapping>().is_ok() && parts(object)?.is_none() {
         true => Ok(Target::Match(matching(object)?)),

@@ -1,12 +1,13 @@
-//! A clock that only moves when told to.
+//! A clock that is moved by hand.
 
 use pyo3::prelude::*;
 
 use crate::value::Seconds;
 
-/// A clock that only moves when told to, for tests that don't wait. Its wall time moves along.
+/// A clock that is moved by hand, for tests that don't wait. Its wall time moves along.
 ///
-/// Hand it to any number of limiters: ``Limiter("20/min", clock=clock)``. Times are seconds, or timedeltas.
+/// Hand it to any number of limiters: ``Limiter("20/min", clock=clock)``. Times are seconds, or
+/// timedeltas.
 #[pyclass(frozen, module = "tidegate")]
 pub(crate) struct ManualClock {
     pub(crate) clock: policy::ManualClock,

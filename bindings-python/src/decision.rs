@@ -15,8 +15,8 @@ use crate::value::{to_json, to_python};
 
 /// The answer to a hit: true if it was allowed.
 ///
-/// ``retry_after`` says when the same hit would pass; ``headers()`` tells an HTTP client all of it.
-/// Decisions can be compared, hashed and pickled.
+/// ``retry_after`` says when the same hit would pass; ``headers()`` says all of it to an HTTP
+/// client. Decisions can be compared, hashed and pickled.
 #[pyclass(frozen, module = "tidegate")]
 pub(crate) struct Decision(Form);
 
@@ -84,10 +84,10 @@ impl Decision {
         self.get(policy::Decision::attach, |it| it.attach.as_ref())
     }
 
-    /// Hands what a denied client is told to `told`.
-    pub(crate) fn denied<T>(&self, told: impl FnOnce(Denial<'_>) -> T) -> T {
+    /// Runs `body` on what a denied client reads.
+    pub(crate) fn denied<T>(&self, body: impl FnOnce(Denial<'_>) -> T) -> T {
         let millis = |seconds: f64| (seconds * 1e3).round() as u64;
-        told(Denial {
+        body(Denial {
             rule: self.rule(),
             reason: self.reason(),
             retry_after_ms: self.retry_after().map(millis),
@@ -138,8 +138,9 @@ impl Decision {
         self.get(|it| it.rule(), |it| &it.rule)
     }
 
-    /// Why it was denied: the denying limit's name, ``blocked``, ``cooldown``, ``backoff``, ``budget``,
-    /// ``cost`` or ``full``; or why it was not counted: ``exempt`` or ``off``. None when plainly allowed.
+    /// Why it was denied: the denying limit's name, ``blocked``, ``cooldown``, ``backoff``,
+    /// ``budget``, ``cost`` or ``full``; or why it was not counted: ``exempt`` or ``off``. None
+    /// when allowed and counted.
     #[getter]
     fn reason(&self) -> Option<&str> {
         self.get(policy::Decision::reason, |it| it.reason.as_deref())
@@ -188,7 +189,7 @@ impl Decision {
         self.get(|it| it.alert, |it| it.alert)
     }
 
-    /// Whether the sender should be told of this denial.
+    /// Whether the sender should be notified of this denial.
     #[getter]
     fn notify(&self) -> bool {
         self.get(|it| it.notify, |it| it.notify)
@@ -208,7 +209,8 @@ impl Decision {
 
     /// The decision as header fields, in the order in which they are best sent.
     ///
-    /// ``style`` is ``legacy`` (``X-RateLimit-…``), ``ietf`` (``RateLimit-Policy``, ``RateLimit``) or ``both``.
+    /// ``style`` is ``legacy`` (``X-RateLimit-…``), ``ietf`` (``RateLimit-Policy``, ``RateLimit``)
+    /// or ``both``.
     #[pyo3(signature = (style="both"))]
     fn headers<'py>(&self, py: Python<'py>, style: &str) -> PyResult<Bound<'py, PyDict>> {
         let style = STYLES.iter().position(|(name, _)| *name == style);

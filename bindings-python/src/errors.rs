@@ -42,19 +42,19 @@ fn made<'py>(py: Python<'py>, class: &str, message: &str) -> PyResult<Bound<'py,
 pub(crate) fn raise(error: Error) -> PyErr {
     Python::attach(|py| {
         let made = made(py, class_of(error.code()), &error.to_string());
-        let told = made.and_then(|exception| {
+        let raised = made.and_then(|exception| {
             if error.code() == Code::Policy {
                 let problems = error.problems().iter().map(|p| (p.path.clone(), p.message.clone()));
                 exception.setattr("problems", problems.collect::<Vec<_>>())?;
             }
             Ok(exception)
         });
-        told.map_or_else(|error| error, PyErr::from_value)
+        raised.map_or_else(|error| error, PyErr::from_value)
     })
 }
 
-/// Runs what `policy` does for a call. A panic of it becomes an exception that `except Exception` sees,
-/// which pyo3's own is not; a limiter has no state that it could leave half done.
+/// Runs what `policy` does for a call. A panic of it becomes an exception that `except Exception`
+/// sees; pyo3's own is none. A limiter has no state that a panic could leave half done.
 #[inline]
 pub(crate) fn guard<R>(body: impl FnOnce() -> Result<R, Error>) -> PyResult<R> {
     // Not by `contained`: what comes out of a panic's reach is smaller before it is an exception.

@@ -1,9 +1,9 @@
 //! `allow` and `hit` by Python's fast calling convention.
 //!
-//! For a method with `**attributes` pyo3 takes the slow one, in which the interpreter makes a tuple for each call;
-//! that alone is twice the price of a hit. So the two that are called for every message are put in the place of
-//! pyo3's own. They take the plain call, a key and perhaps a cost, and hand any other on to what they replaced,
-//! which so remains the only place that knows the whole signature.
+//! For a method with `**attributes` pyo3 takes the slow one. The interpreter then makes a tuple for
+//! each call, which alone is twice the price of a hit. So the two methods that are called for every
+//! message replace pyo3's own. They take the plain call: a key and perhaps a cost. Any other call
+//! goes on to the method that they replaced, the only place that knows the whole signature.
 
 use std::ffi::CString;
 use std::ptr::null_mut;
@@ -150,7 +150,8 @@ unsafe extern "C" fn allow<C: Fast>(
     answer(py, allowed.map(|allowed| PyBool::new(py, allowed).to_owned().into_any()))
 }
 
-/// For keys that are no text. Apart, as are those of `hit`: they take a large frame, which texts would pay for.
+/// For keys that are no text. Apart, as are those of `hit`: they take a large frame, which texts
+/// would pay for.
 #[inline(never)]
 fn allow_other<C: Fast>(on: &C, key: &Bound<'_, PyAny>) -> PyResult<bool> {
     with_call(key, None, None, |call| on.allow_by(call))
@@ -222,7 +223,8 @@ fn replace(
         ml_flags: ffi::METH_FASTCALL | ffi::METH_KEYWORDS,
         ml_doc: CString::new(format!("{name}{signature}\n--\n\n{text}"))?.into_raw(),
     });
-    // SAFETY: the class is alive, and the method, which its descriptor points to from now on, is never freed.
+    // SAFETY: the class is alive, and the method, which its descriptor points to from now on, is
+    // never freed.
     let descriptor = unsafe { ffi::PyDescr_NewMethod(class.as_type_ptr(), Box::leak(method)) };
     // SAFETY: it is a new reference, or null with an exception set.
     let descriptor = unsafe { Bound::from_owned_ptr_or_err(class.py(), descriptor) }?;

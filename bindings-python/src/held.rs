@@ -63,8 +63,8 @@ impl Permit {
 
 /// An estimate that was spent, to be settled once; falsy if it was denied.
 ///
-/// As a context manager it gives the estimate back if the body fails before it is settled; otherwise what is not
-/// settled stays spent.
+/// As a context manager it gives the estimate back if the body fails before it is settled;
+/// otherwise what is not settled stays spent.
 #[pyclass(frozen, module = "tidegate")]
 pub(crate) struct Reservation {
     /// None once it is settled.
@@ -93,7 +93,8 @@ impl Reservation {
         self.decision.clone_ref(py)
     }
 
-    /// Gives back or takes the difference to the true cost. False if it was settled or cancelled before, or denied.
+    /// Gives back or takes the difference to the true cost. False if it was settled or cancelled
+    /// before, or denied.
     fn settle(&self, actual: Count) -> PyResult<bool> {
         guard(|| Ok(self.take().map(|reserved| reserved.settle(actual.0)).is_some()))
     }

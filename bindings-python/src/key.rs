@@ -1,4 +1,4 @@
-//! Who is limited, as Python says it.
+//! Keys and attributes, as Python has them.
 
 use std::borrow::Cow;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -15,8 +15,8 @@ use crate::value::{Count, kind, to_tuple, utf8};
 
 const FORMS: &str = "a key is a str, bytes, an int, an ipaddress, or a tuple or list of them";
 
-/// A key of one part, or a part of one: text, bytes, a whole number, which is its decimal digits, or an
-/// address, which is its text.
+/// A key of one part, or a part of one. It is text, bytes, a whole number or an address. A number
+/// is its decimal digits, an address its text.
 #[inline]
 pub(crate) fn part<'a>(object: Borrowed<'a, '_, PyAny>) -> PyResult<Cow<'a, [u8]>> {
     match object.cast::<PyString>() {
@@ -53,8 +53,8 @@ fn digits(object: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
     }
 }
 
-/// An `ipaddress` as text; none for something else. Pythons differ in how they write some addresses, so
-/// that the text is made here.
+/// An `ipaddress` as text; none for something else. Pythons differ in how they write some
+/// addresses, so that the text is made here.
 fn address(object: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
     static CLASSES: PyOnceLock<[Py<PyAny>; 4]> = PyOnceLock::new();
     let py = object.py();

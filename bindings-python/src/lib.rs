@@ -1,7 +1,8 @@
-//! Tidegate for Python: the native module `tidegate._tidegate`, of which the package `tidegate` is made.
+//! Tidegate for Python: the native module `tidegate._tidegate`, of which the package `tidegate` is
+//! made.
 //!
-//! Nothing here decides: each method reads what it was handed, calls `policy`, and gives the answer a
-//! Python form. What Python users read stands in `python/tidegate/_tidegate.pyi`.
+//! Nothing here decides: each method reads what it was handed, calls `policy`, and gives the answer
+//! a Python form. What Python users read stands in `python/tidegate/_tidegate.pyi`.
 
 // Documented for Python, in the stub.
 #![allow(missing_docs)]
@@ -59,7 +60,10 @@ mod _tidegate {
 
 /// A key for a client address: IPv4-mapped IPv6 is unmapped first, IPv6 is cut to the prefix.
 #[pyfunction]
-#[pyo3(signature = (address, v6_prefix=value::Count(policy::V6_PREFIX as u64)), text_signature = "(address, v6_prefix=56)")]
+#[pyo3(
+    signature = (address, v6_prefix=value::Count(policy::V6_PREFIX as u64)),
+    text_signature = "(address, v6_prefix=56)"
+)]
 fn ip_key(address: value::Text, v6_prefix: value::Count) -> PyResult<String> {
     let prefix = u8::try_from(v6_prefix.0).unwrap_or(u8::MAX);
     errors::guard(|| policy::ip_key(&address.0, prefix))

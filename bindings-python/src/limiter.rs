@@ -17,22 +17,24 @@ use crate::value::{Bytes, Store};
 
 /// A policy at work: rules, and where their state lives. Safe to use from any thread.
 ///
-/// ``Limiter("20/min")`` has one rule, ``default``, of these limits; options of a rule go by keyword:
+/// ``Limiter("20/min")`` has one rule, ``default``, of these limits; options of a rule go by
+/// keyword:
 ///
 /// >>> limiter = Limiter(["5/10s window", "20/min window"], cooldown="60s")
 /// >>> limiter.allow("alice")
 /// True
 ///
-/// ``store`` is where state lives: ``memory``, ``memory:NAME``, ``file:PATH`` (or a path: a folder that all processes of
-/// the host share). ``capacity`` is how many keys a rule may hold; unless stated, what fits into ``memory`` (bytes, or a
-/// text such as ``"64MB"``; 256 MB unless stated), at most 65,536. ``on_full`` (``overflow``, ``deny`` or ``allow``) is
-/// what becomes of new keys then, ``clock`` a ManualClock. ``recreate=True`` makes tables of a file store that don't fit
-/// the policy, or can't be read, anew. ``group=True`` shares the folder of a file store with its group. Times are texts
-/// (``"60s"``), seconds, or timedeltas.
+/// ``store`` is where state lives: ``memory``, ``memory:NAME``, ``file:PATH`` (or a path: a folder
+/// that all processes of the host share). ``capacity`` is how many keys a rule may hold. Unless
+/// stated, it is what fits into ``memory``, at most 65,536. ``memory`` is bytes, or a text such as
+/// ``"64MB"``; 256 MB unless stated. ``on_full`` (``overflow``, ``deny`` or ``allow``) is what
+/// becomes of new keys then, ``clock`` a ManualClock. ``recreate=True`` makes tables of a file
+/// store that don't fit the policy, or can't be read, anew. ``group=True`` shares the folder of a
+/// file store with its group. Times are texts (``"60s"``), seconds, or timedeltas.
 ///
-/// A limiter with one rule has its operations itself. It is a context manager that closes itself, and always
-/// true. A forked child may use it: with a file store it counts together with its parent, with memory it has
-/// a copy.
+/// A limiter with one rule has its operations itself. It is a context manager that closes itself,
+/// and always true. A forked child may use it: with a file store it counts together with its
+/// parent, with memory it has a copy.
 #[pyclass(frozen, module = "tidegate")]
 pub(crate) struct Limiter {
     inner: policy::Limiter,
@@ -75,8 +77,15 @@ fn options(
 
 operations! { Limiter {
     #[new]
-    #[pyo3(signature = (limits, *, store=None, capacity=None, on_full=None, clock=None, recreate=false, memory=None, group=None, **rule_options),
-           text_signature = "(limits, *, store=\"memory\", capacity=None, on_full=\"overflow\", clock=None, recreate=False, memory=None, group=False, **rule_options)")]
+    #[pyo3(
+        signature = (
+            limits, *, store=None, capacity=None, on_full=None, clock=None, recreate=false,
+            memory=None, group=None, **rule_options
+        ),
+        text_signature = "(\
+            limits, *, store=\"memory\", capacity=None, on_full=\"overflow\", clock=None, \
+            recreate=False, memory=None, group=False, **rule_options)"
+    )]
     fn new(
         py: Python<'_>,
         limits: &Bound<'_, PyAny>,
@@ -97,9 +106,15 @@ operations! { Limiter {
         py.detach(|| guard(made)).map(|inner| Limiter { inner })
     }
 
-    /// A limiter of a policy as a mapping, as a policy file has it. Keyword arguments win over the policy's own.
+    /// A limiter of a policy as a mapping, as a policy file has it. Keyword arguments win over the
+    /// policy's own.
     #[classmethod]
-    #[pyo3(signature = (mapping, *, store=None, capacity=None, on_full=None, clock=None, recreate=false, memory=None, group=None))]
+    #[pyo3(
+        signature = (
+            mapping, *, store=None, capacity=None, on_full=None, clock=None, recreate=false,
+            memory=None, group=None
+        )
+    )]
     fn from_policy(
         _class: &Bound<'_, PyType>,
         py: Python<'_>,
@@ -121,7 +136,12 @@ operations! { Limiter {
 
     /// A limiter of a policy file, YAML or JSON, which ``reload`` reads again.
     #[classmethod]
-    #[pyo3(signature = (path, *, store=None, capacity=None, on_full=None, clock=None, recreate=false, memory=None, group=None))]
+    #[pyo3(
+        signature = (
+            path, *, store=None, capacity=None, on_full=None, clock=None, recreate=false,
+            memory=None, group=None
+        )
+    )]
     fn from_file(
         _class: &Bound<'_, PyType>,
         py: Python<'_>,
@@ -139,7 +159,7 @@ operations! { Limiter {
         py.detach(|| guard(made)).map(|inner| Limiter { inner })
     }
 
-    /// Looks at the tables of a file store's folder from outside, while others may be using them.
+    /// Inspects the tables of a file store's folder from outside, while processes may use them.
     #[cfg(target_os = "linux")]
     #[staticmethod]
     fn inspect<'py>(py: Python<'py>, path: PathBuf) -> PyResult<Vec<Bound<'py, PyAny>>> {
@@ -180,21 +200,23 @@ operations! { Limiter {
             .collect()
     }
 
-    /// The last denials and alerts of all rules; with ``since``, the ``next`` of earlier ones, those after them.
+    /// The last denials and alerts of all rules; with ``since``, the ``next`` of earlier ones,
+    /// those after them.
     #[pyo3(signature = (since=None))]
     fn events<'py>(&self, py: Python<'py>, since: Option<Text>) -> PyResult<Bound<'py, PyAny>> {
         let since = since.as_ref().map(|since| since.0.as_str());
         results::events(py, &guard(|| self.inner.events(since))?)
     }
 
-    /// The run-time changes of all rules with a number above ``since``: the last 256 at least, as the store
-    /// keeps them.
+    /// The run-time changes of all rules with a number above ``since``: the last 256 at least, as
+    /// the store keeps them.
     #[pyo3(signature = (since=Count(0)), text_signature = "($self, since=0)")]
     fn changes<'py>(&self, py: Python<'py>, since: Count) -> PyResult<Bound<'py, PyAny>> {
         results::changes(py, &py.detach(|| guard(|| self.inner.changes(since.0)))?)
     }
 
-    /// Writes a file store's tables to its disk now. Nothing must call this: the system does it by and by.
+    /// Writes a file store's tables to its disk now. Nothing must call this: the system does it by
+    /// and by.
     #[cfg(target_os = "linux")]
     fn sync(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| guard(|| self.inner.sync()))

@@ -56,7 +56,10 @@ macro_rules! operations {
             /// Spends ``cost`` if the rule allows it, and says how it went.
             ///
             /// ``max`` takes the place of the limit's own for this call, in rules with one limit.
-            #[pyo3(signature = (key, cost=Count(1), *, max=None, **attributes), text_signature = "($self, key, cost=1, *, max=None, **attributes)")]
+            #[pyo3(
+                signature = (key, cost=Count(1), *, max=None, **attributes),
+                text_signature = "($self, key, cost=1, *, max=None, **attributes)"
+            )]
             fn hit(
                 &self,
                 key: &Bound<'_, PyAny>,
@@ -68,9 +71,12 @@ macro_rules! operations {
                     .map(Decision::from)
             }
 
-            /// As ``hit``, but an allowed one spends nothing: for "check, do the work, then ``record``". A denial counts
-            /// like a hit's.
-            #[pyo3(signature = (key, cost=Count(1), *, max=None, **attributes), text_signature = "($self, key, cost=1, *, max=None, **attributes)")]
+            /// As ``hit``, but an allowed one spends nothing: for "check, do the work, then
+            /// ``record``". A denial counts like a hit's.
+            #[pyo3(
+                signature = (key, cost=Count(1), *, max=None, **attributes),
+                text_signature = "($self, key, cost=1, *, max=None, **attributes)"
+            )]
             fn check(
                 &self,
                 key: &Bound<'_, PyAny>,
@@ -83,7 +89,10 @@ macro_rules! operations {
             }
 
             /// What a hit would get, changing nothing. With a cost of 0, what is left now.
-            #[pyo3(signature = (key, cost=Count(1), *, max=None, **attributes), text_signature = "($self, key, cost=1, *, max=None, **attributes)")]
+            #[pyo3(
+                signature = (key, cost=Count(1), *, max=None, **attributes),
+                text_signature = "($self, key, cost=1, *, max=None, **attributes)"
+            )]
             fn peek(
                 &self,
                 key: &Bound<'_, PyAny>,
@@ -96,7 +105,10 @@ macro_rules! operations {
             }
 
             /// Spends without asking, also in a cooldown, and says what is used then.
-            #[pyo3(signature = (key, cost=Count(1), *, max=None, **attributes), text_signature = "($self, key, cost=1, *, max=None, **attributes)")]
+            #[pyo3(
+                signature = (key, cost=Count(1), *, max=None, **attributes),
+                text_signature = "($self, key, cost=1, *, max=None, **attributes)"
+            )]
             fn record<'py>(
                 &self,
                 py: Python<'py>,
@@ -111,7 +123,10 @@ macro_rules! operations {
             }
 
             /// Gives back, never above full; a window's newest first.
-            #[pyo3(signature = (key, cost=Count(1), *, max=None, **attributes), text_signature = "($self, key, cost=1, *, max=None, **attributes)")]
+            #[pyo3(
+                signature = (key, cost=Count(1), *, max=None, **attributes),
+                text_signature = "($self, key, cost=1, *, max=None, **attributes)"
+            )]
             fn refund(
                 &self,
                 key: &Bound<'_, PyAny>,
@@ -122,7 +137,8 @@ macro_rules! operations {
                 with_call(key, max, attributes, |call| self.inner.refund(call, cost.0))
             }
 
-            /// A hit whose true cost is known later: spends the estimate, to be settled. Falsy if denied.
+            /// A hit whose true cost is known later: spends the estimate, to be settled. Falsy if
+            /// denied.
             #[pyo3(signature = (key, estimate, *, max=None, **attributes))]
             fn reserve(
                 &self,
@@ -137,7 +153,8 @@ macro_rules! operations {
                 Reservation::new(py, reserved)
             }
 
-            /// Takes all limits of a rule with a ``concurrent`` one, and holds a slot until it is released. Falsy if denied.
+            /// Takes all limits of a rule with a ``concurrent`` one, and holds a slot until it is
+            /// released. Falsy if denied.
             #[pyo3(signature = (key, **attributes))]
             fn permit(
                 &self,
@@ -148,7 +165,8 @@ macro_rules! operations {
                 Permit::new(py, with_call(key, None, attributes, |call| self.inner.permit(call))?)
             }
 
-            /// A batch of ``allow``: bytes with a 1 or a 0 for each key. Far cheaper for each on large tables.
+            /// A batch of ``allow``: bytes with a 1 or a 0 for each key. Far cheaper for each on
+            /// large tables.
             fn allow_many<'py>(
                 &self,
                 py: Python<'py>,
@@ -171,9 +189,12 @@ macro_rules! operations {
                 Ok(decisions.into_iter().map(Decision::from).collect())
             }
 
-            /// Blocks until a hit is allowed, and spends it; other threads run meanwhile. A denial at once if it can't be
-            /// in time.
-            #[pyo3(signature = (key, cost=Count(1), *, timeout=None, max=None, **attributes), text_signature = "($self, key, cost=1, *, timeout=None, max=None, **attributes)")]
+            /// Blocks until a hit is allowed, and spends it; other threads run meanwhile. A denial
+            /// at once if it can't be in time.
+            #[pyo3(
+                signature = (key, cost=Count(1), *, timeout=None, max=None, **attributes),
+                text_signature = "($self, key, cost=1, *, timeout=None, max=None, **attributes)"
+            )]
             fn wait<'py>(
                 &self,
                 py: Python<'py>,
@@ -198,7 +219,8 @@ macro_rules! operations {
                 self.waiting(key, None, attributes, Want::Permit, timeout)?.block(py)
             }
 
-            /// As ``reserve``, blocking until the estimate is allowed, as ``wait`` does. Falsy if denied.
+            /// As ``reserve``, blocking until the estimate is allowed, as ``wait`` does. Falsy if
+            /// denied.
             #[pyo3(signature = (key, estimate, *, timeout=None, max=None, **attributes))]
             fn wait_reservation<'py>(
                 &self,
@@ -209,12 +231,16 @@ macro_rules! operations {
                 max: Option<Count>,
                 attributes: Option<&Bound<'py, PyDict>>,
             ) -> PyResult<Bound<'py, PyAny>> {
-                self.waiting(key, max, attributes, Want::Reservation(estimate.0), timeout)?.block(py)
+                let want = Want::Reservation(estimate.0);
+                self.waiting(key, max, attributes, want, timeout)?.block(py)
             }
 
-            /// ``await`` it: resolves when a hit is allowed, which is spent then, or with a denial at once if it can't be in
-            /// time. Cancelling spends nothing. On asyncio and trio.
-            #[pyo3(signature = (key, cost=Count(1), *, timeout=None, max=None, **attributes), text_signature = "($self, key, cost=1, *, timeout=None, max=None, **attributes)")]
+            /// ``await`` it: resolves when a hit is allowed, which is spent then, or with a denial
+            /// at once if it can't be in time. Cancelling spends nothing. On asyncio and trio.
+            #[pyo3(
+                signature = (key, cost=Count(1), *, timeout=None, max=None, **attributes),
+                text_signature = "($self, key, cost=1, *, timeout=None, max=None, **attributes)"
+            )]
             fn acquire<'py>(
                 &self,
                 py: Python<'py>,
@@ -227,7 +253,8 @@ macro_rules! operations {
                 self.waiting(key, max, attributes, Want::Hit(cost.0), timeout)?.acquired(py)
             }
 
-            /// ``await`` it: as ``permit``, when there is a slot, as ``acquire`` waits. Falsy if denied.
+            /// ``await`` it: as ``permit``, when there is a slot, as ``acquire`` waits. Falsy if
+            /// denied.
             #[pyo3(signature = (key, *, timeout=None, **attributes))]
             fn acquire_permit<'py>(
                 &self,
@@ -239,7 +266,8 @@ macro_rules! operations {
                 self.waiting(key, None, attributes, Want::Permit, timeout)?.acquired(py)
             }
 
-            /// ``await`` it: as ``reserve``, when the estimate is allowed, as ``acquire`` waits. Falsy if denied.
+            /// ``await`` it: as ``reserve``, when the estimate is allowed, as ``acquire`` waits.
+            /// Falsy if denied.
             #[pyo3(signature = (key, estimate, *, timeout=None, max=None, **attributes))]
             fn acquire_reservation<'py>(
                 &self,
@@ -283,14 +311,14 @@ macro_rules! operations {
                 )
             }
 
-            /// Whether it has a concurrent limit, for those who sit in front of any rule: ``permit`` is for such rules, ``hit``
-            /// for all others.
+            /// Whether it has a concurrent limit, for code that serves any rule:
+            /// ``permit`` is for such rules, ``hit`` for all others.
             fn has_permits(&self) -> PyResult<bool> {
                 guard(|| self.inner.has_permits())
             }
 
-            /// Whether the key should be left alone: with backoff, if it was denied less than ``quiet`` ago; without, if a
-            /// hit of 1 would be denied now.
+            /// Whether the key should be left alone: with backoff, if it was denied less than
+            /// ``quiet`` ago; without, if a hit of 1 would be denied now.
             #[pyo3(signature = (key, **attributes))]
             fn is_limited(
                 &self,
@@ -312,8 +340,12 @@ macro_rules! operations {
                 stats.map(|stats| results::stats(py, &stats)).transpose()
             }
 
-            /// Why a hit would get what it would get: the judgement in order, each number with its source. Changes nothing.
-            #[pyo3(signature = (key, cost=Count(1), *, max=None, **attributes), text_signature = "($self, key, cost=1, *, max=None, **attributes)")]
+            /// Why a hit would get what it would get: the judgement in order, each number with its
+            /// source. Changes nothing.
+            #[pyo3(
+                signature = (key, cost=Count(1), *, max=None, **attributes),
+                text_signature = "($self, key, cost=1, *, max=None, **attributes)"
+            )]
             fn why<'py>(
                 &self,
                 py: Python<'py>,
@@ -326,8 +358,8 @@ macro_rules! operations {
                 results::why(py, why)
             }
 
-            /// Forgets the key's limits, penalties and budget, and ends its block; what wider scopes hold
-            /// stays.
+            /// Forgets the key's limits, penalties and budget, and ends its block; what wider
+            /// scopes hold stays.
             #[pyo3(signature = (key, **attributes))]
             fn reset(
                 &self,
@@ -345,18 +377,19 @@ macro_rules! operations {
                 py.detach(|| guard(|| self.inner.reset_all()))
             }
 
-            /// Drops idle keys now, and says how many. Nothing must call this: they give way by themselves.
+            /// Drops idle keys now, and says how many. Nothing must call this: they give way by
+            /// themselves.
             fn prune(&self) -> PyResult<usize> {
                 guard(|| self.inner.prune())
             }
 
-            /// Judges a key, or the calls that match a mapping, by other limits from the next hit on, and
-            /// gives the number of the change.
+            /// Judges a key, or the calls that match a mapping, by other limits from the next hit
+            /// on, and gives the number of the change.
             ///
-            /// ``limits`` is a mapping (``{"per-minute": {"max": 60}}``) or, for a rule with one limit, a
-            /// text (``"60/min"``). Every ``set_…`` and ``add_exempt`` takes ``for_`` (seconds, a timedelta,
-            /// or a text such as ``"1h"``): the change ends by itself then. ``by`` and ``reason`` say who
-            /// makes it and why.
+            /// ``limits`` is a mapping (``{"per-minute": {"max": 60}}``) or, for a rule with one
+            /// limit, a text (``"60/min"``). Every ``set_…`` and ``add_exempt`` takes ``for_``
+            /// (seconds, a timedelta, or a text such as ``"1h"``): the change ends by itself then.
+            /// ``by`` and ``reason`` name its maker and the reason.
             #[pyo3(signature = (target, limits, *, for_=None, by=None, reason=None))]
             fn set_override(
                 &self,
@@ -394,7 +427,8 @@ macro_rules! operations {
                     .collect()
             }
 
-            /// Changes the rule's own limits from the next hit on; an empty mapping takes that back.
+            /// Changes the rule's own limits from the next hit on; an empty mapping takes that
+            /// back.
             #[pyo3(signature = (limits, *, for_=None, by=None, reason=None))]
             fn set_default(
                 &self,
@@ -408,8 +442,8 @@ macro_rules! operations {
                 py.detach(|| guard(|| self.inner.changing(options)?.set_default(limits)))
             }
 
-            /// Judges in this mode (``enforce``, ``shadow`` or ``off``) from the next hit on, whatever the
-            /// policy says.
+            /// Judges in this mode (``enforce``, ``shadow`` or ``off``) from the next hit on,
+            /// whatever the policy says.
             #[pyo3(signature = (mode, *, for_=None, by=None, reason=None))]
             fn set_mode(
                 &self,
@@ -435,12 +469,12 @@ macro_rules! operations {
                 py.detach(|| guard(|| self.inner.changing(options)?.clear_mode()))
             }
 
-            /// Refuses a key by hand, with reason ``blocked``: for a ban, or as long as an upstream's
-            /// ``Retry-After`` says.
+            /// Refuses a key by hand, with reason ``blocked``: for a ban, or as long as an
+            /// upstream's ``Retry-After`` says.
             ///
             /// ``for_`` is a time (seconds, a timedelta, or a text such as ``"1h"``); None: until
-            /// ``unblock``. The block is kept with the store, counts for no cooldown, backoff or alert, and
-            /// replaces one that the key had. Exempt calls pass.
+            /// ``unblock``. The block is kept with the store, counts for no cooldown, backoff or
+            /// alert, and replaces one that the key had. Exempt calls pass.
             #[pyo3(signature = (key, for_=None, *, by=None, reason=None, **attributes))]
             fn block(
                 &self,
@@ -509,7 +543,7 @@ macro_rules! operations {
                 py.detach(|| guard(|| self.inner.changing(options)?.remove_exempt(&matches)))
             }
 
-            /// Puts these exemptions in place of all others.
+            /// Replaces all exemptions by these.
             #[pyo3(signature = (matches, *, for_=None, by=None, reason=None))]
             fn set_exempts(
                 &self,

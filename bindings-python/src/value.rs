@@ -19,7 +19,8 @@ pub(crate) const UNIT: Duration = Duration::from_secs(1);
 /// Some 146 years, so that no clock runs over.
 const MOST_SECONDS: f64 = (i64::MAX / 2_000_000_000) as f64;
 
-/// Deeper than any policy, and shallow enough for every stack: who nests a list in itself gets an error.
+/// Deeper than any policy, and shallow enough for every stack: a list nested in itself is an
+/// error.
 const DEEPEST: usize = 64;
 
 /// A text that is UTF-8, as a `str` with lone surrogates is not.
@@ -144,8 +145,8 @@ pub(crate) fn kind(object: &Bound<'_, PyAny>) -> String {
     object.get_type().name().map_or_else(|_| "this".to_string(), |name| name.to_string())
 }
 
-/// A mapping, sequence or plain value as a policy file would have it. Which fields there may be is not
-/// known here: the policy crate says what is wrong.
+/// A mapping, sequence or plain value as a policy file would have it. Which fields there may be is
+/// not known here: the policy crate says what is wrong.
 pub(crate) fn to_json(object: &Bound<'_, PyAny>) -> PyResult<Value> {
     nested(object, 0)
 }
@@ -234,7 +235,7 @@ pub(crate) fn to_python<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'
     })
 }
 
-/// Any iterable as a tuple, which nobody changes while it is read.
+/// Any iterable as a tuple, which can't change while it is read.
 pub(crate) fn to_tuple<'py>(keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyTuple>> {
     // SAFETY: called with the interpreter attached, on an object that is alive.
     let tuple = unsafe { pyo3::ffi::PySequence_Tuple(keys.as_ptr()) };

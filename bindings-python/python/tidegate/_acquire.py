@@ -1,4 +1,4 @@
-"""Waiting in an event loop: sleeps exactly as long as the engine says, and is woken when its turn comes."""
+"""Waiting in an event loop: it sleeps for as long as the engine says, and is woken for its turn."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     Got = Decision | Permit | Reservation
 
 
-def _nobody() -> None:
-    """Wakes nobody: for the first look, when nobody sleeps yet."""
+def _nothing() -> None:
+    """Wakes no task: for the first poll, when none sleeps yet."""
 
 
 async def acquire(waiting: Waiting) -> Got:
     try:
-        step = waiting.poll(_nobody)
+        step = waiting.poll(_nothing)
         if not isinstance(step, float):
             return step
         try:
@@ -39,13 +39,13 @@ def _resolve(turn: asyncio.Future[None]) -> None:
 async def _on_asyncio(waiting: Waiting, loop: asyncio.AbstractEventLoop) -> Got:
     while True:
         turn = loop.create_future()
-        # Weakly, so that a task which nobody runs any more is not kept by the line that it stands in.
+        # Weakly: the line that a task stands in must not keep the task alive.
         sleeper = weakref.ref(turn)
 
         def wake(sleeper: weakref.ref[asyncio.Future[None]] = sleeper) -> None:
             turn = sleeper()
             if turn is not None:
-                with contextlib.suppress(RuntimeError):  # A loop that ended has nobody to wake.
+                with contextlib.suppress(RuntimeError):  # A loop that ended has no task to wake.
                     loop.call_soon_threadsafe(_resolve, turn)
 
         step = waiting.poll(wake)
