@@ -161,12 +161,14 @@ impl Places {
         self.wide.as_ref().unwrap_or(&self.own)
     }
 
-    /// Stands in this wider line and in no other.
-    fn move_to(&mut self, line: Option<LineKey>, request: Request<'_>) {
-        if self.wide.as_ref().map(Ticket::line) != line {
+    /// Stands in this wider line and in no other. Whether that is another than before.
+    fn move_to(&mut self, line: Option<LineKey>, request: Request<'_>) -> bool {
+        let moves = self.wide.as_ref().map(Ticket::line) != line;
+        if moves {
             self.wide = None;
             self.wide = line.map(|line| request.waiters().join(line, request.cost));
         }
+        moves
     }
 }
 
@@ -345,12 +347,14 @@ impl<G: Goal> Waiting<G> {
         if decision.allowed || over || terms.is_hopeless(decision) {
             return Ok(Next::Done(got.into()));
         }
-        places.move_to(terms.line_of(decision), request);
+        let moved = places.move_to(terms.line_of(decision), request);
         let wait = decision.retry_after.unwrap_or_default();
         let wait = terms.left().map_or(wait, |left| wait.min(left));
-        Ok(Next::Sleep(match places.last().is_first() {
-            true => Sleep { most: terms.nap(wait, LONGEST_NAP), until: Until::Nudged },
-            false => Sleep { most: Duration::ZERO, until: Until::First },
+        // In a line that it has just entered, a call that is not first stands by at once. A call
+        // that takes no turns sleeps wherever it stands.
+        Ok(Next::Sleep(match moved && !places.last().is_first() {
+            true => Sleep { most: Duration::ZERO, until: Until::First },
+            false => Sleep { most: terms.nap(wait, LONGEST_NAP), until: Until::Nudged },
         }))
     }
 

@@ -637,3 +637,21 @@ mod reservations {
         assert_eq!(plain.wait_reservation(call, 1, None).unwrap().decision().limit, Some(2));
     }
 }
+
+#[test]
+fn a_cost_of_nothing_is_slept_for_behind_others_too() {
+    let (rule, _clock) = rule(json!({"limits": "10/min window", "cooldown": "60s"}));
+    assert!(rule.hit("alice", 10).unwrap().allowed && !rule.hit("alice", 1).unwrap().allowed);
+    let mut first = Task::new(&rule, "alice", 5);
+    assert!(first.waits());
+    let slept = Mutex::new(Vec::new());
+    let sleep = |time| {
+        slept.lock().unwrap().push(time);
+        until_polled(time)
+    };
+    let mut nothing = Task(Box::pin(rule.acquire_with("alice", 0, None, sleep)));
+    assert!(nothing.waits() && nothing.waits());
+    drop(nothing);
+    let slept = slept.into_inner().unwrap();
+    assert!(slept.iter().all(|time| !time.is_zero()), "{slept:?}");
+}
