@@ -1,5 +1,5 @@
-//! Tables with damaged words: whatever they say, nothing crashes, hangs, or is made anew, and no key gets
-//! more than its limit from then on (I1).
+//! Tables with damaged words: whatever they say, nothing crashes, hangs, or is made anew, and no
+//! key gets more than its limit from then on (I1).
 
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
