@@ -98,7 +98,8 @@ class Checks:
         for page in sorted((pages | set(listed)) - {"SUMMARY.md"}):
             missing = None if page in pages else "is in docs/SUMMARY.md, but there is no such page"
             times = listed.count(page)
-            self.judge(f"docs/{page}", missing or (times != 1 and f"is listed {times} times") or None)
+            self.judge(f"docs/{page}",
+                       missing or (times != 1 and f"is listed {times} times") or None)
         doctests = (ROOT / "tests/src/guide.rs").read_text(encoding="utf-8")
         doctests += (ROOT / "policy/src/lib.rs").read_text(encoding="utf-8")
         for block in self.blocks:
