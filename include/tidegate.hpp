@@ -153,7 +153,7 @@ class key {
   std::array<tg_attribute, TG_MOST_ATTRIBUTES> attributes_;
 };
 
-/// For how long a run-time change is made, by whom, and why; see tg_change_options.
+/// How long a run-time change lasts, the name of its maker, and why; see tg_change_options.
 struct change_options {
   /// 0: until it is taken back.
   milliseconds for_{0};
@@ -172,7 +172,7 @@ class decision {
   bool alert() const noexcept { return raw_.alert != 0; }
   bool notify() const noexcept { return raw_.notify != 0; }
   std::string_view rule() const noexcept { return detail::view(raw_.rule); }
-  /// Empty when plainly allowed.
+  /// Empty when the limits allowed the hit.
   std::string_view reason() const noexcept { return detail::view(raw_.reason); }
   std::string_view would_deny() const noexcept { return detail::view(raw_.would_deny); }
   /// JSON, or empty.
@@ -451,7 +451,7 @@ class rule {
   const tg_rule *rule_ = nullptr;
 };
 
-/// A clock that only moves when told to. Limiters that go by it keep it alive.
+/// A clock that only calls move. Limiters that use it keep it alive.
 class manual_clock {
  public:
   explicit manual_clock(milliseconds start = milliseconds(0), milliseconds wall = milliseconds(0)) {

@@ -120,7 +120,7 @@ def main():
         assert name.startswith(("rule.allow_many", "noop")) or call(KEYS[0]), name
     for _ in range(ROUNDS):
         for name, call in calls.items():
-            timed(name, call)  # So that nobody pays for the memory that the one before it took.
+            timed(name, call)  # So that none pays for the memory of the contender before it.
             rounds.setdefault(name, []).append(timed(name, call))
 
     def ratio(name, to):

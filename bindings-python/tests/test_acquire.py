@@ -122,7 +122,7 @@ def test_one_that_is_dropped_leaves_its_place():
     async def main():
         limiter = Limiter("1/h", clock=ManualClock())
         assert limiter.allow("a")
-        waiting = limiter.acquire("a")  # Driven by hand, so that nobody else holds on to it.
+        waiting = limiter.acquire("a")  # Driven by hand, so that nothing else holds on to it.
         waiting.send(None)
         other = asyncio.create_task(limiter.acquire("a"))
         await settle()

@@ -143,7 +143,7 @@ int main(int argc, char **argv) {
 
   int epoll = epoll_create1(EPOLL_CLOEXEC), end = signalfd(-1, &ends, SFD_CLOEXEC),
       listener = listen_at(atoi(argv[1]));
-  /* The two that are no peers are told by where their numbers are. */
+  /* The two descriptors that are no peers are known by their addresses. */
   struct epoll_event event = {.events = EPOLLIN, .data.ptr = &listener},
                      over = {.events = EPOLLIN, .data.ptr = &end};
   if (epoll_ctl(epoll, EPOLL_CTL_ADD, listener, &event) < 0 ||

@@ -1,4 +1,4 @@
-"""An echo bot (python-telegram-bot) that nobody can flood, and that floods nobody.
+"""An echo bot (python-telegram-bot) with limits on what it receives and on what it sends.
 
     pip install tidegate python-telegram-bot
     TOKEN=… python telegram_bot.py

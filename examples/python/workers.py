@@ -35,7 +35,7 @@ def hello(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterab
 
 
 def telling_worker(app: Callable[..., Iterable[bytes]]) -> Callable[..., Iterable[bytes]]:
-    """Adds the worker's process id to each response, so that one sees who answered."""
+    """Adds the worker's process id to each response."""
 
     def telling(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         def starting(status: str, headers: list[tuple[str, str]], *more: Any) -> Any:
@@ -52,7 +52,7 @@ if folder := os.environ.get("LIMITS"):
 
 
 def serve(listener: socket.socket, folder: Path) -> "subprocess.Popen[bytes]":
-    """gunicorn at work on a socket that listens already, so nobody has to wait for it."""
+    """gunicorn at work on a socket that listens already, so no client has to wait for it."""
     gunicorn = [sys.executable, "-m", "gunicorn", "--preload", "--workers", str(WORKERS),
                 "--log-level", "error"]
     return subprocess.Popen(

@@ -17,7 +17,7 @@ const LENGTH: Duration = Duration::from_secs(600);
 const WALL: Duration = Duration::from_secs(1_705_312_800);
 const COLUMNS: usize = 60;
 
-/// Somebody who writes.
+/// A sender of messages.
 struct Sender {
     channel: &'static str,
     name: &'static str,

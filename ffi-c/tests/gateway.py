@@ -45,7 +45,7 @@ try:
         assert (1 <= int(headers["Retry-After"]) <= 360
                 and headers["X-RateLimit-Remaining"] == "0"), headers
         assert headers["RateLimit-Policy"] == '"10/h";q=10;w=3600' and body == "too many requests\n"
-    # Another peer has its own; whoever only connects, or hangs up half-way, disturbs nobody.
+    # Another peer has its own. A peer that only connects, or hangs up half-way, disturbs none.
     socket.create_connection(("127.0.0.1", port)).close()
     try:
         assert ask(port, "::1")[0] == 200

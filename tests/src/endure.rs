@@ -137,7 +137,7 @@ impl Worker {
         let serial = self.shared.add(Layout::serial(self.number), 1) + 1;
         let key = own_key(self.number, serial);
         let granted = (0..GIVEN + 2).filter(|_| self.given.allow(key.as_str()).unwrap()).count();
-        // Lost races may make a table look full, but who has a row keeps it.
+        // Lost races may make a table look full, but a key with a row keeps it.
         let first = |n: usize| n == GIVEN || n < GIVEN && n > 0;
         assert!(granted == 0 || first(granted), "I1, I10: {granted} granted to {key}");
         self.given.reset(key.as_str()).unwrap();
@@ -159,7 +159,7 @@ impl Worker {
     }
 }
 
-/// Works until it is told to stop, or killed.
+/// Works until it is asked to stop, or killed.
 ///
 /// # Panics
 /// If a law is broken.

@@ -51,7 +51,7 @@ const GRANTED: usize = 1;
 const ASKED: usize = 2;
 const ANSWERED: usize = 3;
 
-/// What a store's folder holds once it has been opened and nobody is at work in it.
+/// What a store's folder holds once it has been opened and no process works in it.
 const FILES: [&str; 5] =
     ["changes.log", "changes.log.lock", "default.changes", "default.lock", "default.table"];
 

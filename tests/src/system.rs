@@ -170,7 +170,7 @@ pub fn run_to_call(pid: Pid, wanted: impl Fn(i64, &[u64]) -> bool) -> bool {
 }
 
 fn resume_to_call(pid: Pid) -> Ended {
-    // Stops at calls are told from signals, and the child ends with this process.
+    // Stops at calls differ from signals, and the child ends with this process.
     let options = libc::PTRACE_O_TRACESYSGOOD | libc::PTRACE_O_EXITKILL;
     // SAFETY: a request without addresses.
     unsafe { libc::ptrace(libc::PTRACE_SETOPTIONS, pid, 0, options) };
@@ -217,7 +217,7 @@ pub fn become_nobody() {
     assert!(done == 0, "setuid: {}", io::Error::last_os_error());
 }
 
-/// Becomes another user, who is in one group only.
+/// Becomes another user, which is in one group only.
 ///
 /// # Panics
 /// If that can't be done.

@@ -133,7 +133,7 @@ const HEAD: &str = "\
 | governor | leaky-bucket | ratelimit | throttlecrab | `Mutex<HashMap>` |
 |---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|";
 
-/// One row: the floors, the engine, and everybody else.
+/// One row: the floors, the engine, and the peers.
 fn compare(plan: &Plan, keys: &Keys, quota: Quota, name: &str, batch: bool) {
     let mut contenders = floors_and_engine(keys, quota, batch);
     contenders.extend(others(quota, keys.capacity));
@@ -171,7 +171,7 @@ fn others(quota: Quota, capacity: usize) -> Vec<Contender> {
     ]
 }
 
-/// Shows everybody every key, and lets the tick pass in which half of each bucket was spent.
+/// Shows every key to each contender, and waits for the tick after half of each bucket was spent.
 fn meet(contenders: &[Contender], keys: &Keys, quota: Quota) {
     for one in contenders {
         black_box(one.run(&keys.distinct));

@@ -1,4 +1,4 @@
-"""What calls take, for those who write functions around them."""
+"""The types of arguments, for functions that wrap calls."""
 
 from __future__ import annotations
 

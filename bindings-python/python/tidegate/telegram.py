@@ -38,7 +38,7 @@ _GRACE = 0.1
 
 
 def policy(overall: str = "30/s", group: str = "20/min", paid: str = "1000/s") -> JSON:
-    """A policy for `RateLimiter`, by Telegram's published limits unless told otherwise.
+    """A policy for `RateLimiter`, by Telegram's published limits by default.
 
     Its rule `chats` limits a message to a group by `group` and `overall`, taken together or not at
     all. It limits a message to a person by `overall`. Its rule `paid` is for paid broadcasts. All

@@ -368,7 +368,7 @@ impl World {
         }
         let count = usize::from(decision.limit_count).min(TG_MOST_LIMITS);
         if decision.limits[..count].iter().any(|limit| limit.name as u64 == 0x5a5a_5a5a_5a5a_5a5a) {
-            decision.limit_count = 0; // A count that C made up: the names behind it are nobody's.
+            decision.limit_count = 0; // A count that C made up: there are no names behind it.
         }
         let (style, capacity) = (u32::from(input.byte() % 4), usize::from(input.byte()) * 4);
         // SAFETY: a rule that is not freed.

@@ -28,7 +28,7 @@ class Bucket:
         return min(Fraction(limit.size), self.tokens + Fraction(limit.max * since, limit.per))
 
     def exact(self, limit, now):
-        """Whether waits are the same for all who round as they may."""
+        """Whether waits are the same for every implementation, however it rounds."""
         whole_ms = limit.max == 0 or limit.per % limit.max == 0
         return whole_ms and (self.loss == 0 or self.is_new(limit, now))
 

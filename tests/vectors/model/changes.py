@@ -69,7 +69,7 @@ class Standing:
 
 
 class Trail:
-    """All changes of a limiter. Each is told as users get it."""
+    """All changes of a limiter, each in the form that users get."""
 
     def __init__(self, clock):
         self.clock, self.told = clock, []

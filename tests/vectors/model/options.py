@@ -20,7 +20,8 @@ class Options:
     notify: str
     mode: str
     attach: object
-    # who stated what: `mode`, and (limit's name, field); as (source, who made the change)
+    # Where each value was stated: `mode`, and (limit's name, field). A value is the source and the
+    # name of the change's maker.
     sources: dict
 
 

@@ -85,7 +85,7 @@ def after_denial(penalty, options, denying, wait, now):
 
 
 def told(penalty, mode, now):
-    """A denial: the penalty after it, and whether the sender should be told."""
+    """A denial: the penalty after it, and whether the sender should get a notice."""
     if mode != "once":
         return penalty, mode == "always"
     if penalty.episode_ends is not None and now >= penalty.episode_ends:
