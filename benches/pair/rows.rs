@@ -1,4 +1,5 @@
-// The rows of `pair.sh`, for one version of the crates: included twice, with `core` and `policy` in scope.
+// The rows of `pair.sh`, for one version of the crates: included twice, with `core`
+// and `policy` in scope.
 
 use std::time::Duration;
 
@@ -203,7 +204,10 @@ pub fn run<'k>(setting: &Setting, keys: &'k [String]) -> Run<'k> {
         }
         "rule with when and exempt" => rule_hits(
             rule(json!({
-                "when": [{ "match": { "role": "staff" }, "limits": { "1000000000/min": { "max": 999_999_999 } } }],
+                "when": [{
+                    "match": { "role": "staff" },
+                    "limits": { "1000000000/min": { "max": 999_999_999 } },
+                }],
                 "exempt": [{ "role": "admin" }],
             })),
             keys,
