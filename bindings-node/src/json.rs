@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use policy::{
-    BlockedKey, Budget, Change, Changes, Events, Finding, Inspected, LimitPatches, LimitUse, Match,
-    Metrics, NamedCount, Stats, Step, Target,
+    BlockedKey, Budget, Change, Changes, Events, Finding, Inspected, InspectedLimit, LimitPatches,
+    LimitUse, Match, Metrics, NamedCount, Stats, Step, Target,
 };
 use serde_json::{Map, Value, json};
 
@@ -49,7 +49,7 @@ pub(crate) fn inspected(all: &[Inspected]) -> Value {
         json!({
             "rule": it.rule,
             "format": it.format,
-            "limits": it.limits,
+            "limits": it.limits.iter().map(InspectedLimit::to_value).collect::<Vec<_>>(),
             "capacity": it.capacity,
             "keys": it.keys,
             "penalised": it.penalised,
