@@ -143,7 +143,7 @@ async fn denial_hands_back_what_the_rule_attaches() {
 }
 
 #[tokio::test]
-async fn forwarded_for_is_ignored_unless_somebody_is_trusted() {
+async fn forwarded_for_is_ignored_unless_a_proxy_is_trusted() {
     let server = Server::start(layer(json!({"limits": "1/min"}))).await;
     assert_eq!(server.status_for("198.51.100.1").await, 200);
     assert_eq!(server.status_for("198.51.100.2").await, 429);
@@ -187,7 +187,7 @@ async fn mapped_ipv4_is_the_same_client() {
 }
 
 #[tokio::test]
-async fn ipv6_clients_are_told_apart_by_their_first_56_bits() {
+async fn ipv6_clients_differ_by_their_first_56_bits() {
     let server = Server::start(layer(json!({"limits": "1/min"})).trusted_hops(1).unwrap()).await;
     assert_eq!(server.status_for("2001:db8:1:200::1").await, 200);
     assert_eq!(server.status_for("2001:db8:1:2ff::2").await, 429);
