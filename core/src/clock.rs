@@ -12,6 +12,7 @@ use crate::sync::{Ordering, PlainU64};
 
 /// The clock of an engine: the host's monotonic time, or one that a test moves by hand.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub enum Clock {
     /// Monotonic time in nanoseconds since the process first asked; time asleep counts too on
     /// Linux.

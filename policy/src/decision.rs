@@ -6,12 +6,15 @@ pub(crate) mod view;
 use std::fmt;
 use std::time::Duration;
 
+use serde_core::Deserialize;
 use serde_json::Value;
 use tidegate_core::{LimitStatus, NEVER};
 
 use crate::compiled::interned::Interned;
 use crate::compiled::labels::RuleLabels;
 use crate::compiled::plan::MOST_LIMITS;
+use crate::config::limit::one;
+use crate::error::Error;
 
 /// Why a hit was denied, or not counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -190,6 +193,25 @@ impl Decision {
     #[inline]
     pub fn attach(&self) -> Option<&Value> {
         if self.allowed { None } else { self.variant.attach.as_deref() }
+    }
+
+    /// [`Decision::attach`] as a type of your own.
+    ///
+    /// ```
+    /// let mut rule = tidegate::RuleConfig::new("3/min")?;
+    /// rule.attach = Some(serde_json::json!(["/plans", "/prices"]));
+    /// let limiter = tidegate::Limiter::builder().rule(rule).build()?;
+    /// let denied = limiter.hit("alice", 9)?;
+    /// assert_eq!(denied.attach_as::<Vec<&str>>()?.unwrap(), ["/plans", "/prices"]);
+    /// assert!(denied.attach_as::<u64>().is_err());
+    /// # Ok::<(), tidegate::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If what the rule attaches is not of that type.
+    pub fn attach_as<'a, T: Deserialize<'a>>(&'a self) -> Result<Option<T>, Error> {
+        let attached = self.attach().map(T::deserialize).transpose();
+        attached.map_err(|error| one("attach", error.to_string()))
     }
 }
 

@@ -9,7 +9,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use serde_json::Value;
+use serde_core::Serialize;
 use tidegate_core::{Clock, ForkLock};
 
 use crate::compiled::validate::{self, Built};
@@ -137,7 +137,8 @@ impl Limiter {
         Limiter::builder().policy(policy).build()
     }
 
-    /// A limiter of a policy as a map, with the fields of a policy file.
+    /// A limiter of a policy as a map, with the fields of a policy file: a `serde_json::Value`, or
+    /// any type that serializes to such a map.
     ///
     /// ```
     /// let policy = serde_json::json!({"version": 1, "rules": {"messages": {"limits": "20/min"}}});
@@ -147,7 +148,7 @@ impl Limiter {
     ///
     /// # Errors
     /// As [`Limiter::from_policy`].
-    pub fn from_value(policy: &Value) -> Result<Limiter, Error> {
+    pub fn from_value(policy: &impl Serialize) -> Result<Limiter, Error> {
         Limiter::builder().value(policy).build()
     }
 

@@ -360,7 +360,7 @@ fn a_store_can_be_looked_at_from_outside() {
     assert_eq!(found.iter().map(|f| f.rule.as_str()).collect::<Vec<_>>(), ["a/b", "plain"]);
     let seen = &found[0];
     assert_eq!((seen.capacity, seen.keys, seen.penalised, seen.overrides), (100, 2, 2, 1));
-    assert_eq!((seen.limits.len(), seen.limits[0]["name"].as_str()), (2, Some("2/h")));
+    assert_eq!((seen.limits.len(), &*seen.limits[0].name), (2, "2/h"));
     assert_eq!(seen.top_offenders[0].key[0], "telegram");
     assert_eq!(seen.top_offenders.iter().map(|o| o.count).sum::<u64>(), 6);
     assert_eq!(found[1].keys, 0);

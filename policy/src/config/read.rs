@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use serde_core::Serialize;
 use serde_json::{Map, Value, json};
 use tidegate_core::OnFull;
 
@@ -14,6 +15,7 @@ use crate::config::policy::{
     When,
 };
 use crate::config::suggest::unknown;
+use crate::config::value::plain_value;
 use crate::error::{Error, Problem};
 
 /// Fields of each map that a policy file has; what is not here is a mistake.
@@ -111,7 +113,8 @@ fn patches<S: AsRef<str>>(
 }
 
 impl Match {
-    /// Reads a match from a map, as a policy file has it.
+    /// Reads a match from a map, as a policy file has it: a `serde_json::Value`, or any type that
+    /// serializes to such a map.
     ///
     /// ```
     /// let matches = tidegate::Match::from_value(&serde_json::json!({"role": ["admin", "system"]})).unwrap();
@@ -120,9 +123,10 @@ impl Match {
     ///
     /// # Errors
     /// With all problems.
-    pub fn from_value(value: &Value) -> Result<Match, Error> {
+    pub fn from_value(value: &impl Serialize) -> Result<Match, Error> {
+        let value = plain_value(value)?;
         let mut reader = Reader::default();
-        let matches = reader.matching("match", value);
+        let matches = reader.matching("match", &value);
         reader.finish(matches)
     }
 
@@ -138,12 +142,21 @@ impl Match {
 }
 
 impl RuleConfig {
-    /// Reads a rule from a map, as a policy file has it.
+    /// Reads a rule from a map, as a policy file has it: a `serde_json::Value`, or any type that
+    /// serializes to such a map.
+    ///
+    /// ```
+    /// use std::collections::BTreeMap;
+    ///
+    /// let map = BTreeMap::from([("limits", "20/min"), ("cooldown", "60s")]);
+    /// assert_eq!(tidegate::RuleConfig::from_value(&map)?.limits.len(), 1);
+    /// # Ok::<(), tidegate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// With all problems; their paths begin at the rule.
-    pub fn from_value(value: &Value) -> Result<RuleConfig, Error> {
-        RuleConfig::read(Reader::default(), value)
+    pub fn from_value(value: &impl Serialize) -> Result<RuleConfig, Error> {
+        RuleConfig::read(Reader::default(), &plain_value(value)?)
     }
 
     /// As [`RuleConfig::from_value`], where a period may be a number too: so many of `unit`.

@@ -38,8 +38,9 @@ use tidegate_core::{
 
 use crate::compiled::plan::Plan;
 use crate::compiled::wanted::ExistingTables;
-use crate::config::limit::{Counts, algorithm_name, is_label, parse_algorithm};
+use crate::config::limit::{Counts, is_label, parse_algorithm};
 use crate::error::{Code, Error};
+use crate::store::described::InspectedLimit;
 use crate::store::moving::{check_rows, move_rows, move_rows_of_format1};
 use crate::store::runtime::Runtime;
 use crate::store::trail::{Change, Log};
@@ -484,30 +485,28 @@ impl Shape {
 
     fn to_value(&self, rule: &str) -> Value {
         let plan = &self.plan;
-        let limit = |index: usize| {
-            let mut limit = json!({
-                "name": plan.names[index],
-                "algorithm": algorithm_name(plan.algorithms[index]),
-                "scope": plan.groups[plan.places[index].0].scope,
-                "room": plan.room(index),
-            });
-            if plan.labelled[index] {
-                limit["label"] = json!(true);
-            }
-            // HeaderStatus out where costs are counted, as in tables of versions that knew nothing else.
-            if plan.counts(index) == Counts::Hits {
-                limit["counts"] = json!("hits");
-            }
-            limit
-        };
         json!({
             "rule": rule,
             "hash": FILE_HASH,
             "parts": plan.parts,
             "capacity": self.capacity,
             "penalty_scope": plan.penalty_scope,
-            "limits": (0..plan.names.len()).map(limit).collect::<Vec<_>>(),
+            "limits": self.limits().iter().map(InspectedLimit::to_value).collect::<Vec<_>>(),
         })
+    }
+
+    /// Its limits, in their order.
+    pub(crate) fn limits(&self) -> Vec<InspectedLimit> {
+        let plan = &self.plan;
+        let limit = |index: usize| InspectedLimit {
+            name: plan.names[index].clone(),
+            is_label: plan.labelled[index],
+            algorithm: plan.algorithms[index],
+            scope: plan.groups[plan.places[index].0].scope.clone(),
+            counts: plan.counts(index),
+            room: plan.room(index),
+        };
+        (0..plan.names.len()).map(limit).collect()
     }
 }
 
