@@ -6,7 +6,7 @@ const fs = require('node:fs');
 const path = require('node:path');
 const test = require('node:test');
 const { Limiter, ManualClock } = require('tidegate');
-const { clientBy, gate } = require('../http.js');
+const { clientBy, gate } = require('../integrations/http.js');
 
 const FILE = path.join(__dirname, '../../tests/vectors/http/client.json');
 const { cases, refused, problems } = JSON.parse(fs.readFileSync(FILE, 'utf8'));

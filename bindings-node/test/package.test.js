@@ -47,7 +47,7 @@ test('what is packed is what users need, and nothing else', (t) => {
   const files = fs.readdirSync(folder, { recursive: true }).filter((name) => !fs.statSync(path.join(folder, name)).isDirectory());
   const wanted = ['index.js', 'index.mjs', 'index.d.ts', 'index.d.mts', 'native.js', 'package.json', 'README.md', 'LICENSE-MIT', 'LICENSE-APACHE', 'lib/limiter.js'];
   for (const name of wanted) assert(files.includes(name), `${name} is not packed`);
-  for (const name of files) assert.match(name, /^(lib\/)?[a-z-]+\.(c|m)?(js|d\.[cm]?ts)$|^(package\.json|README\.md|LICENSE-(MIT|APACHE))$/);
+  for (const name of files) assert.match(name, /^((integrations|lib)\/)?[a-z-]+\.(c|m)?(js|d\.[cm]?ts)$|^(package\.json|README\.md|LICENSE-(MIT|APACHE))$/);
   const exported = Object.values(manifest.exports).flatMap((entry) => JSON.stringify(entry).match(/\.\/[^"]+/g));
   for (const name of exported) assert(files.includes(name.slice(2)), `${name} is exported and not packed`);
   for (const name of files) {
@@ -65,6 +65,23 @@ test('installed without a compiler, it is loaded from the package of the platfor
   fs.rmSync(path.join(folder, 'node_modules', `tidegate-${platforms()[0]}`), { recursive: true });
   const failed = "try { require('tidegate') } catch (error) { console.log(error.code, error.message) }";
   assert.match(run(process.execPath, ['-e', failed], folder), /^native tidegate has no native part .* tried\n.*tidegate\.\S+\.node: /);
+});
+
+test('each import path has its code, and its types by all module resolutions', (t) => {
+  const folder = installed(t);
+  const paths = Object.keys(manifest.exports).filter((name) => name !== './package.json');
+  const names = paths.map((name) => path.posix.join('tidegate', name));
+  fs.writeFileSync(path.join(folder, 'a.cjs'), names.map((name) => `require('${name}');`).join('\n'));
+  run(process.execPath, ['a.cjs'], folder);
+  const imports = names.map((name, index) => `import * as m${index} from '${name}';`);
+  fs.writeFileSync(path.join(folder, 'a.ts'), imports.join('\n'));
+  const tsc = path.join(FOLDER, 'node_modules/typescript/bin/tsc');
+  const flags = '--noEmit --strict --skipLibCheck --target es2022'.split(' ');
+  const ways = [['nodenext', 'nodenext'], ['commonjs', 'node10'], ['esnext', 'bundler']];
+  for (const [module, resolution] of ways) {
+    const way = ['--module', module, '--moduleResolution', resolution];
+    run(process.execPath, [tsc, ...flags, ...way, 'a.ts'], folder);
+  }
 });
 
 test('require and import give one class', async () => {

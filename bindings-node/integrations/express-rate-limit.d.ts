@@ -1,4 +1,4 @@
-import type { LimiterOptions } from './index.js';
+import type { LimiterOptions } from '../index.js';
 
 export interface TidegateStoreOptions
   extends Pick<LimiterOptions, 'store' | 'capacity' | 'onFull' | 'clock'> {

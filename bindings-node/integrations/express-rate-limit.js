@@ -5,7 +5,7 @@
 // That library counts every hit in a window that starts with the first one, and compares the count
 // itself: a `fixed` limit that nobody reaches, and what `record` returns.
 
-const { Limiter } = require('./index.js');
+const { Limiter } = require('../index.js');
 
 const OUT_OF_REACH = 1_000_000_000;
 

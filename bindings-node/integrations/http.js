@@ -7,8 +7,8 @@
 // `trustedProxies`. A request without a key is refused with 500 and never passes unlimited. With a
 // `fallbackKey` all such requests share one key instead.
 
-const { ipKey } = require('./index.js');
-const { native, typeError } = require('./lib/native.js');
+const { ipKey } = require('../index.js');
+const { native, typeError } = require('../lib/native.js');
 
 const NO_KEY =
   'This request has no key to be limited by: either the option `key` gave none, or the peer has no ' +

@@ -1,4 +1,4 @@
-import type { CostOptions, Key, Limiter, Rule } from './index.js';
+import type { CostOptions, Key, Limiter, Rule } from '../index.js';
 
 /** What limits: a rule, or a limiter that has one. */
 export type Limited = Rule | Limiter;
