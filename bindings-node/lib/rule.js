@@ -5,19 +5,18 @@ const { UNDO, WAITING, blocking, change, takeApart, timeout, whileWaiting, witho
 const { Decision } = require('./decision.js');
 const { Permit, Reservation } = require('./held.js');
 const { limitsJson, matchJson, matchesJson } = require('./policy.js');
+const { budgetFields, decisionFields, flagBits, recordedFields } = require('./scratch.js');
 const { keyOf, readChanges } = require('./trail.js');
 const { Line } = require('./wait.js');
 
-const { scratch } = native;
+function readRecorded() {
+  const { used, limit, remaining, resetAfterMs } = recordedFields;
+  return { used, limit, remaining, resetAfterMs };
+}
 
-function budget() {
-  return {
-    spent: scratch[0],
-    remaining: scratch[1],
-    over: scratch[2] === 1,
-    overPerHit: scratch[3] === 1,
-    resetAfterMs: scratch[4],
-  };
+function readBudget() {
+  const { spent, remaining, over, overPerHit, resetAfterMs } = budgetFields;
+  return { spent, remaining, over: over === 1, overPerHit: overPerHit === 1, resetAfterMs };
 }
 
 /** A key, or a match: what overrides are for. */
@@ -48,7 +47,7 @@ class Rule {
     if (options === undefined) return this.#native.allow(key) === undefined;
     const { max, attributes } = withoutCost(options);
     this.#native.hit(key, 1, max, attributes);
-    return (scratch[0] & 1) === 1;
+    return (decisionFields.flags & flagBits.allowed) !== 0;
   }
 
   hit(key, cost = 1) {
@@ -74,7 +73,7 @@ class Rule {
   record(key, cost = 1) {
     if (typeof cost === 'number') this.#native.record(key, cost);
     else this.#withOptions(this.#native.record, key, cost);
-    return { used: scratch[0], limit: scratch[1], remaining: scratch[2], resetAfterMs: scratch[3] };
+    return readRecorded();
   }
 
   #withOptions(operation, key, options) {
@@ -138,12 +137,12 @@ class Rule {
 
   spend(key, amount, options) {
     this.#keyed(native.spend, key, amount, options);
-    return budget();
+    return readBudget();
   }
 
   budget(key, options) {
     this.#keyed(native.budget, key, undefined, options);
-    return budget();
+    return readBudget();
   }
 
   isLimited(key, options) {
