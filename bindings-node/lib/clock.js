@@ -27,7 +27,8 @@ class ManualClock {
   static {
     handleOf = (clock) => {
       if (clock === undefined || clock === null) return undefined;
-      if (typeof clock !== 'object' || !(#handle in clock)) throw typeError('clock is a ManualClock');
+      if (typeof clock !== 'object' || !(#handle in clock))
+        throw typeError('clock is a ManualClock');
       return clock.#handle;
     };
   }

@@ -1,7 +1,16 @@
 'use strict';
 
 const { native, typeError } = require('./native.js');
-const { UNDO, WAITING, blocking, change, takeApart, timeout, whileWaiting, withoutCost } = require('./call.js');
+const {
+  UNDO,
+  WAITING,
+  blocking,
+  change,
+  takeApart,
+  timeout,
+  whileWaiting,
+  withoutCost,
+} = require('./call.js');
 const { Decision } = require('./decision.js');
 const { Permit, Reservation } = require('./held.js');
 const { limitsJson, matchJson, matchesJson } = require('./policy.js');
@@ -117,7 +126,8 @@ class Rule {
   }
 
   async acquire(key, options = {}) {
-    const call = typeof options === 'number' ? { cost: options } : takeApart(options, ['cost', ...WAITING]);
+    const call =
+      typeof options === 'number' ? { cost: options } : takeApart(options, ['cost', ...WAITING]);
     const make = () => new Decision(this.#native);
     return this.#line.join(key, call, timeout(options.timeoutMs), options.signal, 0, make);
   }
@@ -131,7 +141,8 @@ class Rule {
 
   async acquirePermit(key, options = {}) {
     const call = whileWaiting(options);
-    const make = () => new Permit(native.got(this.#native.handle), new Decision(this.#native), this.#line);
+    const make = () =>
+      new Permit(native.got(this.#native.handle), new Decision(this.#native), this.#line);
     return this.#line.join(key, call, timeout(options.timeoutMs), options.signal, 2, make);
   }
 
@@ -151,7 +162,9 @@ class Rule {
 
   why(key, cost = 1) {
     const call = typeof cost === 'number' ? { cost } : takeApart(cost);
-    const steps = JSON.parse(native.why(this.#native.handle, key, call.cost, call.max, call.attributes));
+    const steps = JSON.parse(
+      native.why(this.#native.handle, key, call.cost, call.max, call.attributes),
+    );
     return { decision: new Decision(this.#native), steps };
   }
 
@@ -187,7 +200,12 @@ class Rule {
 
   setOverride(keyOrMatch, limits, options) {
     const how = change('setOverride', options);
-    return native.setOverride(this.#native.handle, ...target(keyOrMatch), limitsJson(limits), ...how);
+    return native.setOverride(
+      this.#native.handle,
+      ...target(keyOrMatch),
+      limitsJson(limits),
+      ...how,
+    );
   }
 
   clearOverride(keyOrMatch, options) {
@@ -247,7 +265,7 @@ class Rule {
     return readChanges(native.changes(this.#native.handle, since ?? undefined));
   }
 
-  /** For the limiter: whether this is still its rule of that name, and what follows from closing. */
+  /** For the limiter: whether this is still its rule of that name; and what closing does. */
   static isOf(rule, limiter) {
     return native.isSame(limiter, rule.#native.handle);
   }

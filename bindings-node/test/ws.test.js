@@ -1,5 +1,6 @@
 'use strict';
-// The guard on a real server, by AgentCom's policy: who is limited is an agent, by the weight of its action.
+// The guard on a real server, by AgentCom's policy. It limits agents, by the weight of their
+// actions.
 
 const assert = require('node:assert/strict');
 const { on, once } = require('node:events');
@@ -23,7 +24,8 @@ async function startHub(t, rule, options) {
   });
   await once(server, 'listening');
   t.after(() => (server.clients.forEach((socket) => socket.terminate()), server.close()));
-  return (query = '', headers = {}) => connect(`ws://127.0.0.1:${server.address().port}/${query}`, headers);
+  return (query = '', headers = {}) =>
+    connect(`ws://127.0.0.1:${server.address().port}/${query}`, headers);
 }
 
 /** `say` sends a message; `hear` gives what is told next. */
@@ -54,12 +56,17 @@ test('tells an agent to wait, and longer each time', async (t) => {
   for (let i = 0; i < 10; i++) {
     const answer = await ask({ type: 'identify' });
     told.push(answer.type);
-    if (answer.type === 'rate_limit_warning') assert.equal((await hear()).type, 'ok', 'a warning is no refusal');
+    if (answer.type === 'rate_limit_warning')
+      assert.equal((await hear()).type, 'ok', 'a warning is no refusal');
   }
   assert.deepEqual(told, [...Array(8).fill('ok'), 'rate_limit_warning', 'rate_limit_warning']);
   for (const seconds of [6, 6, 6, 10, 30]) {
     const answer = await ask({ type: 'identify' });
-    assert.deepEqual(answer, { type: 'rate_limited', retry_after_ms: 1000 * seconds, tier: 'heavy' });
+    assert.deepEqual(answer, {
+      type: 'rate_limited',
+      retry_after_ms: 1000 * seconds,
+      tier: 'heavy',
+    });
   }
   clock.advance(6_000);
   assert.equal((await ask({ type: 'identify' })).type, 'rate_limit_warning');
@@ -70,7 +77,11 @@ test('warns beyond 80 % with what is left of how much', async (t) => {
   const { rule, options } = agentcom();
   const { ask, hear } = await (await startHub(t, rule, options))('?agent=a2');
   for (let i = 0; i < 48; i++) assert.deepEqual(await ask({ type: 'message' }), { type: 'ok' });
-  assert.deepEqual(await ask({ type: 'message' }), { type: 'rate_limit_warning', remaining: 11, capacity: 60 });
+  assert.deepEqual(await ask({ type: 'message' }), {
+    type: 'rate_limit_warning',
+    remaining: 11,
+    capacity: 60,
+  });
   assert.deepEqual(await hear(), { type: 'ok' });
   assert.deepEqual(await ask({ type: 'ping' }), { type: 'ok' }, 'another tier');
 });

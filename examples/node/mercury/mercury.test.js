@@ -41,7 +41,8 @@ test('ten in a minute, unless it is told otherwise', () => {
 
 test('the window slides message by message', () => {
   const { limiter, clock } = open(10, 60_000);
-  for (let i = 0; i < 10; i++, clock.advance(3_000)) assert.equal(limiter.isAllowed(GROUP, USER), true);
+  for (let i = 0; i < 10; i++, clock.advance(3_000))
+    assert.equal(limiter.isAllowed(GROUP, USER), true);
   clock.advance(30_000);
   assert.equal(allowed(limiter, 5, GROUP, USER), 1);
   clock.advance(3_000);
@@ -70,7 +71,10 @@ test('commands always pass, what is ignored does not count, and others are told'
   const { limiter } = open(1, 60_000);
   const route = (type) => limiter.route({ groupId: GROUP, userId: USER, type });
   assert.deepEqual([route('ignore'), route('command'), route('assistant')], [null, null, null]);
-  assert.deepEqual(route('assistant'), { type: 'denied', reason: 'Rate limit exceeded. Try again shortly.' });
+  assert.deepEqual(route('assistant'), {
+    type: 'denied',
+    reason: 'Rate limit exceeded. Try again shortly.',
+  });
   assert.equal(route('command'), null);
 });
 
@@ -81,7 +85,10 @@ test('cleanup, clear and count', () => {
   clock.advance(30_000);
   limiter.isAllowed(GROUP, 'c');
   clock.advance(30_000);
-  assert.deepEqual([limiter.cleanup(), limiter.bucketCount, limiter.getRemaining(GROUP, 'c')], [2, 1, 9]);
+  assert.deepEqual(
+    [limiter.cleanup(), limiter.bucketCount, limiter.getRemaining(GROUP, 'c')],
+    [2, 1, 9],
+  );
   limiter.clear();
   assert.equal(limiter.getRemaining(GROUP, 'c'), 10);
 });
