@@ -38,7 +38,7 @@ const built = artifacts.find(
   (one) => one.reason === 'compiler-artifact' && one.target.name === 'tidegate_node',
 );
 const name = join(folder, `tidegate.${platforms()[0]}.node`);
-// Renamed into place: who has the old one loaded keeps it whole.
+// Renamed into place: a process that has the old one loaded keeps it whole.
 copyFileSync(built.filenames[0], `${name}.new`);
 renameSync(`${name}.new`, name);
 // A package has its licence with it; npm packs no links.

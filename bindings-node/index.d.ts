@@ -19,7 +19,7 @@ export type KeyPart = string | Uint8Array | number | bigint;
 export type Key = KeyPart | readonly KeyPart[];
 
 /**
- * What a rule may look at beside the key: `role`, `tier`, `ip`. Those that no rule names are
+ * What a rule may read beside the key: `role`, `tier`, `ip`. Those that no rule names are
  * ignored. Names that an operation takes (`cost`, `max`, `timeoutMs`, `signal`, `estimate`,
  * `amount`, `forMs`, `by`, `reason`) are never attributes. An operation that does not take one of
  * them throws a TypeError for it.

@@ -12,7 +12,7 @@ function guard(rule, options = {}) {
   checkRule(rule);
   const [clientOf, callOf] = [clientBy(options), callBy(options)];
   const { peer = (request) => request.socket.remoteAddress, describe } = options;
-  const tell = (socket, message, frame) =>
+  const send = (socket, message, frame) =>
     socket.send(JSON.stringify({ ...frame, ...describe?.(message) }));
   return function pass(socket, request, message) {
     const address = clientOf(peer(request), request.headers['x-forwarded-for']);
@@ -24,8 +24,8 @@ function guard(rule, options = {}) {
     } catch (error) {
       return close(socket, error.message);
     }
-    if (decision.warning) tell(socket, message, warning(decision));
-    if (decision.notify) tell(socket, message, refusal(decision));
+    if (decision.warning) send(socket, message, warning(decision));
+    if (decision.notify) send(socket, message, refusal(decision));
     return decision.allowed;
   };
 }

@@ -4,7 +4,7 @@ const { native, typeError } = require('./native.js');
 
 let handleOf;
 
-/** A clock that only moves when told to. */
+/** A clock that only `advance` and `set` move. */
 class ManualClock {
   #handle;
 

@@ -11,7 +11,7 @@ class Permit {
   #handle;
   #line;
 
-  /** `line`: of those who may wait for the slot. */
+  /** `line`: the calls that may wait for the slot. */
   constructor(handle, decision, line) {
     this.#handle = handle;
     this.#line = line;

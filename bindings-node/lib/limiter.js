@@ -6,7 +6,7 @@ const { checkOptions, json, limiterJson, ruleJson } = require('./policy.js');
 const { Rule } = require('./rule.js');
 const { readChanges } = require('./trail.js');
 
-/** Tells our own constructors' calls from users'. */
+/** Marks our own constructors' calls, unlike users'. */
 const MADE = Symbol('made');
 
 class Limiter {
@@ -47,7 +47,7 @@ class Limiter {
     return JSON.parse(native.inspect(path));
   }
 
-  /** One object for each rule, so that those who wait on it share a timer. */
+  /** One object for each rule, so that all calls that wait on it share a timer. */
   rule(name) {
     const known = this.#rules.get(name);
     if (known !== undefined) return known;

@@ -204,7 +204,7 @@ test('on the real clock, a line of hits takes the time that it must', async () =
   assert(performance.now() - start >= 30);
 });
 
-test('the process lives while somebody waits, and no longer', () => {
+test('the process lives while a call waits, and no longer', () => {
   const run = (code) =>
     spawnSync(process.execPath, ['-e', `const { Limiter } = require(${ENTRY}); ${code}`], {
       encoding: 'utf8',

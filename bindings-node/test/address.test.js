@@ -31,7 +31,7 @@ test('every surface refuses the same settings', () => {
   assert.throws(() => clientBy({ trustedProxies: '10.0.0.0/8' }), { code: 'argument' });
 });
 
-test('every surface tells denied clients the same', () => {
+test('every surface answers denied clients alike', () => {
   for (const { policy, hits, body } of problems) {
     const clock = new ManualClock();
     const rule = Limiter.fromPolicy({ version: 1, rules: { http: policy } }, { clock }).rule(

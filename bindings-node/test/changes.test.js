@@ -156,7 +156,7 @@ test('every change ends by itself after forMs', () => {
   assert.equal(limiter.changes().next, 8);
 });
 
-test('a blocked key is refused, and what is known of it is told', () => {
+test('a blocked key is refused, and its block can be read', () => {
   const { limiter, clock } = made('5/min', { budget: { daily: 9 } });
   assert.equal(limiter.block('mallory', { forMs: 60_000, by: 'ops', reason: 'spam' }), 1);
   const denied = limiter.hit('mallory');
@@ -186,8 +186,8 @@ test('a blocked key is refused, and what is known of it is told', () => {
     steps.map(({ step }) => step),
     ['mode', 'exempt', 'blocked', 'cost', 'budget', 'cooldown', 'backoff', 'limit'],
   );
-  const [, , { step, ...told }] = steps;
-  assert.deepEqual(told, {
+  const [, , { step, ...blocked }] = steps;
+  assert.deepEqual(blocked, {
     outcome: 'deny',
     limit: null,
     value: 'spam',
@@ -237,7 +237,7 @@ test('attributes complete the key of a block, where a rule classifies', () => {
   assert.equal(limiter.changes(1).changes[0].by, 'ops');
 });
 
-test('the trail tells of every change', () => {
+test('the trail lists every change', () => {
   const { limiter } = made({ perHour: '5/h' });
   const all = { forMs: HOUR, by: 'ops', reason: 'a drill' };
   const { forMs, ...named } = all;
@@ -306,7 +306,7 @@ test('the trail tells of every change', () => {
   }
 });
 
-test('a limiter tells of all its rules, and a rule of itself', () => {
+test('a limiter lists the changes of all its rules, and a rule its own', () => {
   const limiter = Limiter.fromPolicy({
     version: 1,
     rules: { a: { limits: '1/s' }, b: { limits: '1/s' } },
@@ -577,8 +577,8 @@ test('changes of a file store outlive their limiter and bind other processes', a
   const { stdout } = await promisify(execFile)(process.execPath, ['-e', code]);
   assert.equal(stdout, 'blocked ops\n');
   assert.equal(limiter.hit('mallory').reason, 'blocked');
-  const told = limiter.changes().changes.map(({ number, op, by }) => [number, op, by]);
-  assert.deepEqual(told, [
+  const listed = limiter.changes().changes.map(({ number, op, by }) => [number, op, by]);
+  assert.deepEqual(listed, [
     [1, 'block', 'ops'],
     [2, 'set_mode', null],
     [3, 'clear_mode', 'a child'],

@@ -145,7 +145,7 @@ for (const framework of Object.keys(frameworks)) {
       assert.equal(problem.detail, 'This request is over the limit, and waiting does not help.');
     });
 
-    test('ignores X-Forwarded-For unless somebody is trusted', async (t) => {
+    test('ignores X-Forwarded-For unless a proxy is trusted', async (t) => {
       const { statusFor } = await started(t, { limits: '1/min' });
       assert.equal(await statusFor('198.51.100.1'), 200);
       assert.equal(await statusFor('198.51.100.2'), 429);
@@ -184,7 +184,7 @@ for (const framework of Object.keys(frameworks)) {
       assert.equal(await statusFor('198.51.100.1:4711'), 429);
     });
 
-    test('tells IPv6 clients apart by their first 56 bits', async (t) => {
+    test('separates IPv6 clients by their first 56 bits', async (t) => {
       const { statusFor } = await started(t, { limits: '1/min' }, { trustedHops: 1 });
       assert.equal(await statusFor('2001:db8:1:200::1'), 200);
       assert.equal(await statusFor('[2001:db8:1:2ff::2]:443'), 429);
@@ -220,7 +220,7 @@ for (const framework of Object.keys(frameworks)) {
       assert.match(problemOf(answer).detail, /parts/);
     });
 
-    test('tells the rule what attributes say, and the address', async (t) => {
+    test('gives the rule the attributes, and the address', async (t) => {
       const rule = {
         limits: '1/min',
         when: [{ match: { tier: 'paid' }, limits: { '1/min': { max: 2 } } }],
@@ -267,7 +267,7 @@ for (const framework of Object.keys(frameworks)) {
       await begun;
       assert.equal(rule.permit('127.0.0.1').decision.allowed, false);
       request.destroy();
-      // Hono's handler is not told that the client is gone: it ends when its work does.
+      // Hono's handler does not learn that the client is gone: it ends when its work does.
       if (framework === 'hono') finish('done');
       for (let free = false; !free; free = rule.permit('127.0.0.1').decision.allowed)
         await new Promise(setImmediate);

@@ -157,7 +157,7 @@ test('half of a surrogate pair is refused, and a replacement character is not', 
   assert.equal(plain.peek('😀', 0).remaining, 999_998);
 });
 
-test('what is no key is told so, and counts for nothing', () => {
+test('what is no key is an error, and counts for nothing', () => {
   const limiter = fresh();
   const refused = { name: 'TypeError', code: 'argument' };
   const wrong = [

@@ -4,7 +4,7 @@
 //  2. In any interval a bucket grants at most burst + max * length / per, and a window at most max
 //     in `per`.
 //  3. A denial's wait is exact: a millisecond before it is a no, then it is a yes.
-//  4. Keys are told apart exactly when their bytes differ.
+//  4. Keys differ exactly when their bytes differ.
 
 const assert = require('node:assert/strict');
 const { test } = require('node:test');
@@ -102,7 +102,7 @@ for (const [algorithm, Reference] of Object.entries({ bucket: Bucket, window: Wi
   });
 }
 
-test('keys are told apart exactly when their bytes differ', () => {
+test('keys differ exactly when their bytes differ', () => {
   const text = fc.string({ unit: 'binary', maxLength: 300 });
   const key = fc.oneof(
     text,

@@ -47,12 +47,12 @@ test('as CommonJS', (t) => {
   );
   assert.equal(slots, '');
   assert.match(second, /^5\/10s: 4 of 5; more in \d+, all in 10000 ms\n/);
-  const told = [
+  const listed = [
     "1 block { key: [ 'mallory' ] } ops",
     "2 set_override { key: [ 'alice' ] } ops",
     '3 set_mode null null',
   ];
-  assert.equal(third, told.map((line) => `${line}\n`).join(''));
+  assert.equal(third, listed.map((line) => `${line}\n`).join(''));
 });
 
 test('every operation is listed', () => {

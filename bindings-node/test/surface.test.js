@@ -74,7 +74,7 @@ describe('a decision', () => {
     assert.deepEqual(limiter.hit('bob').attach, { pay: 1 });
   });
 
-  test('tells how each limit was left, to the millisecond', () => {
+  test('lists how each limit was left, to the millisecond', () => {
     const left = (name, max, remaining, resetAfterMs, moreAfterMs) => {
       return { name, max, remaining, resetAfterMs, moreAfterMs };
     };
@@ -104,7 +104,7 @@ describe('a decision', () => {
     assert.deepEqual(slot.limits, [left('2', 2, 1, 30_000, 30_000)]);
   });
 
-  test('tells of as many limits as a rule can have, whatever was decided after it', () => {
+  test('lists as many limits as a rule can have, whatever was decided after it', () => {
     const names = Array.from({ length: 8 }, (_, i) => `${i + 1}/s`);
     const { limiter } = made(names);
     const decision = limiter.hit('alice');
@@ -640,7 +640,7 @@ describe('the file store', () => {
 });
 
 describe('clocks and addresses', () => {
-  test('a manual clock moves when told to', () => {
+  test('a manual clock moves only by its calls', () => {
     const clock = new ManualClock({ start: 5, wall: 7 });
     assert.equal(clock.now(), 5);
     clock.advance(1.5);

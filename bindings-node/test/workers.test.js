@@ -51,7 +51,7 @@ const posted = (worker) =>
 for (const kind of ['memory', 'file']) {
   test(`four workers on one ${kind} grant exactly what there is`, async (t) => {
     const store = kind === 'memory' ? 'memory:workers' : `file:${folder(t)}`;
-    // A table in memory lives as long as somebody has it.
+    // A table in memory lives as long as a limiter uses it.
     const limiter = new Limiter(LIMITS, { ...OPTIONS, store });
     const workers = Array.from({ length: 4 }, () =>
       inWorker(store, `${GRANTS} parentPort.postMessage(grants)`),

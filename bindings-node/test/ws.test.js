@@ -28,7 +28,7 @@ async function startHub(t, rule, options) {
     connect(`ws://127.0.0.1:${server.address().port}/${query}`, headers);
 }
 
-/** `say` sends a message; `hear` gives what is told next. */
+/** `say` sends a message; `hear` gives the next frame. */
 async function connect(url, headers) {
   const socket = new WebSocket(url, { headers });
   const frames = on(socket, 'message');
@@ -48,18 +48,18 @@ function agentcom() {
   return { clock, rule, options: { key, attributes } };
 }
 
-test('tells an agent to wait, and longer each time', async (t) => {
+test('has an agent wait, and longer each time', async (t) => {
   const { clock, rule, options } = agentcom();
   const hub = await startHub(t, rule, { ...options, describe: () => ({ tier: 'heavy' }) });
   const { ask, hear } = await hub('?agent=a1');
-  const told = [];
+  const types = [];
   for (let i = 0; i < 10; i++) {
     const answer = await ask({ type: 'identify' });
-    told.push(answer.type);
+    types.push(answer.type);
     if (answer.type === 'rate_limit_warning')
       assert.equal((await hear()).type, 'ok', 'a warning is no refusal');
   }
-  assert.deepEqual(told, [...Array(8).fill('ok'), 'rate_limit_warning', 'rate_limit_warning']);
+  assert.deepEqual(types, [...Array(8).fill('ok'), 'rate_limit_warning', 'rate_limit_warning']);
   for (const seconds of [6, 6, 6, 10, 30]) {
     const answer = await ask({ type: 'identify' });
     assert.deepEqual(answer, {
@@ -92,7 +92,7 @@ test('leaves the exempt alone', async (t) => {
   for (let i = 0; i < 100; i++) assert.deepEqual(await ask({ type: 'identify' }), { type: 'ok' });
 });
 
-test('goes by the address of the socket, and by a header only if told whom to trust', async (t) => {
+test('goes by the address of the socket, and by a header only if a proxy is trusted', async (t) => {
   const clock = new ManualClock();
   const limited = (options) => startHub(t, new Limiter('1/min', { clock }), options);
   const statuses = async (hub) => {
@@ -107,14 +107,14 @@ test('goes by the address of the socket, and by a header only if told whom to tr
   assert.deepEqual(await statuses(await limited({ trustedHops: 1 })), ['ok', 'ok']);
 });
 
-test('says nothing where the rule wants senders not to be told', async (t) => {
+test('says nothing where the rule does not notify senders', async (t) => {
   const rule = new Limiter('1/min', { notify: 'once', clock: new ManualClock() });
   const { socket, ask, say, hear } = await (await startHub(t, rule))();
   assert.equal((await ask({})).type, 'ok');
   assert.equal((await ask({})).type, 'rate_limited');
   say({});
   socket.ping();
-  await once(socket, 'pong'); // Whatever was to be told about it is on its way before.
+  await once(socket, 'pong'); // Any frame about it is on its way before.
   rule.reset('127.0.0.1');
   say({});
   assert.equal((await hear()).type, 'ok', 'the third message got no answer');

@@ -28,7 +28,7 @@ test('its example: ten pass, two are denied, and after a minute one passes again
   assert.equal(limiter.getRemaining(GROUP, USER), 9);
 });
 
-test('ten in a minute, unless it is told otherwise', () => {
+test('ten in a minute, unless the arguments say otherwise', () => {
   const { limiter } = open();
   assert.equal(allowed(limiter, 20, GROUP, USER), 10);
   const { limiter: small, clock } = open(5, 2_000);
@@ -67,7 +67,7 @@ test('users and groups have limits of their own', () => {
   assert.deepEqual([allowed(limiter, 11, 'a', 'b:c'), allowed(limiter, 11, 'a:b', 'c')], [10, 10]);
 });
 
-test('commands always pass, what is ignored does not count, and others are told', () => {
+test('commands always pass, ignored messages do not count, others get an answer', () => {
   const { limiter } = open(1, 60_000);
   const route = (type) => limiter.route({ groupId: GROUP, userId: USER, type });
   assert.deepEqual([route('ignore'), route('command'), route('assistant')], [null, null, null]);

@@ -4,7 +4,7 @@
 
 const { buildRateLimitKey } = require('./index.js');
 
-/** How each channel tells a sender to slow down, if it is to be told. */
+/** How each channel asks a sender to slow down, if it notifies at all. */
 const THROTTLE_REPLY = {
   telegram: () => ({ text: 'Please slow down' }),
   discord: () => ({ text: 'Rate limited', ephemeral: true }),

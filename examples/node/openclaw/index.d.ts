@@ -36,7 +36,7 @@ export type MessageRateLimitResult = {
   retryAfterMs?: number;
   reason?: 'burst' | 'per-minute' | 'per-hour' | 'cooldown';
   budget?: CostBudgetStatus;
-  /** Added: whether the sender is to be told. */
+  /** Added: whether to notify the sender. */
   notify?: boolean;
 };
 

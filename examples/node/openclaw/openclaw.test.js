@@ -154,7 +154,7 @@ test('11. stats count what each window holds', (t) => {
   assert.equal(limiter.getStats(ALICE).cooldownUntil, at + 55 * SECOND + MINUTE);
 });
 
-test('12. reset clears one sender, resetAll everybody', (t) => {
+test('12. reset clears one sender, resetAll all senders', (t) => {
   const { limiter, sent } = open(t);
   assert.deepEqual([sent(ALICE, 6), sent(BOB, 6)], [5, 5]);
   limiter.reset(ALICE);
@@ -221,7 +221,7 @@ test('budgets are off unless enabled', () => {
   });
 });
 
-/** A dispatcher: `send` gives what came of a message, `replies` what senders were told. */
+/** A dispatcher: `send` gives what came of a message, `replies` what senders got. */
 function openDispatch(t, config, more) {
   const { limiter, clock } = open(t, config, more);
   const [dispatched, replies, log] = [[], [], []];
@@ -310,9 +310,9 @@ test('18. channels are isolated', async (t) => {
   assert.deepEqual([await dispatched('signal', 'a:b'), await dispatched('signal', 'a')], [5, 5]);
 });
 
-test('senders are told by channel: never, once, always', async (t) => {
+test('senders are notified by channel: never, once, always', async (t) => {
   const { send, replies, clock } = openDispatch(t, { throttleResponse: { line: 'notify-always' } });
-  const told = async (channel) => {
+  const notices = async (channel) => {
     replies.length = 0;
     for (let i = 0; i < 8; i++) await send(channel, 'hi');
     return replies.splice(0);
@@ -321,15 +321,15 @@ test('senders are told by channel: never, once, always', async (t) => {
   const limited = { text: 'Rate limited', ephemeral: true };
   for (let round = 0; round < 2; round++, clock.advance(MINUTE)) {
     for (const channel of ['whatsapp', 'signal', 'imessage'])
-      assert.deepEqual(await told(channel), [], channel);
-    assert.deepEqual(await told('telegram'), [slow]);
-    assert.deepEqual(await told('discord'), [limited, limited, limited]);
-    assert.deepEqual(await told('slack'), [limited, limited, limited]);
+      assert.deepEqual(await notices(channel), [], channel);
+    assert.deepEqual(await notices('telegram'), [slow]);
+    assert.deepEqual(await notices('discord'), [limited, limited, limited]);
+    assert.deepEqual(await notices('slack'), [limited, limited, limited]);
     assert.deepEqual(
-      await told('webchat'),
+      await notices('webchat'),
       Array(3).fill({ error: 'rate_limited', retryAfterMs: MINUTE }),
     );
-    assert.deepEqual(await told('line'), Array(3).fill({ text: 'Rate limited' }));
+    assert.deepEqual(await notices('line'), Array(3).fill({ text: 'Rate limited' }));
   }
 });
 
