@@ -18,7 +18,7 @@ import autocannon from 'autocannon';
 import express from 'express';
 import { rateLimit as expressRateLimit } from 'express-rate-limit';
 import { Limiter } from '../../bindings-node/index.mjs';
-import tidegate from '../../bindings-node/express.js';
+import tidegate from '../../bindings-node/integrations/express.js';
 
 const MAX = 1_000_000_000;
 const [ROUNDS, SECONDS] = [Number(process.env.ROUNDS ?? 8), Number(process.env.SECONDS ?? 1)];
