@@ -53,6 +53,7 @@ mod thread_slots;
 #[cfg(test)]
 mod tests;
 
+pub use algorithm::limit::{LONGEST, Limit, MOST_EXACT, SHORTEST};
 pub use algorithm::permit::Permit;
 pub use algorithm::{Algorithm, MOST};
 #[cfg(all(target_os = "linux", not(all(test, loom))))]
@@ -66,7 +67,7 @@ pub use engine::{
 pub use fork::{ForkGuard, ForkLock, fork_generation};
 pub use ledger::{IdleNotes, Ledger};
 pub use limits::receipt::Receipt;
-pub use limits::{Error, LONGEST, Limit, Limits, MOST_EXACT, SHORTEST};
+pub use limits::{Error, Limits};
 pub use once::Once;
 pub use status::{LimitStatus, LimitStatuses, MOST_LIMITS, NEVER};
 #[cfg(all(target_os = "linux", not(all(test, loom))))]

@@ -646,8 +646,9 @@ mod tests {
 
     use super::*;
     use crate::algorithm::Taken;
+    use crate::algorithm::limit::Limit;
     use crate::clock::{Clock, Time};
-    use crate::limits::{Limit, Limits};
+    use crate::limits::Limits;
 
     #[test]
     fn every_row_of_a_span_comes_once_and_the_homes_line_first() {

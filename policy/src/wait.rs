@@ -7,7 +7,7 @@ use std::future::Future;
 use std::marker::PhantomData;
 use std::time::Duration;
 
-use tidegate_core::{Algorithm, Clock};
+use tidegate_core::Clock;
 
 use crate::compiled::plan::MOST_GROUPS;
 use crate::config::policy::Mode;
@@ -160,7 +160,7 @@ impl<'r, 'c, G: Goal> Waiting<'r, 'c, G> {
         }
         let end = |timeout: Duration| clock.now().saturating_add(crate::time::nanos(timeout));
         let deadline = timeout.map(end);
-        let concurrent = plan.algorithms.iter().map(|one| *one == Algorithm::Concurrent);
+        let concurrent = plan.algorithms.iter().map(|one| one.has_lease());
         let limits = plan.places.iter().map(|(group, _)| *group).zip(concurrent).collect();
         let (own, goal) = ((WHOLE_KEY, own), PhantomData);
         Ok(Waiting { rule, call, cost, clock, deadline, own, wide, limits, goal })

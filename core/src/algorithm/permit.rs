@@ -28,10 +28,12 @@
 //!   found no such slot. (While it is under way somebody may release a slot that it has passed, and another, who still saw that one
 //!   held, take a later one: then there was a place for as long as those two crossed.)
 
-use crate::algorithm::stamp;
+use crate::algorithm::limit::Limit;
+use crate::algorithm::{AlgorithmCell, Cell, Facts, MakeCell, ReservedCharge, Taken, stamp};
 use crate::clock::Time;
+use crate::status::LimitStatus;
 use crate::sync::{AtomicU64, Ordering};
-use crate::table::row::{Moved, Row};
+use crate::table::row::{Idle, Moved, Row};
 
 const NONCE_BITS: u32 = 2;
 const NONCE: u64 = (1 << NONCE_BITS) - 1;
@@ -61,6 +63,161 @@ pub struct Permit {
     word: u64,
     /// Held in a row that keys share because the table is full.
     pub(crate) shared: bool,
+}
+
+pub(crate) const FACTS: Facts = Facts {
+    code: 5,
+    has_burst: false,
+    has_lease: true,
+    is_log: false,
+    instead_of_words: Some("spread the permits over several keys for more"),
+    order: 1,
+    // A limit of 0 is judged before any word is read; its cell only holds the place.
+    cell: MakeCell::Own(|limit| {
+        let (max, lease_us) = (limit.max.max(1), limit.per_micros());
+        Ok(Cell::Permits(Permits { max, lease_us, slots: limit.slots() }))
+    }),
+    horizon: Limit::per_nanos,
+    // Permits out at once have no rate.
+    most_within: |_, _| None,
+    foreseen: |limit, hit| {
+        // A lease starts at a whole microsecond, rounded down.
+        let leased = limit.per_nanos() - hit.now % stamp::MICRO;
+        (hit.more_or(leased).min(leased), leased)
+    },
+};
+
+pub(crate) fn status(permits: &Permits, out: &Out) -> LimitStatus {
+    let Out { held: used, wait, more, reset, .. } = *out;
+    let remaining = permits.max.saturating_sub(used);
+    LimitStatus { limit: permits.max, used, remaining, wait, more, reset }
+}
+
+impl AlgorithmCell for Permits {
+    fn words(&self) -> usize {
+        self.slots
+    }
+
+    fn inspect_in(
+        &self,
+        row: &Row<'_>,
+        at: usize,
+        _written: Option<u64>,
+        cost: u64,
+        now: u64,
+        statuses: &mut [LimitStatus],
+    ) {
+        let out = self.out(row, at, now);
+        let wait = if cost == 0 { 0 } else { out.wait };
+        statuses[0] = LimitStatus { wait, ..status(self, &out) };
+    }
+
+    /// Takes one permit, whatever the cost.
+    fn take_from(
+        &self,
+        row: &Row<'_>,
+        at: usize,
+        _cost: u64,
+        _keep_us: u64,
+        time: &mut Time<'_>,
+        taken: &mut Taken,
+    ) -> Result<bool, Moved> {
+        taken.permit = self.take(row, at, time)?;
+        Ok(taken.permit.is_some())
+    }
+
+    fn undo(
+        &self,
+        row: &Row<'_>,
+        at: usize,
+        taken: &Taken,
+        _written: Option<u64>,
+        _cost: u64,
+        time: &mut Time<'_>,
+    ) -> Result<(), Moved> {
+        taken.permit.map(|permit| self.release(row, at, permit, time.now()));
+        Ok(())
+    }
+
+    /// Nothing: permits are released.
+    fn give_back_own(
+        &self,
+        _row: &Row<'_>,
+        _at: usize,
+        _charge: &ReservedCharge<'_>,
+        _amount: u64,
+        _time: &mut Time<'_>,
+    ) -> Result<(), Moved> {
+        Ok(())
+    }
+
+    /// Brings slots that are held from the future on, by a clock that went back since, to now.
+    fn repair_clock_skew(
+        &self,
+        row: &Row<'_>,
+        at: usize,
+        time: &mut Time<'_>,
+    ) -> Result<bool, Moved> {
+        let mut any = false;
+        let mut sight = self.sight(time.now());
+        for (i, slot) in self.each(row, at).enumerate() {
+            if !sight.is_ahead(slot) {
+                continue;
+            }
+            time.recheck_clock();
+            sight = self.sight(time.now());
+            if sight.is_ahead(slot) {
+                row.check()?;
+                let _ = row.replace(at + i, slot.0, slot.repaired(time.now()).0);
+                any = true;
+            }
+        }
+        Ok(any)
+    }
+
+    /// Nothing: permits are not spent but held.
+    fn record_in(
+        &self,
+        _row: &Row<'_>,
+        _at: usize,
+        _cost: u64,
+        _keep_us: u64,
+        _time: &mut Time<'_>,
+    ) -> Result<Option<u64>, Moved> {
+        Ok(None)
+    }
+
+    /// Nothing: permits are released.
+    fn refund_to(
+        &self,
+        _row: &Row<'_>,
+        _at: usize,
+        _rest: &mut u64,
+        _time: &mut Time<'_>,
+    ) -> Result<(), Moved> {
+        Ok(())
+    }
+
+    fn is_idle_in(&self, row: &Row<'_>, at: usize, now: u64) -> bool {
+        self.held(row, at, now) == 0
+    }
+
+    /// A permit has its own end in its word.
+    fn is_untouched_in(&self, _horizon: u64, row: &Row<'_>, at: usize, now: u64) -> bool {
+        self.held(row, at, now) == 0
+    }
+
+    fn reset_in(
+        &self,
+        row: &Row<'_>,
+        at: usize,
+        incarnation: u64,
+        idle: Idle<'_>,
+        _keep_us: u64,
+        now: u64,
+    ) -> bool {
+        self.reset_words(row, at, incarnation, idle.map(|_| now))
+    }
 }
 
 /// The powers of ten.
@@ -291,30 +448,6 @@ impl Permits {
             }
         }
         chance
-    }
-
-    /// Brings slots that are held from the future on, by a clock that went back since, to now. True if there was one.
-    pub(crate) fn repair_clock_skew(
-        &self,
-        row: &Row<'_>,
-        at: usize,
-        time: &mut Time<'_>,
-    ) -> Result<bool, Moved> {
-        let mut any = false;
-        let mut sight = self.sight(time.now());
-        for (i, slot) in self.each(row, at).enumerate() {
-            if !sight.is_ahead(slot) {
-                continue;
-            }
-            time.recheck_clock();
-            sight = self.sight(time.now());
-            if sight.is_ahead(slot) {
-                row.check()?;
-                let _ = row.replace(at + i, slot.0, slot.repaired(time.now()).0);
-                any = true;
-            }
-        }
-        Ok(any)
     }
 
     /// Gives a slot back. False, and nothing changes, if its lease had run out or it is another's.

@@ -53,11 +53,14 @@
 //!   which stands still while hits and refunds go on.
 
 mod count;
+mod log;
 #[cfg(all(target_os = "linux", not(all(test, loom))))]
 mod moving;
 
 #[cfg(all(target_os = "linux", not(all(test, loom))))]
 pub(crate) use moving::Entries;
+
+pub(crate) use log::{FACTS, WindowLog, status};
 
 use std::ops::Range;
 

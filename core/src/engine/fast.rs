@@ -3,10 +3,9 @@
 //! Each answers as `multi` does, with less work. What a shortcut does not cover, it hands on.
 
 use super::{ATTEMPTS, Answer, Engine, MultiOutcome, RowRef};
-use crate::algorithm::Cell;
 use crate::algorithm::bucket::word::{Bucket, Margin};
 use crate::algorithm::bucket::{self, FastOutcome, Take};
-use crate::algorithm::{Taken, bucket_status, permits_status};
+use crate::algorithm::{Cell, Taken, permit};
 use crate::clock::Time;
 use crate::counters::Count;
 use crate::status::{LimitStatus, LimitStatuses};
@@ -218,7 +217,7 @@ impl RowRef<'_> {
         if !is_taken.ok()? {
             return None;
         }
-        self.inspect_after(&row, &taken.left, time.now(), views);
+        self.inspect_after(&row, &taken.written, time.now(), views);
         Some(MultiOutcome { answer: Answer::Allowed, permits: [taken.permit], shared })
     }
 
@@ -235,7 +234,7 @@ impl RowRef<'_> {
         if out.wait == 0 || out.ahead || row.check().is_err() {
             return None;
         }
-        views.set_one(permits_status(permits, &out));
+        views.set_one(permit::status(permits, &out));
         let shared = row.is_shared();
         Some(MultiOutcome { answer: Answer::Denied, permits: [None], shared })
     }
@@ -256,7 +255,7 @@ impl RowRef<'_> {
                         return Some(self.hit_one(bucket, cost, time));
                     }
                 };
-            return Some((answer, bucket_status(bucket, word, asked, time.now()), false));
+            return Some((answer, bucket::status(bucket, word, asked, time.now()), false));
         }
         let fits = (1..=self.limits.smallest()).contains(&cost);
         fits.then(|| self.hit_one(bucket, cost, time))
@@ -282,7 +281,7 @@ impl RowRef<'_> {
                 Take::Granted(word) => (Answer::Allowed, word, 0),
                 Take::Denied(word) => (Answer::Denied, word, cost),
             };
-            return (answer, bucket_status(bucket, word, asked, time.now()), row.is_shared());
+            return (answer, bucket::status(bucket, word, asked, time.now()), row.is_shared());
         }
     }
 }

@@ -259,7 +259,7 @@ fn take_rows<const N: usize>(
     for (i, row) in rows.iter().enumerate() {
         let Some(row) = row else { continue };
         note(i, row, &taken[i], (began, time.now()));
-        parts[i].inspect_after(row, &taken[i].left, time.now(), &mut views[i]);
+        parts[i].inspect_after(row, &taken[i].written, time.now(), &mut views[i]);
     }
     let counted = rows.iter().any(Option::is_some);
     let answer = if counted { Answer::Allowed } else { Answer::Uncounted };

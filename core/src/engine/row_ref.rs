@@ -2,9 +2,8 @@
 
 use super::Engine;
 use super::multi::{MultiOutcome, hit_together};
-use crate::algorithm::Cell;
-use crate::algorithm::Left;
 use crate::algorithm::permit::{Permit, Permits};
+use crate::algorithm::{Cell, Written};
 use crate::clock::Time;
 use crate::limits::Limits;
 use crate::limits::receipt::Receipt;
@@ -82,11 +81,11 @@ impl RowRef<'_> {
     pub(super) fn inspect_after(
         &self,
         row: &Row<'_>,
-        left: &Left,
+        written: &Written,
         now: u64,
         views: &mut LimitStatuses,
     ) {
-        if self.limits.inspect_by(row, left, 0, now, views).is_err() {
+        if self.limits.inspect_by(row, written, 0, now, views).is_err() {
             *views = self.limits.statuses_of_new(0);
         }
     }
@@ -97,9 +96,9 @@ impl RowRef<'_> {
             return self.inspect(0, time.now());
         }
         while let Ok(row) = self.engine.row(self.hash, time.now()) {
-            if let Ok(left) = self.limits.record(&row, cost, self.engine.keep_us(), time) {
+            if let Ok(written) = self.limits.record(&row, cost, self.engine.keep_us(), time) {
                 let mut views = LimitStatuses::default();
-                self.inspect_after(&row, &left, time.now(), &mut views);
+                self.inspect_after(&row, &written, time.now(), &mut views);
                 return views;
             }
         }

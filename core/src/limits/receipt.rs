@@ -26,15 +26,11 @@
 //! reservation that is not yet empty. So bucket + φ is never more than a bucket would hold in which
 //! the cancelled reservations had never been.
 
-use crate::algorithm::bucket::word::{Bucket, MILLI, Word};
-use crate::algorithm::bucket::{self, Share};
-use crate::algorithm::stamp::MICRO;
-use crate::algorithm::window::{self, Entry, Ring};
-use crate::algorithm::{Cell, Placed};
-use crate::algorithm::{Left, Taken, bucket_status};
+use crate::algorithm::window::Entry;
+use crate::algorithm::{ReservedCharge, Taken, Written};
 use crate::clock::Time;
-use crate::limits::{Limit, Limits};
-use crate::table::row::{KeyWord, Moved, Row};
+use crate::limits::Limits;
+use crate::table::row::{KeyWord, Row};
 
 /// What one charge took from one row: for [`RowRef::give_back`](crate::RowRef::give_back), once.
 #[derive(Clone, Copy, Debug)]
@@ -46,8 +42,7 @@ pub struct Receipt {
     /// The earliest reading of the clock that the charge may have gone by.
     charged_at: u64,
     cost: u64,
-    /// What the charge left in each cell.
-    left: Left,
+    written: Written,
     entry: Option<Entry>,
 }
 
@@ -59,7 +54,7 @@ impl Receipt {
             key: row.seen(),
             charged_at: began.min(now),
             cost,
-            left: taken.left,
+            written: taken.written,
             entry: taken.entry,
         }
     }
@@ -89,81 +84,18 @@ impl Limits {
         if time.now() < receipt.charged_at {
             time.recheck_clock();
         }
-        for (index, placed) in self.placed.iter().enumerate() {
-            let Some(left) = receipt.left[index] else { continue };
-            if self.give_back_to(placed, row, receipt, left, amount, time).is_err() {
+        for (placed, written) in self.placed.iter().zip(receipt.written) {
+            let Some(written) = written else { continue };
+            let charge = ReservedCharge {
+                limit: &self.stated[placed.index],
+                cost: receipt.cost,
+                at: receipt.charged_at,
+                written,
+                entry: receipt.entry,
+            };
+            if placed.give_back_own(row, &charge, amount, time).is_err() {
                 return;
             }
         }
     }
-
-    fn give_back_to(
-        &self,
-        placed: &Placed,
-        row: &Row<'_>,
-        receipt: &Receipt,
-        left: u64,
-        amount: u64,
-        time: &mut Time<'_>,
-    ) -> Result<(), Moved> {
-        let (at, now) = (placed.at, time.now());
-        // Spans and cells have numbers that come again; what is as old as a period is not of this one.
-        let is_young = |per: u64| now.saturating_sub(receipt.charged_at) < per;
-        match &placed.cell {
-            Cell::Bucket(bucket) => {
-                let limit = &self.stated[placed.index];
-                match share_of(limit, bucket, receipt, Word(left), amount, now) {
-                    Some(share) => bucket::give_back(row, at, bucket, share, time),
-                    None => Ok(()),
-                }
-            }
-            // By a clock behind the charge its units may have aged out: all ahead of it counts as now.
-            Cell::Counter(counter) if is_young(counter.per) && now >= receipt.charged_at => {
-                counter.give_back(row, at, left, amount, now)
-            }
-            Cell::Fixed(fixed) if is_young(fixed.per_us * MICRO) => {
-                fixed.give_back(row, at, left, amount, now)
-            }
-            Cell::Counter(_) | Cell::Fixed(_) | Cell::Permits(_) => Ok(()),
-            Cell::Ring { slots, windows } => match receipt.entry {
-                Some(entry) => {
-                    let keep_us = window::longest(windows);
-                    Ring::new(row, at, *slots).give_back(entry, amount, keep_us, now).map(drop)
-                }
-                None => Ok(()),
-            },
-        }
-    }
-}
-
-/// What a bucket gets back of `amount`: no more than the estimate less what was refilled since.
-///
-/// What was refilled is rounded up, so that rounding is never in the key's favour. It may be rounded down if
-/// the bucket would not have been full by now without the charge: then even the whole estimate would be no
-/// gain, because a bucket that is not full loses nothing of its refill.
-///
-/// `None` if nothing is left to give. That includes a clock behind the charge: it went back, and what was
-/// refilled by it since is not known.
-fn share_of(
-    limit: &Limit,
-    bucket: &Bucket,
-    receipt: &Receipt,
-    left: Word,
-    amount: u64,
-    now: u64,
-) -> Option<Share> {
-    let age = now.checked_sub(receipt.charged_at)?;
-    let (max, per) = (u128::from(limit.max), limit.per.as_nanos());
-    let refilled = u128::from(MILLI) * max * u128::from(age);
-    let share = |refilled: u128| {
-        let spent = u128::from(MILLI * receipt.cost).saturating_sub(refilled);
-        (spent as u64).min(MILLI * amount)
-    };
-    let most = share(refilled / per);
-    let until_full = bucket_status(bucket, left, 0, receipt.charged_at).reset;
-    // That is after the charge; without it the bucket is full earlier, by the time that the cost takes.
-    let earlier = (u128::from(receipt.cost) * per).div_ceil(max);
-    let has_room = u128::from(age) + earlier < u128::from(until_full);
-    let least = if has_room { most } else { share(refilled.div_ceil(per)) };
-    (most > 0).then_some(Share { least, most })
 }

@@ -22,12 +22,13 @@
 use std::os::unix::fs::FileExt;
 
 use crate::algorithm::bucket::word::MILLI;
+use crate::algorithm::limit::Limit;
 use crate::algorithm::permit::Permits;
 use crate::algorithm::stamp;
 use crate::algorithm::{Cell, Placed};
 use crate::algorithm::{bucket, window};
 use crate::clock::{Clock, Time};
-use crate::limits::{Limit, Limits};
+use crate::limits::Limits;
 use crate::memory::LINE_WORDS;
 use crate::storage::directory::{Directory, Temporary};
 use crate::storage::error::FileError;
@@ -175,7 +176,7 @@ impl Format1Layout {
 /// Words of a cell in format 1.
 fn words_of(cell: &Cell) -> usize {
     match cell {
-        Cell::Ring { slots, .. } => RING_HEADER + slots,
+        Cell::Windows(log) => RING_HEADER + log.slots,
         other => other.words(),
     }
 }
@@ -312,10 +313,9 @@ fn charge_again(words: &[u64], new: &Placed, stated: &Limit, row: &Row<'_>, now:
                 let _ = held.take(row, new.at, &mut at(now));
             }
         }
-        Cell::Ring { slots, windows } => {
-            let log = window::Entries::of_format1(words, now);
-            let ring = window::Ring::new(row, new.at, *slots);
-            ring.fill(log, window::longest(windows), now);
+        Cell::Windows(log) => {
+            let entries = window::Entries::of_format1(words, now);
+            log.ring(row, new.at).fill(entries, window::longest(&log.windows), now);
         }
     }
 }

@@ -23,7 +23,6 @@
 //! **Time** goes on: the words of the clock are copied last. The new tables begin an era of
 //! eviction, in which rows are kept for as long as anybody's numbers asked before the move.
 
-use crate::algorithm::window::Ring;
 use crate::algorithm::{Cell, Placed};
 use crate::eviction::{self, Eviction};
 use crate::limits::Limits;
@@ -291,7 +290,7 @@ pub(crate) fn pairs<'a>(
     limits: &[Option<usize>],
 ) -> Vec<(&'a Placed, &'a Placed)> {
     let of_limit = |placed: &Placed, limit: usize| match &placed.cell {
-        Cell::Ring { windows, .. } => windows.iter().any(|window| window.index == limit),
+        Cell::Windows(log) => log.has(limit),
         _ => placed.index == limit,
     };
     let origin = |new: &'a Placed| {
@@ -316,9 +315,9 @@ fn move_cell(
     (keep_us, now): (u64, u64),
 ) {
     match (&old.cell, &new.cell) {
-        (Cell::Ring { slots: from, .. }, Cell::Ring { slots: to, .. }) => {
-            let entries = Ring::new(old_row, old.at, *from).read_out(now);
-            Ring::new(new_row, new.at, *to).fill(entries, keep_us, now);
+        (Cell::Windows(from), Cell::Windows(to)) => {
+            let entries = from.ring(old_row, old.at).read_out(now);
+            to.ring(new_row, new.at).fill(entries, keep_us, now);
         }
         (Cell::Permits(from), Cell::Permits(to)) => {
             let words = from.moved(old_row, old.at, to.slots, now);
@@ -378,8 +377,8 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::algorithm::limit::Limit;
     use crate::engine::{Engine, Options};
-    use crate::limits::Limit;
     use crate::storage::directory::Access;
     use crate::storage::directory::steps::{self, Step};
     use crate::storage::host::Host;
