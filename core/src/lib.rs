@@ -49,6 +49,7 @@ mod storage;
 mod sync;
 mod table;
 mod thread_slots;
+mod units;
 
 #[cfg(test)]
 mod tests;

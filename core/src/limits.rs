@@ -91,10 +91,11 @@ impl Limits {
         &self.stated
     }
 
-    /// How finely limit `index` keeps time: a clock that steps back by less than this is no fault.
-    pub fn tick_nanos(&self, index: usize) -> u64 {
+    /// How finely limit `index` keeps time, in nanoseconds. A clock that steps back by less is no
+    /// fault.
+    pub fn tick_length(&self, index: usize) -> u64 {
         let tick = |p: &Placed| match &p.cell {
-            Cell::Bucket(bucket) if p.index == index => Some(bucket.tick_nanos()),
+            Cell::Bucket(bucket) if p.index == index => Some(bucket.tick_length().0),
             _ => None,
         };
         self.placed.iter().find_map(tick).unwrap_or(stamp::MICRO)

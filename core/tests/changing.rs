@@ -347,7 +347,7 @@ impl Buckets {
     fn new(limits: &[Limit], start: u64) -> Buckets {
         let sets: Vec<Vec<Limit>> = limits.iter().map(|limit| vec![*limit]).collect();
         let stage = Stage::new(&sets, start);
-        let ticks: Vec<u64> = stage.sets.iter().map(|set| set.tick_nanos(0)).collect();
+        let ticks: Vec<u64> = stage.sets.iter().map(|set| set.tick_length(0)).collect();
         let exact = exact::Bucket::new(limits, &ticks, start);
         Buckets { stage, limits: limits.to_vec(), exact }
     }
@@ -494,7 +494,7 @@ impl Buckets {
     /// Whether a tick refills a token, so that one may come early.
     fn is_early(&self, set: usize) -> bool {
         let limit = &self.limits[set];
-        let tick = self.stage.sets[set].tick_nanos(0);
+        let tick = self.stage.sets[set].tick_length(0);
         u128::from(limit.max) * u128::from(tick) >= u128::from(per(limit))
     }
 }
@@ -556,7 +556,7 @@ proptest! {
         let set = run.set(set);
         run.hit(set, 1)?;
         let fill = Step::OfFill(set, 16, 0).nanos(&limits, 0, u64::MAX);
-        let slack = 2 * run.stage.sets[set].tick_nanos(0);
+        let slack = 2 * run.stage.sets[set].tick_length(0);
         // Polls must not put the end off.
         for _ in 0..polls {
             run.pass(Step::Nanos(fill / 17));

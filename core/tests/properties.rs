@@ -261,7 +261,7 @@ fn patience(limits: &Limits, index: usize) -> u64 {
     let (probe, hand) = engine_at(&alone, MILLISECOND);
     let size = limit.burst.unwrap_or(limit.max);
     let outcome = probe.hit(KEY, size);
-    let slack = outcome.views[0].reset + 2 * limits.tick_nanos(index);
+    let slack = outcome.views[0].reset + 2 * limits.tick_length(index);
     let is_full = |age: u64| {
         hand.set(MILLISECOND + age);
         probe.peek(KEY, 0).views[0].remaining == size
@@ -580,7 +580,7 @@ fn window_bound(limit: &Limit, most: u64, granted: &[Grant]) -> Checked {
 fn bounds_hold(limits: &Limits, granted: &[Grant]) -> Checked {
     for (i, limit) in limits.stated().iter().enumerate() {
         match limit.algorithm {
-            Algorithm::Bucket => bucket_bound(limit, limits.tick_nanos(i), granted)?,
+            Algorithm::Bucket => bucket_bound(limit, limits.tick_length(i), granted)?,
             Algorithm::Window => window_bound(limit, limit.max, granted)?,
             // Its documented error.
             Algorithm::Counter => window_bound(limit, 2 * limit.max - 1, granted)?,
@@ -600,7 +600,7 @@ impl Run {
 
     /// The coarsest of the limits' ticks.
     fn tick(&self) -> u64 {
-        (0..self.limits.len()).map(|i| self.limits.tick_nanos(i)).max().unwrap()
+        (0..self.limits.len()).map(|i| self.limits.tick_length(i)).max().unwrap()
     }
 
     /// The time a little more than a tick ago; now, if stamps could not tell that from the future.
@@ -847,7 +847,7 @@ fn a_clock_that_keeps_going_back_refills_nothing() {
     assert_eq!([hit(), hit(), hit()].map(Answer::is_allowed), [true, true, false]);
     // Half a token is left, and no time passes from now on.
     for times in 1..100 {
-        run.hand.set(run.now() - 2 * run.limits.tick_nanos(0));
+        run.hand.set(run.now() - 2 * run.limits.tick_length(0));
         assert_eq!(hit(), Answer::Denied, "I9: after {times} steps back");
     }
 }
@@ -856,7 +856,7 @@ fn a_clock_that_keeps_going_back_refills_nothing() {
 #[test]
 fn a_clock_that_goes_back_within_a_tick_makes_no_wait_longer() {
     let run = Run::new(&[Limit::bucket(32, Duration::from_secs(60)).burst(64)], 10_003_000_000);
-    let tick = run.limits.tick_nanos(0);
+    let tick = run.limits.tick_length(0);
     assert_eq!(run.engine.hit(KEY, 64).answer, Answer::Allowed);
     run.hand.set(10_001_000_000);
     assert_eq!(10_001_000_000 / tick, 10_003_000_000 / tick, "one tick");

@@ -3,13 +3,14 @@
 pub(crate) mod rate;
 pub(crate) mod word;
 
-use crate::algorithm::bucket::word::{Bucket, Charge, MILLI, Margin, Word};
+use crate::algorithm::bucket::word::{Bucket, Charge, Margin, Word};
 use crate::algorithm::limit::{Invalid, LONGEST, Limit};
 use crate::algorithm::{AlgorithmCell, Cell, Facts, MakeCell, ReservedCharge, Taken};
 use crate::clock::Time;
 use crate::status::{LimitStatus, NEVER};
 use crate::sync::{AtomicU64, Ordering};
 use crate::table::row::{Idle, Moved, Row, Step, is_busy};
+use crate::units::MilliTokens;
 
 pub(crate) const FACTS: Facts = Facts {
     code: 1,
@@ -120,7 +121,7 @@ impl AlgorithmCell for Bucket {
         cost: u64,
         time: &mut Time<'_>,
     ) -> Result<(), Moved> {
-        refund(row, at, self, MILLI * cost, time)
+        refund(row, at, self, MilliTokens::of_tokens(cost), time)
     }
 
     fn give_back_own(
@@ -167,7 +168,7 @@ impl AlgorithmCell for Bucket {
         rest: &mut u64,
         time: &mut Time<'_>,
     ) -> Result<(), Moved> {
-        refund(row, at, self, MILLI * *rest, time)
+        refund(row, at, self, MilliTokens::of_tokens(*rest), time)
     }
 
     fn is_idle_in(&self, row: &Row<'_>, at: usize, now: u64) -> bool {
@@ -313,17 +314,17 @@ pub(crate) fn record(
     })
 }
 
-/// Gives thousandths of a token back, never above full.
+/// Gives tokens back, never above full.
 pub(crate) fn refund(
     row: &Row<'_>,
     at: usize,
     bucket: &Bucket,
-    milli: u64,
+    back: MilliTokens,
     time: &mut Time<'_>,
 ) -> Result<(), Moved> {
     row.update(at, |seen| {
         let word = repaired(bucket, Word(seen), time);
-        match bucket.refund(word, milli, time.now()) {
+        match bucket.refund(word, back, time.now()) {
             Some(word) => Step::Write(word.0, ()),
             None => Step::Keep(()),
         }
@@ -343,14 +344,14 @@ pub(crate) fn reset_words(row: &Row<'_>, at: usize, incarnation: u64, idle: Idle
     }
 }
 
-/// What a reservation has left to give back, in thousandths.
+/// What a reservation has left to give back.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Share {
     /// With what was refilled since rounded up.
-    pub(crate) least: u64,
+    pub(crate) least: MilliTokens,
     /// Rounded down: for a bucket that this makes full. Any hit since would leave a whole token missing, so
     /// there was none, and without the charge it would be full too.
-    pub(crate) most: u64,
+    pub(crate) most: MilliTokens,
 }
 
 /// What a bucket gets back of `amount`: no more than the estimate less what was refilled since.
@@ -364,10 +365,10 @@ pub(crate) struct Share {
 fn share_of(bucket: &Bucket, charge: &ReservedCharge<'_>, amount: u64, now: u64) -> Option<Share> {
     let age = now.checked_sub(charge.at)?;
     let (max, per) = (u128::from(charge.limit.max), charge.limit.per.as_nanos());
-    let refilled = u128::from(MILLI) * max * u128::from(age);
+    let refilled = u128::from(MilliTokens::PER_TOKEN) * max * u128::from(age);
     let share = |refilled: u128| {
-        let spent = u128::from(MILLI * charge.cost).saturating_sub(refilled);
-        (spent as u64).min(MILLI * amount)
+        let spent = u128::from(MilliTokens::of_tokens(charge.cost).0).saturating_sub(refilled);
+        MilliTokens(spent as u64).min(MilliTokens::of_tokens(amount))
     };
     let most = share(refilled / per);
     let until_full = status(bucket, Word(charge.written), 0, charge.at).reset;
@@ -376,7 +377,7 @@ fn share_of(bucket: &Bucket, charge: &ReservedCharge<'_>, amount: u64, now: u64)
     let earlier = (u128::from(charge.cost) * per).div_ceil(max);
     let has_room = u128::from(age) + earlier < u128::from(until_full);
     let least = if has_room { most } else { share(refilled.div_ceil(per)) };
-    (most > 0).then_some(Share { least, most })
+    (most > MilliTokens(0)).then_some(Share { least, most })
 }
 
 /// Gives a reservation's share back, never above full.
@@ -389,9 +390,9 @@ pub(crate) fn give_back(
 ) -> Result<(), Moved> {
     row.update(at, |seen| {
         let word = repaired(bucket, Word(seen), time);
-        let back = |milli: u64| bucket.refund(word, milli, time.now());
+        let back = |share: MilliTokens| bucket.refund(word, share, time.now());
         let is_full = |word: &Word| bucket.reading(*word, time.now()).wait(bucket.burst()) == 0;
-        let partly = || back(share.least).filter(|_| share.least > 0);
+        let partly = || back(share.least).filter(|_| share.least > MilliTokens(0));
         match back(share.most).filter(is_full).or_else(partly) {
             Some(word) => Step::Write(word.0, ()),
             None => Step::Keep(()),

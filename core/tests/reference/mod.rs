@@ -399,7 +399,7 @@ pub struct Reference {
 
 impl Reference {
     pub fn new(limits: &Limits) -> Reference {
-        let state = |(i, limit)| State::new(limit, limits.tick_nanos(i));
+        let state = |(i, limit)| State::new(limit, limits.tick_length(i));
         let fresh: Vec<State> = limits.stated().iter().enumerate().map(state).collect();
         let windows = || limits.stated().iter().filter(|l| l.algorithm == Algorithm::Window);
         let longest = windows().map(|l| l.per.as_micros() as u64).max().unwrap_or(0);
