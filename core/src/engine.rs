@@ -61,7 +61,7 @@ impl Default for Options {
 pub enum Answer {
     /// Spent.
     Allowed,
-    /// At least one limit refuses now: its view has the wait.
+    /// At least one limit refuses now: its status has the wait.
     Denied,
     /// The cost is above what a limit could ever hold.
     Cost,
@@ -85,7 +85,7 @@ pub struct Outcome {
     /// Yes or no, and why.
     pub answer: Answer,
     /// After an allowed hit: what is left. After a denied one: what there is, and the waits.
-    pub views: LimitStatuses,
+    pub statuses: LimitStatuses,
     /// The slot that is held, if there is a concurrent limit.
     pub permit: Option<Permit>,
     /// Whether the table is full, so that the key shares a row with others.
@@ -93,9 +93,9 @@ pub struct Outcome {
 }
 
 impl MultiOutcome<1> {
-    fn with(self, views: LimitStatuses) -> Outcome {
+    fn with(self, statuses: LimitStatuses) -> Outcome {
         let [permit] = self.permits;
-        Outcome { answer: self.answer, views, permit, shared: self.shared }
+        Outcome { answer: self.answer, statuses, permit, shared: self.shared }
     }
 }
 
@@ -263,12 +263,12 @@ impl Engine {
         self.table.prefetch(hash);
         let (part, mut time) = (self.part(hash), Time::read(&self.clock));
         let outcome = match part.hit_lone(cost, &mut time) {
-            Some((answer, view, shared)) => {
-                Outcome { answer, views: LimitStatuses::one(view), permit: None, shared }
+            Some((answer, status, shared)) => {
+                Outcome { answer, statuses: LimitStatuses::one(status), permit: None, shared }
             }
             None => {
-                let mut views = LimitStatuses::default();
-                part.hit_several(cost, &mut time, &mut views).with(views)
+                let mut statuses = LimitStatuses::default();
+                part.hit_several(cost, &mut time, &mut statuses).with(statuses)
             }
         };
         self.count(outcome.answer);
@@ -286,9 +286,9 @@ impl Engine {
 
     /// What a hit would get, changing nothing.
     pub fn peek(&self, key: &[u8], cost: u64) -> Outcome {
-        let (part, mut views) = (self.part(self.hash(key)), [LimitStatuses::default()]);
-        let together = peek_together(&[part], &[cost], &Time::read(&self.clock), &mut views);
-        together.with(views[0])
+        let (part, mut statuses) = (self.part(self.hash(key)), [LimitStatuses::default()]);
+        let together = peek_together(&[part], &[cost], &Time::read(&self.clock), &mut statuses);
+        together.with(statuses[0])
     }
 
     /// What a key gets that may have no row and find no place.

@@ -28,7 +28,7 @@
 //! assert!((0..5).all(|_| engine.allow(b"alice")));
 //! let sixth = engine.hit(b"alice", 1);
 //! assert_eq!(sixth.answer, Answer::Denied);
-//! assert_eq!(sixth.views[0].wait, 10_000_000_000); // the first limit refuses, for ten seconds
+//! assert_eq!(sixth.statuses[0].wait, 10_000_000_000); // the first limit refuses, for ten seconds
 //! hand.advance(Duration::from_secs(10));
 //! assert!(engine.allow(b"alice"));
 //! ```

@@ -285,10 +285,10 @@ impl Stage {
     }
 
     fn hit(&self, set: usize, cost: u64) -> (MultiOutcome<1>, LimitStatuses) {
-        let mut views = LimitStatuses::default();
+        let mut statuses = LimitStatuses::default();
         let mut time = Time::read(self.engine.clock());
-        let together = self.part(set).hit(cost, &mut time, &mut views);
-        (together, views)
+        let together = self.part(set).hit(cost, &mut time, &mut statuses);
+        (together, statuses)
     }
 
     fn record(&self, set: usize, cost: u64) -> LimitStatuses {
@@ -299,7 +299,7 @@ impl Stage {
         self.part(set).refund(cost, &mut Time::read(self.engine.clock()));
     }
 
-    fn view(&self, set: usize) -> LimitStatus {
+    fn status(&self, set: usize) -> LimitStatus {
         self.part(set).inspect(0, self.now())[0]
     }
 
@@ -362,12 +362,12 @@ impl Buckets {
 
     fn hit(&mut self, set: usize, cost: u64) -> Checked {
         let (verdict, law) = (self.exact.verdict(set, cost), self.exact.law(set));
-        let (together, views) = self.stage.hit(set, cost);
+        let (together, statuses) = self.stage.hit(set, cost);
         self.judge(set, cost, together.answer, verdict, law)?;
         if together.answer == Answer::Denied {
             let early = self.exact.sets[set].exactness(self.exact.token);
             let end = self.exact.now.saturating_add(self.exact.furthest());
-            self.stage.check_wait(set, cost, views.wait(), early, end)?;
+            self.stage.check_wait(set, cost, statuses.wait(), early, end)?;
         }
         Ok(())
     }
@@ -408,7 +408,7 @@ impl Buckets {
         for _ in 0..singles {
             self.hit(set, 1)?;
         }
-        let rest = self.stage.view(set).remaining;
+        let rest = self.stage.status(set).remaining;
         if rest > 0 {
             self.hit(set, rest)?;
         }
@@ -470,7 +470,7 @@ impl Buckets {
     /// What each set finds is within its bounds, and no more than what any larger and faster finds.
     fn look(&self) -> Checked {
         let found: Vec<u64> =
-            (0..self.limits.len()).map(|set| self.stage.view(set).remaining).collect();
+            (0..self.limits.len()).map(|set| self.stage.status(set).remaining).collect();
         for (set, limit) in self.limits.iter().enumerate() {
             let (least, most) = self.exact.tokens(set);
             let within = (least..=most).contains(&found[set]);
@@ -537,7 +537,7 @@ proptest! {
         let set = run.set(set);
         let slept = run.exact.least(set) >= run.exact.sets[set].size;
         if slept {
-            prop_assert_eq!(run.stage.view(set).remaining, run.size(set), "I9: it slept");
+            prop_assert_eq!(run.stage.status(set).remaining, run.size(set), "I9: it slept");
         }
         run.drain(set, singles)?;
         if slept {
@@ -634,8 +634,8 @@ impl<M> Others<M> {
         self.end = self.end.min(self.time.now.saturating_add(self.told));
     }
 
-    fn check_wait(&mut self, set: usize, cost: u64, views: &LimitStatuses) -> Checked {
-        self.stage.check_wait(set, cost, views.wait(), MILLI, self.end)
+    fn check_wait(&mut self, set: usize, cost: u64, statuses: &LimitStatuses) -> Checked {
+        self.stage.check_wait(set, cost, statuses.wait(), MILLI, self.end)
     }
 }
 
@@ -651,7 +651,7 @@ impl Windows {
     fn hit(&mut self, set: usize, cost: u64) -> Checked {
         let limits = self.stated[set].clone();
         let verdict = self.exact.verdict(&limits, cost, &self.time);
-        let (together, views) = self.stage.hit(set, cost);
+        let (together, statuses) = self.stage.hit(set, cost);
         match together.answer {
             Answer::Allowed => {
                 prop_assert_ne!(verdict, Verdict::Refuses, "I1: {} granted by {:?}", cost, limits);
@@ -660,7 +660,7 @@ impl Windows {
             Answer::Denied => {
                 prop_assert_ne!(verdict, Verdict::Grants, "I13: {} denied by {:?}", cost, limits);
                 self.exact.deny(&self.time);
-                self.check_wait(set, cost, &views)?;
+                self.check_wait(set, cost, &statuses)?;
             }
             answer => prop_assert!(answer == Answer::Cost && cost > self.most(set), "{answer:?}"),
         }
@@ -723,14 +723,14 @@ impl Windows {
 
     fn look(&self) -> Checked {
         for (set, limits) in self.stated.iter().enumerate() {
-            let views = self.stage.part(set).inspect(0, self.time.now);
-            for (limit, view) in limits.iter().zip(views.iter()) {
+            let statuses = self.stage.part(set).inspect(0, self.time.now);
+            for (limit, status) in limits.iter().zip(statuses.iter()) {
                 let (least, most) = self.exact.used(limit, &self.time);
                 // A log that is full of live entries moves its oldest units to the next entry: they may count
                 // for longer, where that changes no answer.
-                let within = (least..=most).contains(&view.used)
-                    || view.used > limit.max && most >= limit.max;
-                prop_assert!(within, "I13: {} used, not {least} to {most}: {limit:?}", view.used);
+                let within = (least..=most).contains(&status.used)
+                    || status.used > limit.max && most >= limit.max;
+                prop_assert!(within, "I13: {} used, not {least} to {most}: {limit:?}", status.used);
             }
         }
         Ok(())
@@ -782,24 +782,24 @@ impl Fixed {
     fn hit(&mut self, set: usize, cost: u64) -> Checked {
         let limit = self.lone(set);
         let verdict = self.exact.verdict(&limit, cost, &self.time);
-        let (together, views) = self.stage.hit(set, cost);
+        let (together, statuses) = self.stage.hit(set, cost);
         match together.answer {
             Answer::Allowed => {
                 prop_assert_ne!(verdict, Verdict::Refuses, "I1: {} granted by {:?}", cost, limit);
-                self.spend(set, cost, &views)?;
+                self.spend(set, cost, &statuses)?;
             }
             Answer::Denied => {
                 prop_assert_ne!(verdict, Verdict::Grants, "I13: {} denied by {:?}", cost, limit);
                 self.exact.deny(&self.time);
-                self.check_wait(set, cost, &views)?;
+                self.check_wait(set, cost, &statuses)?;
             }
             answer => prop_assert!(answer == Answer::Cost && cost > limit.max, "{answer:?}"),
         }
         Ok(())
     }
 
-    fn spend(&mut self, set: usize, cost: u64, views: &LimitStatuses) -> Checked {
-        let (limit, used) = (self.lone(set), views[0].used);
+    fn spend(&mut self, set: usize, cost: u64, statuses: &LimitStatuses) -> Checked {
+        let (limit, used) = (self.lone(set), statuses[0].used);
         let told = self.exact.spend(&limit, cost, used, &self.time);
         prop_assert!(told, "I13: {used} used after {cost} by {limit:?}: {:?}", self.exact);
         Ok(())
@@ -820,8 +820,8 @@ impl Fixed {
             Op::Record(set, cost) => {
                 let set = self.set(set);
                 let cost = cost.of(self.most(set)).min(self.most(set));
-                let views = self.stage.record(set, cost);
-                self.spend(set, cost, &views)?;
+                let statuses = self.stage.record(set, cost);
+                self.spend(set, cost, &statuses)?;
             }
             Op::Refund(set, cost) => {
                 let set = self.set(set);
@@ -841,12 +841,12 @@ impl Fixed {
             Op::Release(..) | Op::Renew(..) => {}
         }
         for set in 0..self.stated.len() {
-            let (limit, view) = (self.lone(set), self.stage.view(set));
+            let (limit, status) = (self.lone(set), self.stage.status(set));
             let may = self.exact.used(per(&limit), &self.time);
             prop_assert!(
-                may.contains(&view.used),
+                may.contains(&status.used),
                 "I13: {} used, not {may:?}: {limit:?}",
-                view.used
+                status.used
             );
         }
         Ok(())
@@ -878,7 +878,7 @@ impl Counters {
         let limit = self.lone(set);
         let known = [Spender::None, Spender::Only(set)].contains(&self.exact.spender);
         let used = self.exact.used(&limit, self.time.now);
-        let (together, views) = self.stage.hit(set, cost);
+        let (together, statuses) = self.stage.hit(set, cost);
         match together.answer {
             Answer::Allowed => {
                 let fits = !known || used + cost <= limit.max;
@@ -890,7 +890,7 @@ impl Counters {
                 prop_assert!(full, "I13: {cost} denied, {used} used by {limit:?}");
                 // What a clock fault left ahead is now, and over in two periods.
                 self.exact.last = self.exact.last.or(Some((self.time.now, 0)));
-                self.check_wait(set, cost, &views)?;
+                self.check_wait(set, cost, &statuses)?;
             }
             answer => prop_assert!(answer == Answer::Cost && cost > limit.max, "{answer:?}"),
         }
@@ -939,7 +939,7 @@ impl Counters {
     /// I9: a clock that goes back brings nothing back.
     fn fault(&mut self, step: Step) -> Checked {
         let used = |run: &Counters| -> Vec<u64> {
-            (0..run.stated.len()).map(|set| run.stage.view(set).used).collect()
+            (0..run.stated.len()).map(|set| run.stage.status(set).used).collect()
         };
         let before = used(self);
         self.back_as_far_as_told(step);
@@ -962,7 +962,8 @@ impl Counters {
 
     fn look(&self) -> Checked {
         let now = self.time.now;
-        let found: Vec<u64> = (0..self.stated.len()).map(|set| self.stage.view(set).used).collect();
+        let found: Vec<u64> =
+            (0..self.stated.len()).map(|set| self.stage.status(set).used).collect();
         for (set, &used) in found.iter().enumerate() {
             let limit = self.lone(set);
             if [Spender::None, Spender::Only(set)].contains(&self.exact.spender) {
@@ -1048,7 +1049,7 @@ impl Permits {
     fn hit(&mut self, set: usize) -> Checked {
         let limit = self.lone(set);
         let verdict = self.exact.verdict(&limit, &self.time);
-        let (together, views) = self.stage.hit(set, 1);
+        let (together, statuses) = self.stage.hit(set, 1);
         match (together.answer, together.permits[0]) {
             (Answer::Allowed, Some(permit)) => {
                 prop_assert_ne!(
@@ -1062,7 +1063,7 @@ impl Permits {
             (Answer::Denied, None) => {
                 prop_assert_ne!(verdict, Verdict::Grants, "I9: denied, free slots: {:?}", limit);
                 self.exact.deny(&self.time);
-                self.check_wait(set, 1, &views)?;
+                self.check_wait(set, 1, &statuses)?;
             }
             answer => prop_assert!(false, "{answer:?}"),
         }
@@ -1106,7 +1107,7 @@ impl Permits {
             _ => {}
         }
         for set in 0..self.stated.len() {
-            let (limit, used) = (self.lone(set), self.stage.view(set).used);
+            let (limit, used) = (self.lone(set), self.stage.status(set).used);
             let least = self.exact.surely_out(per(&limit), &self.time);
             let most = self.exact.maybe_out(per(&limit), &self.time);
             prop_assert!((least..=most).contains(&used), "I13: {used} out: {limit:?}");

@@ -172,8 +172,9 @@ fn hits_on_parts_and_on_keys_of_parts_allocate_nothing() {
         for number in 0..500 {
             let hash = each.hash_parts(&[b"telegram", b"bot", &key(number)]);
             let parts = [each.part(hash), all.part(all.hash(b""))];
-            let mut views = [LimitStatuses::default(); 2];
-            let answer = hit_together(&parts, &[1; 2], &mut Time::read(&clock), &mut views).answer;
+            let mut statuses = [LimitStatuses::default(); 2];
+            let answer =
+                hit_together(&parts, &[1; 2], &mut Time::read(&clock), &mut statuses).answer;
             assert!(matches!(answer, Answer::Allowed | Answer::Denied));
             _ = each.allow_hashed(hash);
         }

@@ -261,10 +261,10 @@ fn patience(limits: &Limits, index: usize) -> u64 {
     let (probe, hand) = engine_at(&alone, MILLISECOND);
     let size = limit.burst.unwrap_or(limit.max);
     let outcome = probe.hit(KEY, size);
-    let slack = outcome.views[0].reset + 2 * limits.tick_length(index);
+    let slack = outcome.statuses[0].reset + 2 * limits.tick_length(index);
     let is_full = |age: u64| {
         hand.set(MILLISECOND + age);
-        probe.peek(KEY, 0).views[0].remaining == size
+        probe.peek(KEY, 0).statuses[0].remaining == size
     };
     let (mut good, enough) = (slack, (4 * slack).max(10 * 366 * DAY));
     // Steps of less than a third, so that none leaps over the last quarter of the stamps.
@@ -347,14 +347,14 @@ impl Run {
         }
     }
 
-    fn compare(&self, views: &LimitStatuses, cost: u64) -> Checked {
-        let expected = self.reference.views(cost, self.now());
-        prop_assert_eq!(expected.len(), views.len());
-        for (expected, view) in expected.iter().zip(views.iter()) {
+    fn compare(&self, statuses: &LimitStatuses, cost: u64) -> Checked {
+        let expected = self.reference.statuses(cost, self.now());
+        prop_assert_eq!(expected.len(), statuses.len());
+        for (expected, status) in expected.iter().zip(statuses.iter()) {
             let stated = self.limits.stated();
             prop_assert!(
-                expected.admits(view),
-                "at {} of {stated:?}, cost {cost}:\n{view:?} is not\n{expected:?}",
+                expected.admits(status),
+                "at {} of {stated:?}, cost {cost}:\n{status:?} is not\n{expected:?}",
                 self.now()
             );
         }
@@ -364,8 +364,8 @@ impl Run {
     fn peek(&self, cost: u64) -> Checked {
         let outcome = self.engine.peek(KEY, cost);
         prop_assert_eq!(outcome.answer == Answer::Cost, cost > self.most);
-        prop_assert_eq!(outcome.answer == Answer::Allowed, outcome.views.fits());
-        self.compare(&outcome.views, cost)
+        prop_assert_eq!(outcome.answer == Answer::Allowed, outcome.statuses.fits());
+        self.compare(&outcome.statuses, cost)
     }
 
     fn hit(&mut self, cost: u64) -> Checked {
@@ -373,7 +373,7 @@ impl Run {
         let verdict = self.reference.verdict(cost, self.now());
         let outcome = self.engine.hit(KEY, cost);
         if cost == 0 {
-            return self.compare(&outcome.views, 0);
+            return self.compare(&outcome.statuses, 0);
         }
         prop_assert_eq!(outcome.answer, before.answer, "what peek said");
         match outcome.answer {
@@ -381,17 +381,17 @@ impl Run {
                 prop_assert_ne!(verdict, Verdict::Refuses, "granted {} too early", cost);
                 self.reference.charge(cost, self.now());
                 self.written = self.now();
-                self.compare(&outcome.views, 0)
+                self.compare(&outcome.statuses, 0)
             }
             Answer::Denied => {
                 prop_assert_ne!(verdict, Verdict::Grants, "denied {} too late", cost);
                 prop_assert_eq!(self.engine.peek(KEY, cost), before, "I4: a denial is free");
-                self.last_wait = outcome.views.wait();
-                self.compare(&outcome.views, cost)
+                self.last_wait = outcome.statuses.wait();
+                self.compare(&outcome.statuses, cost)
             }
             answer => {
                 prop_assert!(answer == Answer::Cost && cost > self.most, "{answer:?}");
-                self.compare(&outcome.views, cost)
+                self.compare(&outcome.statuses, cost)
             }
         }
     }
@@ -406,21 +406,21 @@ impl Run {
         } else {
             prop_assert_ne!(verdict, Verdict::Grants, "denied too late");
             prop_assert_eq!(self.engine.peek(KEY, 1), before, "I4: a denial is free");
-            self.last_wait = before.views.wait();
+            self.last_wait = before.statuses.wait();
         }
-        self.compare(&self.engine.peek(KEY, 0).views, 0)
+        self.compare(&self.engine.peek(KEY, 0).statuses, 0)
     }
 
     fn record(&mut self, cost: u64) -> Checked {
         if cost > 0 && self.reference.log_may_be_full(self.now()) {
             return Ok(()); // `a_log_recorded_over_still_waits_exactly` looks at that.
         }
-        let views = self.engine.record(KEY, cost);
+        let statuses = self.engine.record(KEY, cost);
         if cost > 0 {
             self.reference.record(cost, self.now());
             self.written = self.now();
         }
-        self.compare(&views, 0)
+        self.compare(&statuses, 0)
     }
 
     /// Steps back, and spends one unit, so that every limit has met the new time.
@@ -434,9 +434,9 @@ impl Run {
         self.hand.set(then);
         self.reference.go_back(from, then);
         self.reference.record(1, then);
-        let views = self.engine.record(KEY, 1);
-        self.compare(&views, 0)?;
-        self.reference.follow(&views, then);
+        let statuses = self.engine.record(KEY, 1);
+        self.compare(&statuses, 0)?;
+        self.reference.follow(&statuses, then);
         (self.written, self.last_wait) = (then, 0);
         Ok(())
     }
@@ -535,7 +535,7 @@ fn grants(run: &mut Run, ops: &Ops) -> Vec<Grant> {
                         run.written = before;
                     }
                     Answer::Allowed => {}
-                    _ => run.last_wait = outcome.views.wait(),
+                    _ => run.last_wait = outcome.statuses.wait(),
                 }
             }
             Op::Pass(step) => run.pass(run.nanos(step)),
@@ -616,7 +616,7 @@ impl Run {
     }
 
     fn all_views(&self, key: &[u8]) -> [LimitStatuses; 3] {
-        [0, 1, self.most].map(|cost| self.engine.peek(key, cost).views)
+        [0, 1, self.most].map(|cost| self.engine.peek(key, cost).statuses)
     }
 }
 
@@ -717,7 +717,7 @@ proptest! {
         ops.0.into_iter().try_for_each(|op| run.perform(op))?;
         let cost = cost.of(run.most);
         let denied = run.engine.hit(KEY, cost);
-        let (now, wait) = (run.now(), denied.views.wait());
+        let (now, wait) = (run.now(), denied.statuses.wait());
         if denied.answer == Answer::Denied && run.tells(wait) {
             run.hand.set(now + wait - 1);
             prop_assert_eq!(run.engine.peek(KEY, cost).answer, Answer::Denied, "a wait too long");
@@ -733,12 +733,12 @@ proptest! {
         let mut run = Run::new(&limits, start);
         ops.0.into_iter().try_for_each(|op| run.perform(op))?;
         let cost = cost.of(run.most);
-        let before = run.engine.peek(KEY, 0).views;
+        let before = run.engine.peek(KEY, 0).statuses;
         if run.engine.hit(KEY, cost).answer != Answer::Allowed {
             return Ok(());
         }
         run.engine.refund(KEY, cost);
-        let after = run.engine.peek(KEY, 0).views;
+        let after = run.engine.peek(KEY, 0).statuses;
         for (limit, (before, after)) in limits.iter().zip(before.iter().zip(after.iter())) {
             match limit.algorithm {
                 Algorithm::Bucket => {
@@ -766,7 +766,7 @@ proptest! {
             match op {
                 Op::Hit(cost) => {
                     let cost = cost.of(run.most).clamp(1, run.most);
-                    let fits = alone.iter().all(|one| one.engine.peek(KEY, cost).views.fits());
+                    let fits = alone.iter().all(|one| one.engine.peek(KEY, cost).statuses.fits());
                     let allowed = run.engine.hit(KEY, cost).answer.is_allowed();
                     prop_assert_eq!(allowed, fits);
                     for one in alone.iter().filter(|_| allowed) {
@@ -778,8 +778,8 @@ proptest! {
                 _ => {}
             }
             alone.iter().for_each(|one| one.hand.set(run.now()));
-            let together = run.engine.peek(KEY, 1).views;
-            let each: Vec<_> = alone.iter().map(|one| one.engine.peek(KEY, 1).views[0]).collect();
+            let together = run.engine.peek(KEY, 1).statuses;
+            let each: Vec<_> = alone.iter().map(|one| one.engine.peek(KEY, 1).statuses[0]).collect();
             prop_assert_eq!(&together[..], &each[..], "I7: {:?}", limits);
         }
     }
@@ -816,11 +816,11 @@ proptest! {
                 Op::Pass(step) => run.pass(run.nanos(step)),
                 _ => {}
             }
-            let (view, exact) = (run.engine.peek(KEY, 1).views[0], &run.reference.views(1, run.now())[0]);
-            prop_assert_eq!((view.wait, view.reset), (exact.wait.0, exact.reset.0));
+            let (status, exact) = (run.engine.peek(KEY, 1).statuses[0], &run.reference.statuses(1, run.now())[0]);
+            prop_assert_eq!((status.wait, status.reset), (exact.wait.0, exact.reset.0));
             // Of more entries than it has slots the log adds the oldest to the next, and counts them with it.
-            prop_assert!(view.used >= exact.used.0);
-            run.last_wait = view.wait;
+            prop_assert!(status.used >= exact.used.0);
+            run.last_wait = status.wait;
         }
     }
 }
@@ -860,7 +860,7 @@ fn a_clock_that_goes_back_within_a_tick_makes_no_wait_longer() {
     assert_eq!(run.engine.hit(KEY, 64).answer, Answer::Allowed);
     run.hand.set(10_001_000_000);
     assert_eq!(10_001_000_000 / tick, 10_003_000_000 / tick, "one tick");
-    let wait = run.engine.hit(KEY, 1).views.wait();
+    let wait = run.engine.hit(KEY, 1).statuses.wait();
     assert!(wait <= 1_875_000_000, "I9: a token's time, and not {wait} ns");
     run.hand.advance(Duration::from_nanos(wait));
     assert_eq!(run.engine.hit(KEY, 1).answer, Answer::Allowed, "I5: after {wait} ns");
@@ -871,7 +871,7 @@ fn a_clock_that_goes_back_within_a_tick_makes_no_wait_longer() {
 fn a_fixed_span_that_starts_between_microseconds_ends_when_it_says() {
     let run = Run::new(&[Limit::fixed(1, Duration::from_millis(1))], 1_000_000_001);
     assert_eq!(run.engine.hit(KEY, 1).answer, Answer::Allowed);
-    let wait = run.engine.hit(KEY, 1).views.wait();
+    let wait = run.engine.hit(KEY, 1).statuses.wait();
     run.hand.advance(Duration::from_nanos(wait));
     assert_eq!(run.engine.hit(KEY, 1).answer, Answer::Allowed, "I5: after {wait} ns");
 }

@@ -33,8 +33,8 @@ fn engine(limit: Limit) -> (Engine, Arc<ManualClock>) {
 
 fn reserve(engine: &Engine, key: &[u8], cost: u64) -> Option<Receipt> {
     let (part, time) = (engine.part(engine.hash(key)), &mut Time::read(engine.clock()));
-    let (views, mut receipts) = (&mut [LimitStatuses::default()], [None]);
-    let together = reserve_together(&[part], &[cost], time, views, &mut receipts);
+    let (statuses, mut receipts) = (&mut [LimitStatuses::default()], [None]);
+    let together = reserve_together(&[part], &[cost], time, statuses, &mut receipts);
     assert_eq!(together.answer.is_allowed(), receipts[0].is_some());
     receipts[0]
 }
@@ -45,7 +45,7 @@ fn give_back(engine: &Engine, key: &[u8], receipt: &Receipt, amount: u64) {
 }
 
 fn remaining(engine: &Engine, key: &[u8]) -> u64 {
-    engine.peek(key, 0).views[0].remaining
+    engine.peek(key, 0).statuses[0].remaining
 }
 
 fn passes(engine: &Engine, key: &[u8]) -> usize {
@@ -101,7 +101,7 @@ fn i1_no_part_of_a_thousandth_is_gained() {
         assert!(engine.hit(KEY, 4).answer.is_allowed());
         give_back(&engine, KEY, &receipt, 1);
         // One token is there, and the second comes after two seconds.
-        let wait = engine.peek(KEY, 2).views[0].wait;
+        let wait = engine.peek(KEY, 2).statuses[0].wait;
         assert!(wait >= 2 * SECOND, "I1: {micros} us, {wait} ns");
         assert!(wait <= 2 * SECOND + 2 * 2_000_000, "a thousandth takes 2 ms: {wait} ns");
     }
@@ -153,7 +153,7 @@ fn i13_a_key_that_was_evicted_and_came_back_gets_nothing() {
         for other in 0u64..400 {
             let _ = engine.allow(&other.to_le_bytes());
             hand.advance(secs(30));
-            if engine.peek(KEY, 0).views[0].used == 0 && passes(&engine, KEY) == 5 {
+            if engine.peek(KEY, 0).statuses[0].used == 0 && passes(&engine, KEY) == 5 {
                 came_back += 1;
                 give_back(&engine, KEY, &receipt, 5);
                 assert_eq!(passes(&engine, KEY), 0, "I13: {limit:?}");
@@ -608,13 +608,13 @@ fn i6_at_one_moment_threads_give_back_what_is_theirs_and_no_more() {
                 watching.store(false, SeqCst);
                 watcher.join().unwrap();
             });
-            let views = engine.peek(KEY, 0).views;
-            for (view, limit) in views.iter().zip(limits) {
+            let statuses = engine.peek(KEY, 0).statuses;
+            for (status, limit) in statuses.iter().zip(limits) {
                 // An entry of a log that was carried stays spent.
                 let is_log = limit.algorithm == Algorithm::Window;
                 let counted = counted.load(SeqCst);
-                let alike = view.used == counted || is_log && view.used > counted;
-                assert!(alike, "I6, I7: {} of {counted}, {limits:?}, seed {seed}", view.used);
+                let alike = status.used == counted || is_log && status.used > counted;
+                assert!(alike, "I6, I7: {} of {counted}, {limits:?}, seed {seed}", status.used);
             }
             assert_eq!(hand.now(), START);
         }

@@ -132,13 +132,13 @@ fn a_clock_that_keeps_going_back_grants_nothing() {
     hand.set(now);
     while engine.allow(b"x") {}
     engine.refund(b"x", 100);
-    let before = engine.peek(b"x", 0).views[0].remaining;
+    let before = engine.peek(b"x", 0).statuses[0].remaining;
     for _ in 0..40 {
         now = (now - 39 * MILLISECOND) / (10 * MILLISECOND) * (10 * MILLISECOND) + 1;
         hand.set(now);
         assert_eq!(engine.hit(b"x", 5_000).answer, Answer::Denied);
     }
-    let after = engine.peek(b"x", 0).views[0].remaining;
+    let after = engine.peek(b"x", 0).statuses[0].remaining;
     assert!(after <= before, "I9: {before} tokens became {after}");
 }
 
@@ -253,11 +253,11 @@ fn told_and_true(stated: Limit, from: u64, to: u64) -> (LimitStatus, LimitStatus
     let (all, each) = (engine(stated), engine(Limit::bucket(5, Duration::from_secs(1))));
     assert!(all.hit(b"", 59).answer.is_allowed());
     hand.set(from);
-    let (mut time, mut views) = (Time::read(&clock), [LimitStatuses::default(); 2]);
+    let (mut time, mut statuses) = (Time::read(&clock), [LimitStatuses::default(); 2]);
     hand.set(to);
     let parts = [all.part(all.hash(b"")), each.part(each.hash(b"new"))];
-    assert!(hit_together(&parts, &[1; 2], &mut time, &mut views).answer.is_allowed());
-    (views[0][0], all.peek(b"", 0).views[0])
+    assert!(hit_together(&parts, &[1; 2], &mut time, &mut statuses).answer.is_allowed());
+    (statuses[0][0], all.peek(b"", 0).statuses[0])
 }
 
 #[test]

@@ -520,8 +520,8 @@ fn refunds_that_race_with_hits_keep_the_sum() {
                     }
                 });
                 let due = out.load(SeqCst) as u64;
-                for view in engine.peek(b"it", 0).views.iter() {
-                    assert_eq!(view.used, due, "I6, I7: {limits:?}: grants − refunds at rest");
+                for status in engine.peek(b"it", 0).statuses.iter() {
+                    assert_eq!(status.used, due, "I6, I7: {limits:?}: grants − refunds at rest");
                 }
                 let rest = (0..50).filter(|_| engine.allow(b"it")).count() as u64;
                 assert_eq!(rest, 40 - due, "I2: {limits:?}: what is left can be had");
@@ -544,7 +544,7 @@ fn a_look_that_races_with_refunds_reports_no_endless_wait() {
                     outcome.permit.map(|permit| engine.release(b"alice", permit));
                     engine.refund(b"alice", u64::from(outcome.answer.is_allowed()));
                 }
-                let wait = engine.peek(b"alice", 1).views[0].wait;
+                let wait = engine.peek(b"alice", 1).statuses[0].wait;
                 assert!(wait <= per.as_nanos() as u64 + MILLISECOND, "{limit:?}: {wait} ns");
             }
         });
@@ -579,7 +579,7 @@ fn refunds_that_race_with_a_moving_clock_bring_no_refill() {
 
 /// At rest each limit of the key was charged exactly what was granted, and the rest can be had.
 fn check_alike(engine: &Engine, name: &[u8], granted: usize, least: usize, what: &str) {
-    let used: Vec<u64> = engine.peek(name, 0).views.iter().map(|view| view.used).collect();
+    let used: Vec<u64> = engine.peek(name, 0).statuses.iter().map(|status| status.used).collect();
     assert_eq!(used, vec![granted as u64; used.len()], "I7: {what}: charged alike");
     let rest = (0..least + 1).filter(|_| engine.allow(name)).count();
     assert_eq!(granted + rest, least, "I2: {what}: what is left can be had");
@@ -650,16 +650,16 @@ fn parts_in_different_tables_are_charged_alike_after_any_race() {
         for _ in 0..20_000 {
             let number = dice.below(100);
             let parts = [each.part(each.hash(&key(number))), all.part(all.hash(b""))];
-            let (time, views) = (&mut Time::read(&clock), &mut [LimitStatuses::default(); 2]);
-            let allowed = hit_together(&parts, &[1; 2], time, views).answer.is_allowed();
+            let (time, statuses) = (&mut Time::read(&clock), &mut [LimitStatuses::default(); 2]);
+            let allowed = hit_together(&parts, &[1; 2], time, statuses).answer.is_allowed();
             granted[number].fetch_add(usize::from(allowed), SeqCst);
         }
     });
     let sum: usize = granted.iter().map(|count| count.load(SeqCst)).sum();
     assert_eq!(sum, 500, "I2: the shared limit is spent to the last unit");
-    assert_eq!(all.peek(b"", 0).views[0].used, 500, "I7: the shared part");
+    assert_eq!(all.peek(b"", 0).statuses[0].used, 500, "I7: the shared part");
     for (number, count) in granted.iter().enumerate() {
-        let used = each.peek(&key(number), 0).views[0].used;
+        let used = each.peek(&key(number), 0).statuses[0].used;
         assert_eq!(used, count.load(SeqCst) as u64, "I7: the part of key {number}");
     }
 }
@@ -685,10 +685,10 @@ fn never_more_permits_are_out_than_the_limit() {
             }
         });
         assert!(held.load(SeqCst) > 1_000);
-        let views = engine.peek(b"it", 1).views;
-        assert_eq!(views.last().unwrap().used, 0, "I6: every permit came back");
-        let spent = (limits.len() == 2).then(|| views[0].used);
-        assert!(spent.is_none_or(|used| used == held.load(SeqCst) as u64), "I7: {views:?}");
+        let statuses = engine.peek(b"it", 1).statuses;
+        assert_eq!(statuses.last().unwrap().used, 0, "I6: every permit came back");
+        let spent = (limits.len() == 2).then(|| statuses[0].used);
+        assert!(spent.is_none_or(|used| used == held.load(SeqCst) as u64), "I7: {statuses:?}");
     }
 }
 
@@ -840,7 +840,7 @@ fn each_unit_is_told_to_one() {
         let (clock, _) = Clock::manual(MILLISECOND);
         let engine = engine(stated, 10, clock);
         let told = on_threads(4, |_, _| {
-            let hits = (0..UNITS / 4).map(|_| engine.hit(b"k", 1).views[0].remaining);
+            let hits = (0..UNITS / 4).map(|_| engine.hit(b"k", 1).statuses[0].remaining);
             hits.collect::<Vec<_>>()
         });
         let mut told = told.concat();

@@ -150,8 +150,8 @@ impl LimitStatus {
     /// let (clock, _) = Clock::manual(0);
     /// let options = Options { clock, ..Options::default() };
     /// let engine = Engine::new(Limits::new(&[limit]).unwrap(), options).unwrap();
-    /// let foreseen = engine.peek(b"alice", 2).views[0].after(&limit, 2, 0);
-    /// assert_eq!(foreseen, engine.hit(b"alice", 2).views[0]);
+    /// let foreseen = engine.peek(b"alice", 2).statuses[0].after(&limit, 2, 0);
+    /// assert_eq!(foreseen, engine.hit(b"alice", 2).statuses[0]);
     /// ```
     #[must_use]
     pub fn after(self, limit: &Limit, cost: u64, now: u64) -> LimitStatus {

@@ -20,7 +20,7 @@
 //!   window of up to n, so one ring serves several windows (5/10 s, 20/min, 200/h in 200 slots) and a
 //!   `max` that changes at run time.
 //!
-//!   | order | what holds | a hit | a denial's views |
+//!   | order | what holds | a hit | a denial's statuses |
 //!   |---|---|---|---|
 //!   | plain | every weight is 1, stamps ascend | O(1) | a binary search for each window |
 //!   | sorted | stamps ascend | one sum of weights | the same sum, and a walk from the nearer end |

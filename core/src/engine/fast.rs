@@ -106,7 +106,7 @@ impl Engine {
         }
     }
 
-    /// As [`hit_together`] for one row and a cost of 1, without views of a hit that passes.
+    /// As [`hit_together`] for one row and a cost of 1, without statuses of a hit that passes.
     fn allow_any(&self, hash: Hash, time: &mut Time<'_>) -> bool {
         let limits = self.limits();
         let lone = limits.placed.len() == 1;
@@ -121,8 +121,8 @@ impl Engine {
             };
             // A lone cell refuses before it writes; several are looked at before the first is taken.
             let fits = || {
-                let mut views = LimitStatuses::default();
-                limits.inspect(&row, 1, time.now(), &mut views).is_ok() && views.fits()
+                let mut statuses = LimitStatuses::default();
+                limits.inspect(&row, 1, time.now(), &mut statuses).is_ok() && statuses.fits()
             };
             let fits = lone || fits();
             match fits.then(|| limits.take(&row, 1, self.keep_us(), time, &mut taken)) {
@@ -196,18 +196,18 @@ impl RowRef<'_> {
         &self,
         cost: u64,
         time: &mut Time<'_>,
-        views: &mut LimitStatuses,
+        statuses: &mut LimitStatuses,
     ) -> Option<MultiOutcome<1>> {
         if self.limits.placed.len() != 1 || !(1..=self.limits.smallest()).contains(&cost) {
             return None;
         }
         let row = self.engine.row(self.hash, time.now()).ok()?;
-        if let Some(together) = self.refused_permit(&row, time.now(), views) {
+        if let Some(together) = self.refused_permit(&row, time.now(), statuses) {
             return Some(together);
         }
         let shared = row.is_shared();
         let (keep_us, taken) = (self.engine.keep_us(), &mut Taken::default());
-        let is_taken = match self.limits.hit_lone_ring(&row, cost, keep_us, time, views, taken) {
+        let is_taken = match self.limits.hit_lone_ring(&row, cost, keep_us, time, statuses, taken) {
             None => self.limits.take(&row, cost, keep_us, time, taken),
             Some(Ok(false)) => {
                 return Some(MultiOutcome { answer: Answer::Denied, permits: [None], shared });
@@ -217,7 +217,7 @@ impl RowRef<'_> {
         if !is_taken.ok()? {
             return None;
         }
-        self.inspect_after(&row, &taken.written, time.now(), views);
+        self.inspect_after(&row, &taken.written, time.now(), statuses);
         Some(MultiOutcome { answer: Answer::Allowed, permits: [taken.permit], shared })
     }
 
@@ -227,19 +227,19 @@ impl RowRef<'_> {
         &self,
         row: &Row<'_>,
         now: u64,
-        views: &mut LimitStatuses,
+        statuses: &mut LimitStatuses,
     ) -> Option<MultiOutcome<1>> {
         let Cell::Permits(permits) = &self.limits.placed[0].cell else { return None };
         let out = permits.out(row, self.limits.placed[0].at, now);
         if out.wait == 0 || out.ahead || row.check().is_err() {
             return None;
         }
-        views.set_one(permit::status(permits, &out));
+        statuses.set_one(permit::status(permits, &out));
         let shared = row.is_shared();
         Some(MultiOutcome { answer: Answer::Denied, permits: [None], shared })
     }
 
-    /// As [`RowRef::hit`] for limits that are one bucket, with less to hand back: the only view, and
+    /// As [`RowRef::hit`] for limits that are one bucket, with less to hand back: the only status, and
     /// whether the row is shared. `None` for other limits, and for costs that a bucket can't take.
     #[inline(always)]
     pub fn hit_lone(&self, cost: u64, time: &mut Time<'_>) -> Option<(Answer, LimitStatus, bool)> {
@@ -271,7 +271,7 @@ impl RowRef<'_> {
         loop {
             let row = match self.engine.row(self.hash, time.now()) {
                 Ok(row) => row,
-                // No row was read: the view is that of a new key.
+                // No row was read: the status is that of a new key.
                 Err(answer) => return (answer, self.limits.statuses_of_new(cost)[0], false),
             };
             let Ok(take) = bucket::take(&row, 0, bucket, cost, time) else {

@@ -31,47 +31,47 @@ impl RowRef<'_> {
         self.engine.table.prefetch(self.hash);
     }
 
-    /// Spends `cost` if every limit allows it, and puts into `views` what each of them has left.
+    /// Spends `cost` if every limit allows it, and puts into `statuses` what each of them has left.
     pub fn hit(
         &self,
         cost: u64,
         time: &mut Time<'_>,
-        views: &mut LimitStatuses,
+        statuses: &mut LimitStatuses,
     ) -> MultiOutcome<1> {
-        if let Some((answer, view, shared)) = self.hit_lone(cost, time) {
-            views.set_one(view);
+        if let Some((answer, status, shared)) = self.hit_lone(cost, time) {
+            statuses.set_one(status);
             return MultiOutcome { answer, permits: [None], shared };
         }
-        self.hit_several(cost, time, views)
+        self.hit_several(cost, time, statuses)
     }
 
     pub(super) fn hit_several(
         &self,
         cost: u64,
         time: &mut Time<'_>,
-        views: &mut LimitStatuses,
+        statuses: &mut LimitStatuses,
     ) -> MultiOutcome<1> {
-        match self.hit_cell(cost, time, views) {
+        match self.hit_cell(cost, time, statuses) {
             Some(together) => together,
             // What is refused is looked at with more care.
-            None => hit_together(&[*self], &[cost], time, std::array::from_mut(views)),
+            None => hit_together(&[*self], &[cost], time, std::array::from_mut(statuses)),
         }
     }
 
     /// What each limit would say to `cost`.
     pub fn inspect(&self, cost: u64, now: u64) -> LimitStatuses {
-        let mut views = LimitStatuses::default();
-        self.inspect_into(cost, now, &mut views);
-        views
+        let mut statuses = LimitStatuses::default();
+        self.inspect_into(cost, now, &mut statuses);
+        statuses
     }
 
-    pub(super) fn inspect_into(&self, cost: u64, now: u64, views: &mut LimitStatuses) {
+    pub(super) fn inspect_into(&self, cost: u64, now: u64, statuses: &mut LimitStatuses) {
         loop {
             let Some(row) = self.engine.known_row(self.hash, now) else {
-                *views = self.limits.statuses_of_new(cost);
+                *statuses = self.limits.statuses_of_new(cost);
                 return;
             };
-            if self.limits.inspect(&row, cost, now, views).is_ok() {
+            if self.limits.inspect(&row, cost, now, statuses).is_ok() {
                 return;
             }
         }
@@ -83,10 +83,10 @@ impl RowRef<'_> {
         row: &Row<'_>,
         written: &Written,
         now: u64,
-        views: &mut LimitStatuses,
+        statuses: &mut LimitStatuses,
     ) {
-        if self.limits.inspect_by(row, written, 0, now, views).is_err() {
-            *views = self.limits.statuses_of_new(0);
+        if self.limits.inspect_by(row, written, 0, now, statuses).is_err() {
+            *statuses = self.limits.statuses_of_new(0);
         }
     }
 
@@ -97,9 +97,9 @@ impl RowRef<'_> {
         }
         while let Ok(row) = self.engine.row(self.hash, time.now()) {
             if let Ok(written) = self.limits.record(&row, cost, self.engine.keep_us(), time) {
-                let mut views = LimitStatuses::default();
-                self.inspect_after(&row, &written, time.now(), &mut views);
-                return views;
+                let mut statuses = LimitStatuses::default();
+                self.inspect_after(&row, &written, time.now(), &mut statuses);
+                return statuses;
             }
         }
         self.inspect(0, time.now())

@@ -33,9 +33,9 @@ impl Limits {
         row: &Row<'_>,
         cost: u64,
         now: u64,
-        views: &mut LimitStatuses,
+        statuses: &mut LimitStatuses,
     ) -> Result<(), Moved> {
-        self.inspect_by(row, &Written::default(), cost, now, views)
+        self.inspect_by(row, &Written::default(), cost, now, statuses)
     }
 
     /// The same as of the charge that wrote this.
@@ -45,19 +45,19 @@ impl Limits {
         written: &Written,
         cost: u64,
         now: u64,
-        views: &mut LimitStatuses,
+        statuses: &mut LimitStatuses,
     ) -> Result<(), Moved> {
-        views.len = self.len() as u8;
+        statuses.len = self.len() as u8;
         row.steadily(|row| {
             for (placed, written) in self.placed.iter().zip(written) {
-                placed.inspect(row, *written, cost, now, &mut views.views);
+                placed.inspect(row, *written, cost, now, &mut statuses.each);
             }
-            for (view, stated) in views.views.iter_mut().zip(&self.stated) {
+            for (status, stated) in statuses.each.iter_mut().zip(&self.stated) {
                 if stated.max == 0 {
-                    *view = LimitStatus {
+                    *status = LimitStatus {
                         wait: NEVER,
                         more: NEVER,
-                        reset: view.reset,
+                        reset: status.reset,
                         ..LimitStatus::default()
                     };
                 }
@@ -92,19 +92,19 @@ impl Limits {
     }
 
     /// As `take` for limits that are one log of windows, else `None`. A log that refuses is looked at
-    /// once: `views` has what its windows said.
+    /// once: `statuses` has what its windows said.
     pub(crate) fn hit_lone_ring(
         &self,
         row: &Row<'_>,
         cost: u64,
         keep_us: u64,
         time: &mut Time<'_>,
-        views: &mut LimitStatuses,
+        statuses: &mut LimitStatuses,
         taken: &mut Taken,
     ) -> Option<Result<bool, Moved>> {
         let [Placed { at, cell: Cell::Windows(log), .. }] = &*self.placed else { return None };
-        views.len = self.len() as u8;
-        let tell = |w: &Window, status| views.views[w.index] = window::status(w, status);
+        statuses.len = self.len() as u8;
+        let tell = |w: &Window, status| statuses.each[w.index] = window::status(w, status);
         let entry = log.ring(row, *at).hit(&log.windows, cost, keep_us, time, tell);
         Some(entry.map(|entry| {
             taken.cells = 1;

@@ -434,7 +434,7 @@ mod tests {
         assert_eq!(directory.names().unwrap(), [NAME]);
         drop((old, new));
         let again = TableFile::open_in(&directory, NAME, &Host::here()).unwrap().unwrap();
-        let left = engine(&again, &[Limit::bucket(5, HOUR)], 10).peek(b"alice", 0).views[0];
+        let left = engine(&again, &[Limit::bucket(5, HOUR)], 10).peek(b"alice", 0).statuses[0];
         assert_eq!(left.remaining, 4);
         std::fs::remove_dir_all(path).unwrap();
     }
@@ -483,7 +483,7 @@ mod tests {
         let moving = old.begin_move(&directory, NAME, "new", WORDS).unwrap();
         let new = moving.file().laid_out(&layout(&limits, 100)).unwrap();
         new.move_engine(0, &tables, 0, &[Some(0)], old.clock().now()).unwrap();
-        let used = |key: &[u8]| engine(moving.file(), &limits, 100).peek(key, 0).views[0].used;
+        let used = |key: &[u8]| engine(moving.file(), &limits, 100).peek(key, 0).statuses[0].used;
         assert_eq!([used(b"sealed"), used(b"live"), used(b"pending")], [3, 3, 0]);
         assert_eq!(new.engines[0].1.len(), 2);
         let sequence = |tables: &FileTables, key: &[u8]| {
@@ -519,7 +519,7 @@ mod tests {
                     let before = get();
                     to.move_engine(0, &from, 0, &[Some(0)], old.clock().now()).unwrap();
                     let after = get() + 1;
-                    let found = engine(moving.file(), &limits, 4).peek(b"busy", 0).views[0].used;
+                    let found = engine(moving.file(), &limits, 4).peek(b"busy", 0).statuses[0].used;
                     assert!((before..=after).contains(&found), "{round}: {before} {found} {after}");
                 }
             });

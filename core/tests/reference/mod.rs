@@ -69,12 +69,12 @@ impl Expected {
     }
 
     /// Whether the engine said so.
-    pub fn admits(&self, view: &LimitStatus) -> bool {
-        self.limit == view.limit
-            && self.used.has(view.used)
-            && self.remaining.has(view.remaining)
-            && self.wait.has(view.wait)
-            && self.reset.has(view.reset)
+    pub fn admits(&self, status: &LimitStatus) -> bool {
+        self.limit == status.limit
+            && self.used.has(status.used)
+            && self.remaining.has(status.remaining)
+            && self.wait.has(status.wait)
+            && self.reset.has(status.reset)
     }
 }
 
@@ -192,13 +192,13 @@ impl Bucket {
 
     /// Takes the engine's word for what is there, which it told by how long the rest will take: from
     /// the next tick on, so that now there may be the thousandth more that it loses until then.
-    fn follow(&mut self, view: &LimitStatus, now: u64) {
+    fn follow(&mut self, status: &LimitStatus, now: u64) {
         self.refill(now);
         let missing = |nanos: u64| self.max * i128::from(nanos);
-        let told = self.size - missing(view.reset.saturating_sub(1)) + self.loss();
+        let told = self.size - missing(status.reset.saturating_sub(1)) + self.loss();
         self.most = self.most.min(told);
         // A start that was rounded up to a part of a tick is not told.
-        self.least = self.least.max(self.size - missing(view.reset) - self.loss());
+        self.least = self.least.max(self.size - missing(status.reset) - self.loss());
         self.start_line();
     }
 
@@ -207,7 +207,7 @@ impl Bucket {
         ((missing + self.max - 1) / self.max) as u64
     }
 
-    fn view(&self, cost: u64, now: u64) -> Expected {
+    fn status(&self, cost: u64, now: u64) -> Expected {
         let then = self.refilled(now);
         let tokens = |content: i128| (content.max(0) / self.per) as u64;
         let size = tokens(self.size);
@@ -316,7 +316,7 @@ impl Counter {
         low
     }
 
-    fn view(&self, cost: u64, now: u64) -> Expected {
+    fn status(&self, cost: u64, now: u64) -> Expected {
         let wait = self.max.checked_sub(cost).map_or(NEVER, |goal| self.until(goal, now));
         Expected::exactly(self.max, self.used(now.into()), wait, self.until(0, now))
     }
@@ -351,7 +351,7 @@ impl Fixed {
         }
     }
 
-    fn view(&self, cost: u64, now: u64) -> Expected {
+    fn status(&self, cost: u64, now: u64) -> Expected {
         let used = self.used(now);
         let reset = self.open(now).map_or(0, |span| span.leaves(self.per, now));
         let fits = used.checked_add(cost).is_some_and(|sum| sum <= self.max);
@@ -423,18 +423,18 @@ impl Reference {
     }
 
     /// What each limit says to `cost`.
-    pub fn views(&self, cost: u64, now: u64) -> Vec<Expected> {
-        let view = |state: &State| match state {
-            State::Bucket(bucket) => bucket.view(cost, now),
+    pub fn statuses(&self, cost: u64, now: u64) -> Vec<Expected> {
+        let status = |state: &State| match state {
+            State::Bucket(bucket) => bucket.status(cost, now),
             State::Window { max, per } if cost > *max => {
                 let wait = Span::just(NEVER);
                 Expected { wait, ..window_status(&self.log, *max, *per, 0, now) }
             }
             State::Window { max, per } => window_status(&self.log, *max, *per, cost, now),
-            State::Counter(counter) => counter.view(cost, now),
-            State::Fixed(fixed) => fixed.view(cost, now),
+            State::Counter(counter) => counter.status(cost, now),
+            State::Fixed(fixed) => fixed.status(cost, now),
         };
-        self.states.iter().map(view).collect()
+        self.states.iter().map(status).collect()
     }
 
     /// A hit of `cost` was granted.
@@ -498,10 +498,10 @@ impl Reference {
     }
 
     /// Takes the engine's word for what buckets hold after a clock fault.
-    pub fn follow(&mut self, views: &[LimitStatus], now: u64) {
-        for (state, view) in self.states.iter_mut().zip(views) {
+    pub fn follow(&mut self, statuses: &[LimitStatus], now: u64) {
+        for (state, status) in self.states.iter_mut().zip(statuses) {
             if let State::Bucket(bucket) = state {
-                bucket.follow(view, now);
+                bucket.follow(status, now);
             }
         }
     }
