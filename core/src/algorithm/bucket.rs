@@ -236,7 +236,7 @@ pub(crate) fn fast_take_seen(
     match bucket.fast_charge(Word(seen), now, margin) {
         Some(Charge::Granted(next)) => swap(word, seen, next),
         Some(Charge::Denied) => FastOutcome::Denied(Word(seen)),
-        Some(Charge::Doubtful | Charge::Ahead) | None => FastOutcome::Other,
+        Some(Charge::Recheck | Charge::Ahead) | None => FastOutcome::Other,
     }
 }
 
@@ -261,7 +261,7 @@ pub(crate) fn take(
     row.update(at, |seen| match bucket.charge(Word(seen), cost, renewed(seen, time)) {
         Charge::Granted(word) => Step::Write(word.0, Take::Granted(word)),
         Charge::Denied => Step::Keep(Take::Denied(Word(seen))),
-        Charge::Doubtful | Charge::Ahead => take_in_doubt(bucket, Word(seen), cost, time),
+        Charge::Recheck | Charge::Ahead => take_rechecked(bucket, Word(seen), cost, time),
     })
 }
 
@@ -275,7 +275,7 @@ fn renewed(seen: u64, time: &mut Time<'_>) -> u64 {
 
 /// The clock was read before the word's last charge, or it went back.
 #[cold]
-fn take_in_doubt(bucket: &Bucket, word: Word, cost: u64, time: &mut Time<'_>) -> Step<Take> {
+fn take_rechecked(bucket: &Bucket, word: Word, cost: u64, time: &mut Time<'_>) -> Step<Take> {
     time.refresh();
     let (mut current, mut charge) = (word, bucket.charge(word, cost, time.now()));
     if charge == Charge::Ahead {
@@ -309,7 +309,7 @@ pub(crate) fn record(
         let word = repaired(bucket, Word(seen), time);
         match bucket.drain(word, cost, time.now()) {
             Charge::Granted(next) => Step::Write(next.0, next),
-            Charge::Denied | Charge::Doubtful | Charge::Ahead => Step::Keep(Word(seen)),
+            Charge::Denied | Charge::Recheck | Charge::Ahead => Step::Keep(Word(seen)),
         }
     })
 }

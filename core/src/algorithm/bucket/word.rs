@@ -171,9 +171,9 @@ impl Line {
 
 /// What a word holds at a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Held {
+enum Level {
     Full,
-    Part(Line),
+    Partial(Line),
     /// The stamp is ahead of the clock. The quanta at the stamp.
     Ahead(i64),
 }
@@ -185,7 +185,7 @@ pub(crate) enum Charge {
     Granted(Word),
     Denied,
     /// Denied in the stamp's own tick, in which `now` may be before the last charge: read the clock again.
-    Doubtful,
+    Recheck,
     /// The stamp is ahead of `now`: read the clock again, and if that does not help, repair.
     Ahead,
 }
@@ -290,26 +290,26 @@ impl Bucket {
     }
 
     #[inline(always)]
-    fn held(&self, word: Word, now: Nanos) -> Held {
+    fn level(&self, word: Word, now: Nanos) -> Level {
         if self.is_ours(word) {
-            self.held_in(&self.scale, self.full_lag, word, now)
+            self.level_in(&self.scale, self.full_lag, word, now)
         } else {
-            self.held_elsewhere(word, now)
+            self.level_by_other_scale(word, now)
         }
     }
 
     /// A fresh word, or one of another scale, written under other numbers.
     #[cold]
-    fn held_elsewhere(&self, word: Word, now: Nanos) -> Held {
+    fn level_by_other_scale(&self, word: Word, now: Nanos) -> Level {
         if word.is_fresh() {
-            return Held::Full;
+            return Level::Full;
         }
         let scale = word.scale();
-        self.held_in(&scale, scale.full_lag(self.fill), word, now)
+        self.level_in(&scale, scale.full_lag(self.fill), word, now)
     }
 
     #[inline(always)]
-    fn held_in(&self, scale: &Scale, full_lag: Ticks, word: Word, now: Nanos) -> Held {
+    fn level_in(&self, scale: &Scale, full_lag: Ticks, word: Word, now: Nanos) -> Level {
         let tokens = word.tokens(scale);
         let passed = if word.is_whole() { tokens.rem_euclid(scale.quanta as i64) } else { 0 };
         let base = self.converted(tokens - passed, scale);
@@ -317,7 +317,7 @@ impl Bucket {
         let over = now - scale.time_of(tick);
         let mut start = passed * scale.unit.nanos.0 as i64;
         let lag = match word.lag_at(scale, tick) {
-            Some(lag) if lag >= full_lag => return Held::Full,
+            Some(lag) if lag >= full_lag => return Level::Full,
             Some(lag) => lag,
             // The moment of W was rounded up to the next tick.
             None if word.is_whole()
@@ -327,12 +327,12 @@ impl Bucket {
                 start += scale.tick.nanos.0 as i64;
                 Ticks(0)
             }
-            None => return Held::Ahead(base),
+            None => return Level::Ahead(base),
         };
         let since = (scale.time_of(lag) + over).0 as i64 - start;
         // A moment of W that is ahead by more than its rounding: the clock went back within the tick.
         if since <= -(scale.unit.nanos.0 as i64) {
-            return Held::Ahead(base);
+            return Level::Ahead(base);
         }
         let passed = Nanos(since.max(0) as u64);
         let delay = scale.time_of(scale.delay);
@@ -344,9 +344,9 @@ impl Bucket {
             content = content.max(refill(passed.saturating_sub(delay)));
         }
         if content >= self.full as i64 {
-            return Held::Full;
+            return Level::Full;
         }
-        Held::Part(Line { base, since, lag, delay, refilled, content })
+        Level::Partial(Line { base, since, lag, delay, refilled, content })
     }
 
     /// Quanta of another scale, rounded down, in this one's.
@@ -379,15 +379,15 @@ impl Bucket {
     /// Takes `cost` tokens if they are there at `now`.
     pub(crate) fn charge(&self, word: Word, cost: u64, now: u64) -> Charge {
         let (cost, now) = (self.quanta(cost), Nanos(now));
-        match self.held(word, now) {
-            Held::Full if cost <= self.full as i64 => {
+        match self.level(word, now) {
+            Level::Full if cost <= self.full as i64 => {
                 Charge::Granted(self.starting(self.full as i64 - cost, now))
             }
-            Held::Part(line) if cost <= line.content => {
+            Level::Partial(line) if cost <= line.content => {
                 Charge::Granted(self.lowered(word, &line, cost, now))
             }
-            Held::Ahead(_) => Charge::Ahead,
-            Held::Part(line) if line.lag == Ticks(0) => Charge::Doubtful,
+            Level::Ahead(_) => Charge::Ahead,
+            Level::Partial(line) if line.lag == Ticks(0) => Charge::Recheck,
             _ => Charge::Denied,
         }
     }
@@ -416,7 +416,7 @@ impl Bucket {
     /// Takes what is there, down to nothing.
     pub(crate) fn drain(&self, word: Word, cost: u64, now: u64) -> Charge {
         match self.charge(word, cost, now) {
-            Charge::Denied | Charge::Doubtful => Charge::Granted(self.starting(0, Nanos(now))),
+            Charge::Denied | Charge::Recheck => Charge::Granted(self.starting(0, Nanos(now))),
             other => other,
         }
     }
@@ -425,12 +425,12 @@ impl Bucket {
     pub(crate) fn refund(&self, word: Word, back: MilliTokens, now: u64) -> Option<Word> {
         let now = Nanos(now);
         let quanta = (back.0 * self.scale.quanta / MilliTokens::PER_TOKEN) as i64;
-        match self.held(word, now) {
-            Held::Full => None,
-            Held::Part(line) if line.content + quanta >= self.full as i64 => {
+        match self.level(word, now) {
+            Level::Full => None,
+            Level::Partial(line) if line.content + quanta >= self.full as i64 => {
                 Some(self.starting(self.full as i64, now))
             }
-            Held::Part(line) => {
+            Level::Partial(line) => {
                 let in_place =
                     back.0.is_multiple_of(MilliTokens::PER_TOKEN) && !line.is_debt_over();
                 Some(match self.is_ours(word) && in_place {
@@ -438,7 +438,7 @@ impl Bucket {
                     false => self.starting(line.content.max(0) + quanta, now),
                 })
             }
-            Held::Ahead(base) => {
+            Level::Ahead(base) => {
                 let full = self.full as i64;
                 Some(self.starting((base.clamp(0, full) + quanta).min(full), now))
             }
@@ -448,8 +448,8 @@ impl Bucket {
     /// The word as of `now` if its stamp is ahead; other words as they are.
     pub(crate) fn repaired(&self, word: Word, now: u64) -> Word {
         let now = Nanos(now);
-        match self.held(word, now) {
-            Held::Ahead(base) => self.starting(base.clamp(0, self.full as i64), now),
+        match self.level(word, now) {
+            Level::Ahead(base) => self.starting(base.clamp(0, self.full as i64), now),
             _ => word,
         }
     }
@@ -457,11 +457,11 @@ impl Bucket {
     /// What the word says at `now`. One that is ahead is read as repaired.
     #[inline(always)]
     pub(crate) fn reading(&self, word: Word, now: u64) -> Reading<'_> {
-        let line = match self.held(word, Nanos(now)) {
-            Held::Full => None,
-            Held::Part(line) => Some(line),
-            Held::Ahead(base) if base >= self.full as i64 => None,
-            Held::Ahead(base) => {
+        let line = match self.level(word, Nanos(now)) {
+            Level::Full => None,
+            Level::Partial(line) => Some(line),
+            Level::Ahead(base) if base >= self.full as i64 => None,
+            Level::Ahead(base) => {
                 let base = base.max(0);
                 Some(Line { base, content: base, ..Line::default() })
             }
@@ -490,6 +490,6 @@ impl Bucket {
     pub(crate) fn is_idle(&self, word: Word, now: u64) -> bool {
         let now = Nanos(now);
         let is_behind = || word.lag(&word.scale(), now).is_some_and(|lag| lag > Ticks(0));
-        word.is_fresh() || is_behind() && self.held(word, now) == Held::Full
+        word.is_fresh() || is_behind() && self.level(word, now) == Level::Full
     }
 }

@@ -73,17 +73,17 @@ fn parts(bucket: &Bucket, exact: &Exact, quanta: i64) -> i128 {
 }
 
 fn content(bucket: &Bucket, word: Word, now: u64) -> i64 {
-    match bucket.held(word, Nanos(now)) {
-        Held::Full => bucket.full as i64,
-        Held::Part(line) => line.content,
-        Held::Ahead(base) => base,
+    match bucket.level(word, Nanos(now)) {
+        Level::Full => bucket.full as i64,
+        Level::Partial(line) => line.content,
+        Level::Ahead(base) => base,
     }
 }
 
 /// The fast path says what the general one says, to the bit.
 fn assert_fast_is_general(bucket: &Bucket, word: Word, now: u64) -> Result<(), TestCaseError> {
     let general = match bucket.charge(word, 1, now) {
-        Charge::Doubtful => Charge::Denied,
+        Charge::Recheck => Charge::Denied,
         general => general,
     };
     if let Some(fast) = bucket.fast_charge(word, now, bucket.now())
@@ -167,7 +167,7 @@ proptest! {
                     prop_assert!(lag < bucket.scale.delay.max(Ticks(2)), "I13: {lag:?}");
                     word = next;
                 }
-                Charge::Denied | Charge::Doubtful => {
+                Charge::Denied | Charge::Recheck => {
                     prop_assert!(exact.low < wanted, "I3: {bucket:?} {word:?} at {now}: {exact:?}");
                     let wait = bucket.reading(word, now).wait(cost);
                     let at = |t| matches!(bucket.charge(word, cost, t), Charge::Granted(_));
