@@ -7,7 +7,7 @@
 //!
 //! | word | meaning |
 //! |---|---|
-//! | `NUMBERS` | digest of the only set of numbers; 0: none yet; [`SEVERAL`]: more, for good |
+//! | `DIGEST` | digest of the only set of numbers; 0: none yet; [`SEVERAL`]: more, for good |
 //! | `LONGEST` | nanoseconds in which the slowest of all sets forgets a charge |
 //! | `WINDOW` | microseconds of the longest window of all sets |
 //!
@@ -36,7 +36,7 @@ use crate::table::row::{Row, Shape};
 
 /// Words that the users of a table share.
 pub(crate) const WORDS: usize = 8;
-const NUMBERS: usize = 0;
+const DIGEST: usize = 0;
 const LONGEST: usize = 1;
 const WINDOW: usize = 2;
 const BEFORE: usize = 3;
@@ -175,7 +175,7 @@ impl Eviction {
     }
 
     fn add_digest(&self, digest: u64) {
-        let word = &self.words[NUMBERS];
+        let word = &self.words[DIGEST];
         // ORDERING: AcqRel, so that an evictor that sees this digest sees the words raised before.
         // Acquire on failure would add nothing: the other digest is only compared.
         let first = word.compare_exchange(0, digest, Ordering::AcqRel, Ordering::Relaxed);
@@ -216,7 +216,7 @@ impl Eviction {
         store(BEFORE, before);
         store(BEFORE_UNTIL, now.saturating_add(before));
         // The longest window stays: entries that it keeps cost little, and may be asked for again.
-        [NUMBERS, LONGEST].into_iter().for_each(|which| store(which, 0));
+        [DIGEST, LONGEST].into_iter().for_each(|which| store(which, 0));
     }
 
     /// Nanoseconds after which no set of numbers remembers a charge, the era before included.
@@ -249,7 +249,7 @@ impl Eviction {
     /// What the table's rows must be at `now`.
     fn demand(&self, now: u64) -> Demand {
         // The digest comes first: whoever sees that there are several sees their horizon.
-        let only_mine = self.load(NUMBERS) == self.digest;
+        let only_mine = self.load(DIGEST) == self.digest;
         match now < self.load(BEFORE_UNTIL) {
             true => Demand::Untouched(self.horizon().max(self.load(BEFORE))),
             false if only_mine => Demand::Idle,

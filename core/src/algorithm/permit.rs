@@ -302,16 +302,16 @@ impl Sight {
     }
 
     /// Microseconds that a slot is still held: `None` if it is not, more than its lease if its start is ahead.
-    fn left(&self, slot: Slot) -> Option<u64> {
+    fn time_left(&self, slot: Slot) -> Option<u64> {
         match self.turned(slot) {
             turned if turned < self.bound => Some((turned >> NONCE_BITS) + 1),
-            _ => self.left_otherwise(slot),
+            _ => self.general_time_left(slot),
         }
     }
 
     /// The same of slots that are free, whose lease has run out or is another, or whose start is ahead.
     #[inline(never)]
-    fn left_otherwise(&self, slot: Slot) -> Option<u64> {
+    fn general_time_left(&self, slot: Slot) -> Option<u64> {
         if slot.code() == 0 {
             return None;
         }
@@ -325,7 +325,7 @@ impl Sight {
 
     /// Whether a slot is held from a moment on that is yet to come.
     fn is_ahead(&self, slot: Slot) -> bool {
-        self.left(slot).is_some_and(|left| left > self.lease(slot))
+        self.time_left(slot).is_some_and(|left| left > self.lease(slot))
     }
 
     /// Nanoseconds until a slot is free that is held for so many microseconds more.
@@ -362,7 +362,7 @@ struct Span {
 impl Span {
     #[inline(never)]
     fn add(&mut self, slot: Slot, sight: &Sight) {
-        let Some(left) = sight.left(slot) else { return };
+        let Some(left) = sight.time_left(slot) else { return };
         // A start ahead is now.
         let lease = sight.lease(slot);
         let turned = (left.min(lease) - 1) << NONCE_BITS;
@@ -403,7 +403,7 @@ impl Permits {
     /// Permits that are out.
     pub(crate) fn held(&self, row: &Row<'_>, at: usize, now: u64) -> u64 {
         let sight = self.sight(now);
-        self.each(row, at).filter(|slot| sight.left(*slot).is_some()).count() as u64
+        self.each(row, at).filter(|slot| sight.time_left(*slot).is_some()).count() as u64
     }
 
     /// Takes a slot if fewer than `max` are out.
@@ -437,7 +437,7 @@ impl Permits {
         for (i, slot) in self.each(row, at).enumerate() {
             if sight.turned(slot) < sight.bound {
                 chance.held += 1;
-            } else if let Some(left) = sight.left_otherwise(slot) {
+            } else if let Some(left) = sight.general_time_left(slot) {
                 chance.held += 1;
                 chance.ahead |= left > sight.lease(slot);
             } else if chance.free.is_none() {
@@ -475,7 +475,7 @@ impl Permits {
         now: u64,
         next: Slot,
     ) -> Option<Permit> {
-        let held = self.sight(now).left(Slot(permit.word)).is_some();
+        let held = self.sight(now).time_left(Slot(permit.word)).is_some();
         if !held || permit.slot >= self.slots {
             return None;
         }
@@ -528,7 +528,7 @@ impl Permits {
         for shift in (0..latest.ilog2() + 1).step_by(8).rev() {
             let mut counts = [0u64; 256];
             for slot in self.each(row, at) {
-                let Some(left) = sight.left(slot) else { continue };
+                let Some(left) = sight.time_left(slot) else { continue };
                 let left = left.min(sight.lease(slot)).min(latest);
                 if left >> shift >> 8 == found {
                     counts[(left >> shift) as usize & 255] += 1;
@@ -553,7 +553,7 @@ impl Permits {
     #[cfg(all(target_os = "linux", not(all(test, loom))))]
     pub(crate) fn moved(&self, row: &Row<'_>, at: usize, slots: usize, now: u64) -> Vec<u64> {
         let sight = self.sight(now);
-        let left = |slot: u64| sight.left(Slot(slot));
+        let left = |slot: u64| sight.time_left(Slot(slot));
         let mut words: Vec<u64> = self.each(row, at).map(|slot| slot.0).collect();
         let gone = words.split_off(slots.min(words.len()));
         words.resize(slots, 0);
@@ -579,7 +579,7 @@ impl Permits {
         (at..at + self.slots).all(|i| {
             loop {
                 let seen = Slot(row.load(i));
-                let held = sight.is_some_and(|sight| sight.left(seen).is_some());
+                let held = sight.is_some_and(|sight| sight.time_left(seen).is_some());
                 if held || row.check().is_err() {
                     return false;
                 }
@@ -642,7 +642,7 @@ mod tests {
                             let left = lease - stamp::age(start, sight.now);
                             let held = code != 0 && left > 0;
                             let want = held.then_some(left as u64);
-                            assert_eq!(sight.left(slot), want, "{slot:?} at {now_us}");
+                            assert_eq!(sight.time_left(slot), want, "{slot:?} at {now_us}");
                         }
                     }
                 }

@@ -77,7 +77,7 @@ const MIXED: usize = 2;
 const DESCENT: usize = 3;
 
 /// How often a log is looked at that keeps changing.
-const LOOKS: usize = 8;
+const MOST_READS: usize = 8;
 
 const WEIGHT_BITS: u32 = 13;
 const LAP_SHIFT: u32 = stamp::BITS + WEIGHT_BITS;
@@ -436,14 +436,14 @@ impl<'r> Ring<'r> {
         cost: u64,
         keep_us: u64,
         time: &mut Time<'_>,
-        mut tell: impl FnMut(&Window, Status),
+        mut report: impl FnMut(&Window, Status),
     ) -> Result<Option<Entry>, Moved> {
         self.admit(cost, keep_us, time, |log, now| {
             let is_plain = log.order == Order::Plain;
             if is_plain && self.judge_plain(log, windows, cost, now) == Verdict::Fits {
                 return Verdict::Fits;
             }
-            self.judge(log, windows, cost, now, &mut tell)
+            self.judge(log, windows, cost, now, &mut report)
         })
     }
 
@@ -611,7 +611,7 @@ impl<'r> Ring<'r> {
         repairs: &mut usize,
         time: &mut Time<'_>,
     ) -> Result<(), Moved> {
-        let any_lap = *repairs >= LOOKS;
+        let any_lap = *repairs >= MOST_READS;
         *repairs += 1;
         let all = self.bottom(position)..position;
         let is_past = |p: &u64| !stamp::is_ahead(self.slot(*p).stamp(), time.now());
@@ -762,11 +762,11 @@ impl<'r> Ring<'r> {
         windows: &[Window],
         cost: u64,
         now: u64,
-        mut tell: impl FnMut(&Window, Status),
+        mut report: impl FnMut(&Window, Status),
     ) {
-        for _ in 0..LOOKS {
+        for _ in 0..MOST_READS {
             let tip = self.tip();
-            self.judge(self.log(tip), windows, cost, now, &mut tell);
+            self.judge(self.log(tip), windows, cost, now, &mut report);
             if self.is_tip(tip) {
                 break;
             }
@@ -780,9 +780,9 @@ impl<'r> Ring<'r> {
         windows: &[Window],
         cost: u64,
         now: u64,
-        tell: impl FnMut(&Window, Status),
+        report: impl FnMut(&Window, Status),
     ) {
-        self.judge(self.log_of(entry), windows, cost, now, tell);
+        self.judge(self.log_of(entry), windows, cost, now, report);
     }
 }
 

@@ -104,8 +104,8 @@ impl Limits {
     ) -> Option<Result<bool, Moved>> {
         let [Placed { at, cell: Cell::Windows(log), .. }] = &*self.placed else { return None };
         statuses.len = self.len() as u8;
-        let tell = |w: &Window, status| statuses.each[w.index] = window::status(w, status);
-        let entry = log.ring(row, *at).hit(&log.windows, cost, keep_us, time, tell);
+        let report = |w: &Window, status| statuses.each[w.index] = window::status(w, status);
+        let entry = log.ring(row, *at).hit(&log.windows, cost, keep_us, time, report);
         Some(entry.map(|entry| {
             taken.cells = 1;
             taken.entry = entry;

@@ -37,7 +37,7 @@ use crate::table::Table;
 use crate::table::row::{KeyWord, Row, Shape, State};
 
 /// How often a row is read that changes hands all the while.
-const LOOKS: usize = 64;
+const MOST_READS: usize = 64;
 
 /// The tables of a file, for one who moves their rows.
 #[derive(Debug)]
@@ -348,7 +348,7 @@ fn move_row(
 ) {
     let is_its = |row: &Row<'_>| is_used(row) && row.seen().print().max(1) == print;
     let (mut state, mut sequence) = (State::Live, 1);
-    for _ in 0..LOOKS {
+    for _ in 0..MOST_READS {
         let row = old.at(from);
         sequence = row.seen().sequence();
         clear(to);

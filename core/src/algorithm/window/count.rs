@@ -211,20 +211,20 @@ impl Ring<'_> {
         windows: &[Window],
         cost: u64,
         now: u64,
-        mut tell: impl FnMut(&Window, Status),
+        mut report: impl FnMut(&Window, Status),
     ) -> Verdict {
         if log.order == Order::Any {
             return self.judge_any(log, windows, cost, now, |window, survey| {
                 let select = |need| self.select(log, survey, need, now);
                 let leaving = |need| survey.leaving(need).or_else(|| select(need));
-                tell(window, status(window, survey.used, survey.newest(), cost, now, leaving));
+                report(window, status(window, survey.used, survey.newest(), cost, now, leaving));
             });
         }
         // Of the newest entry that is no void.
         let newest = self.entries(log).rfind(|slot| slot.weight() != 0).map(Slot::stamp);
         self.judge_sorted(log, windows, cost, now, |window, count| {
             let leaving = |need| self.leaving(log, count, need);
-            tell(window, status(window, count.used, newest, cost, now, leaving));
+            report(window, status(window, count.used, newest, cost, now, leaving));
         })
     }
 

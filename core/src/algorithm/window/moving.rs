@@ -1,6 +1,6 @@
 //! A log that is moved to a ring of another size.
 
-use super::{HEAD, HEADER_WORDS, LAP_SHIFT, LOOKS, MOST_WEIGHT, Ring, Slot};
+use super::{HEAD, HEADER_WORDS, LAP_SHIFT, MOST_READS, MOST_WEIGHT, Ring, Slot};
 use crate::algorithm::stamp;
 use crate::sync::Ordering;
 
@@ -47,7 +47,7 @@ impl Ring<'_> {
     /// The log as it is now, while others may be writing to it.
     pub(crate) fn read_out(&self, now: u64) -> Entries {
         let mut found = Vec::new();
-        for _ in 0..LOOKS {
+        for _ in 0..MOST_READS {
             let tip = self.tip();
             found.clear();
             found.extend(self.entries(self.log(tip)).filter(|slot| slot.weight() != 0));
