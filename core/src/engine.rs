@@ -191,14 +191,14 @@ impl Engine {
     }
 
     /// Introduces other numbers that keys may be judged by, so that no row which still counts under
-    /// them is evicted. Call this before the first [`RowRef`] with such limits; it is cheap. False if
-    /// their shape is not the table's.
+    /// them is evicted. Call this before the first [`RowRef`] with such limits; it is cheap. False
+    /// if their shape is not the table's.
     pub fn introduce_limits(&self, limits: &Limits) -> bool {
         self.eviction.introduce_limits(limits)
     }
 
-    /// Nanoseconds for which an idle row may be kept: the longest [`Limits::horizon`] of all numbers
-    /// that any user of the table judges rows by.
+    /// Nanoseconds for which an idle row may be kept: the longest [`Limits::horizon`] of all
+    /// numbers that any user of the table judges rows by.
     pub fn horizon(&self) -> u64 {
         self.eviction.horizon()
     }
@@ -219,8 +219,8 @@ impl Engine {
         self.allow_hashed(self.hash(key))
     }
 
-    /// As [`Engine::allow`], and how many hits of this thread have got that answer: for those who take
-    /// note of one hit in so many.
+    /// As [`Engine::allow`], and how many hits of this thread have got that answer: for those who
+    /// take note of one hit in so many.
     #[inline]
     pub fn allow_counted(&self, key: &[u8]) -> (bool, u64) {
         self.allow_at(self.table.spot(self.hash(key)))
@@ -310,8 +310,8 @@ impl Engine {
         }
     }
 
-    /// Spends `cost` without asking, and says what is left. A window logs up to 8,191 units in one go,
-    /// and no more entries than its largest `max`; others up to 1,000,000,000.
+    /// Spends `cost` without asking, and says what is left. A window logs up to 8,191 units in one
+    /// go, and no more entries than its largest `max`; others up to 1,000,000,000.
     pub fn record(&self, key: &[u8], cost: u64) -> LimitStatuses {
         self.part(self.hash(key)).record(cost, &mut Time::read(&self.clock))
     }
@@ -321,8 +321,8 @@ impl Engine {
         self.part(self.hash(key)).refund(cost, &mut Time::read(&self.clock));
     }
 
-    /// Gives a slot of a concurrent limit back. False if it is no longer held: its lease had run out,
-    /// or it was released or reset before.
+    /// Gives a slot of a concurrent limit back. False if it is no longer held: its lease had run
+    /// out, or it was released or reset before.
     pub fn release(&self, key: &[u8], permit: Permit) -> bool {
         self.part(self.hash(key)).release(permit, self.clock.now())
     }

@@ -1,5 +1,5 @@
-//! I13: a change of numbers or of the clock grants nothing, and denies for no longer than the limit's own
-//! time. Here: permits, counters and fixed counts. Each of these was a fault once.
+//! I13: a change of numbers or of the clock grants nothing, and denies for no longer than the
+//! limit's own time. Here: permits, counters and fixed counts. Each of these was a fault once.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -233,7 +233,8 @@ fn a_counter_knows_slower_numbers_too() {
     }
 }
 
-/// Whatever cells of theirs lie between, slower numbers find no more than the writer's, and all agree on when it is over.
+/// Whatever cells of theirs lie between, slower numbers find no more than the writer's, and all
+/// agree on when it is over.
 #[test]
 fn a_counter_is_never_fuller_by_slower_numbers() {
     for phase in 0..12u64 {

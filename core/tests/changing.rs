@@ -1,14 +1,15 @@
 //! Laws that hold while numbers and clocks change, against exact bounds.
 //!
-//! A key is judged by two to four sets of numbers in turn, under a clock that stands still, sleeps for
-//! up to a year and goes back. What must hold then (SPEC promises 1 and 4 to 8):
+//! A key is judged by two to four sets of numbers in turn, under a clock that stands still, sleeps
+//! for up to a year and goes back. What must hold then (SPEC promises 1 and 4 to 8):
 //!
 //! * **I1 bound**: never too many, by the time that passed.
 //! * **I5 exact wait**: a hit passes at now + wait, and not a millisecond before.
 //! * **I6 refund**: at most what is missing.
 //! * **I9 time**: a clock fault grants nothing, and denies for no longer than one full refill.
-//! * **I13 change**: numbers that refill no faster and hold no more find no more than was there; faster
-//!   ones no more than they would have refilled since; none denies for longer than its own fill time.
+//! * **I13 change**: numbers that refill no faster and hold no more find no more than was there;
+//!   faster ones no more than they would have refilled since; none denies for longer than its own
+//!   fill time.
 //!
 //! `reference/exact.rs` has the bounds. `TIDEGATE_CASES` is the number of sequences in all, 10,000
 //! unless said.
@@ -155,7 +156,8 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         6 => nanos.prop_map(Step::Nanos),
         6 => (0usize..4, 0u64..=40).prop_map(|(set, parts)| Step::OfUnit(set, parts)),
-        4 => (0usize..4, 0u64..=40, 0u64..3).prop_map(|(set, parts, n)| Step::OfFill(set, parts, n)),
+        4 => (0usize..4, 0u64..=40, 0u64..3)
+            .prop_map(|(set, parts, n)| Step::OfFill(set, parts, n)),
         3 => prop::sample::select(vec![0, 1, MICRO, MILLI]).prop_map(Step::Wait),
         1 => Just(Step::Furthest),
     ]
@@ -541,7 +543,11 @@ proptest! {
         }
         run.drain(set, singles)?;
         if slept {
-            prop_assert_eq!(run.stage.hit(set, 1).0.answer, Answer::Denied, "I1: more than it holds");
+            prop_assert_eq!(
+                run.stage.hit(set, 1).0.answer,
+                Answer::Denied,
+                "I1: more than it holds"
+            );
         }
     }
 
@@ -670,7 +676,8 @@ impl Windows {
     /// A refund of units whose room others have taken is `a_log_without_room…`'s affair.
     fn refund(&mut self, set: usize, cost: u64, without_room: bool) {
         let limits = self.stated[set].clone();
-        // A log that was full has moved its oldest units to younger entries, where a refund finds them.
+        // A log that was full has moved its oldest units to younger entries, where a refund finds
+        // them.
         let crowded =
             self.exact.is_crowded(&self.time) || without_room && self.exact.is_overrun(&self.time);
         if !crowded && self.exact.is_refundable(&limits, &self.time) {
@@ -726,8 +733,8 @@ impl Windows {
             let statuses = self.stage.part(set).inspect(0, self.time.now);
             for (limit, status) in limits.iter().zip(statuses.iter()) {
                 let (least, most) = self.exact.used(limit, &self.time);
-                // A log that is full of live entries moves its oldest units to the next entry: they may count
-                // for longer, where that changes no answer.
+                // A log that is full of live entries moves its oldest units to the next entry: they
+                // may count for longer, where that changes no answer.
                 let within = (least..=most).contains(&status.used)
                     || status.used > limit.max && most >= limit.max;
                 prop_assert!(within, "I13: {} used, not {least} to {most}: {limit:?}", status.used);

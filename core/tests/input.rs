@@ -61,15 +61,18 @@ fn a_max_that_is_too_large_is_refused() {
     );
     refused(
         &[Limit::window(4_097, MINUTE)],
-        "limits[0].max: an exact log keeps at most 4096; use algorithm counter or bucket for more",
+        "limits[0].max: an exact log keeps at most 4096; \
+         use algorithm counter or bucket for more",
     );
     refused(
         &[Limit::window(5, MINUTE).ceiling(4_097)],
-        "limits[0].ceiling: an exact log keeps at most 4096; use algorithm counter or bucket for more",
+        "limits[0].ceiling: an exact log keeps at most 4096; \
+         use algorithm counter or bucket for more",
     );
     refused(
         &[Limit::concurrent(4_097, MINUTE)],
-        "limits[0].max: an exact log keeps at most 4096; spread the permits over several keys for more",
+        "limits[0].max: an exact log keeps at most 4096; \
+         spread the permits over several keys for more",
     );
 }
 
@@ -114,7 +117,8 @@ fn a_burst_that_cannot_be_is_refused() {
     refused(&[Limit::window(5, MINUTE).burst(9)], "limits[0].burst: only a bucket has a burst");
     refused(
         &[Limit::bucket(1, LONGEST).burst(MOST)],
-        "limits[0].burst: 1000000000 tokens at 1 in 31622400s take too long to fill; make the burst smaller",
+        "limits[0].burst: 1000000000 tokens at 1 in 31622400s take too long to fill; \
+         make the burst smaller",
     );
 }
 
@@ -301,7 +305,8 @@ const STEPS: [u64; 9] = [
 const WAYS: [fn(&Engine) -> bool; 2] =
     [|engine| engine.allow(b"it"), |engine| engine.hit(b"it", 1).answer.is_allowed()];
 
-/// A rule of the limit alone and one with another beside it that never denies, and both ways to hit.
+/// A rule of the limit alone and one with another beside it that never denies, and both ways to
+/// hit.
 fn each_way(limit: Limit, check: impl Fn(&[Limit], fn(&Engine) -> bool)) {
     let beside = Limit::bucket(1_000_000, limit.per);
     for rule in [&[limit][..], &[limit, beside]] {
@@ -526,8 +531,8 @@ fn a_batch_of_nothing_is_fine_and_longer_answers_are_left_alone() {
     assert_eq!(out, [1, 1, 0, 7, 7]);
 }
 
-/// One key after another, and in batches, with the same seed: rows away from home, a table beyond its
-/// capacity, keys that come twice in a batch, and limits other than a bucket.
+/// One key after another, and in batches, with the same seed: rows away from home, a table beyond
+/// its capacity, keys that come twice in a batch, and limits other than a bucket.
 #[test]
 fn a_batch_answers_as_its_keys_would_one_by_one() {
     for limit in [Limit::bucket(3, MINUTE), Limit::bucket(1_000, MINUTE), Limit::window(3, MINUTE)]

@@ -1,8 +1,9 @@
 //! The hit path allocates nothing, on known and new keys, allowed or denied, full table or not.
 //!
-//! A counting allocator sees every allocation of the calling thread. That there are no locks is seen by
-//! reading: no source file of the engine names a lock of `std::sync`. (The clock has two `LazyLock`s,
-//! which are locks for the first reading of a process only, and one atomic load after that.)
+//! A counting allocator sees every allocation of the calling thread. That there are no locks is
+//! seen by reading: no source file of the engine names a lock of `std::sync`. (The clock has two
+//! `LazyLock`s, which are locks for the first reading of a process only, and one atomic load after
+//! that.)
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;

@@ -5,11 +5,12 @@
 //! * **I5 exact wait** (promise 4): a hit passes at now + wait, not a nanosecond before.
 //! * **I6 refund**: restores what the hit took, never above full.
 //! * **I7 all or nothing**: limits of a rule are charged together or not at all.
-//! * **I9 time** (promise 5): no clock behaviour grants more, none denies longer than one full refill.
+//! * **I9 time** (promise 5): no clock behaviour grants more, none denies longer than one full
+//!   refill.
 //! * **Promise 6**: for each charge at most 1/1000 of a token is lost, none gained.
 //!
-//! Every field of every answer is compared with `reference`: to the unit and the nanosecond, but for
-//! what promise 6 lets a bucket lose.
+//! Every field of every answer is compared with `reference`: to the unit and the nanosecond, but
+//! for what promise 6 lets a bucket lose.
 
 mod reference;
 
@@ -551,8 +552,8 @@ fn grants(run: &mut Run, ops: &Ops) -> Vec<Grant> {
 fn bucket_bound(limit: &Limit, tick_nanos: u64, granted: &[Grant]) -> Checked {
     let (max, per) = (i128::from(limit.max), limit.per.as_nanos() as i128);
     let burst = i128::from(limit.burst.unwrap_or(limit.max));
-    // What `reference` calls early: where a tick refills a token, 1/1000 of one, or a ten-millionth of a
-    // bucket above 100,000.
+    // What `reference` calls early: where a tick refills a token, 1/1000 of one, or a ten-millionth
+    // of a bucket above 100,000.
     let loss = if burst > 100_000 { burst * per / 10_000_000 } else { per / 1000 };
     let early = if max * i128::from(tick_nanos) >= per { loss } else { 0 };
     for (i, first) in granted.iter().enumerate() {
@@ -591,8 +592,8 @@ fn bounds_hold(limits: &Limits, granted: &[Grant]) -> Checked {
 }
 
 impl Run {
-    /// Whether the stamps there are, which are as old as the last write, are still told from later ones
-    /// `nanos` from now.
+    /// Whether the stamps there are, which are as old as the last write, are still told from later
+    /// ones `nanos` from now.
     fn tells(&self, nanos: u64) -> bool {
         let then = self.now().saturating_add(nanos);
         then < self.end && then - self.written.min(then) < self.patience
@@ -687,11 +688,10 @@ proptest! {
         let (mut run, twin) = (Run::new(&limits, start), Run::new(&limits, start));
         for op in ops.0 {
             match op {
-                Op::Allow
-                    if run.engine.allow(KEY) => {
-                        prop_assert!(twin.engine.allow(KEY));
-                        run.written = run.now();
-                    }
+                Op::Allow if run.engine.allow(KEY) => {
+                    prop_assert!(twin.engine.allow(KEY));
+                    run.written = run.now();
+                }
                 Op::Hit(cost) => {
                     let cost = cost.of(run.most);
                     let outcome = run.engine.hit(KEY, cost);
@@ -779,7 +779,8 @@ proptest! {
             }
             alone.iter().for_each(|one| one.hand.set(run.now()));
             let together = run.engine.peek(KEY, 1).statuses;
-            let each: Vec<_> = alone.iter().map(|one| one.engine.peek(KEY, 1).statuses[0]).collect();
+            let each: Vec<_> =
+                alone.iter().map(|one| one.engine.peek(KEY, 1).statuses[0]).collect();
             prop_assert_eq!(&together[..], &each[..], "I7: {:?}", limits);
         }
     }
@@ -816,9 +817,11 @@ proptest! {
                 Op::Pass(step) => run.pass(run.nanos(step)),
                 _ => {}
             }
-            let (status, exact) = (run.engine.peek(KEY, 1).statuses[0], &run.reference.statuses(1, run.now())[0]);
+            let (status, exact) =
+                (run.engine.peek(KEY, 1).statuses[0], &run.reference.statuses(1, run.now())[0]);
             prop_assert_eq!((status.wait, status.reset), (exact.wait.0, exact.reset.0));
-            // Of more entries than it has slots the log adds the oldest to the next, and counts them with it.
+            // Of more entries than it has slots the log adds the oldest to the next, and counts
+            // them with it.
             prop_assert!(status.used >= exact.used.0);
             run.last_wait = status.wait;
         }

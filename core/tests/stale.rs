@@ -1,8 +1,8 @@
 //! A reading of the clock may be older than the word it is held against: the thread was slow.
 //!
-//! A batch reads the clock, then the bytes of its keys, and judges them after that; a key whose bytes
-//! are asked for can act in between, which is another thread running at that very moment, without a race.
-//! Each test was a bug once.
+//! A batch reads the clock, then the bytes of its keys, and judges them after that; a key whose
+//! bytes are asked for can act in between, which is another thread running at that very moment,
+//! without a race. Each test was a bug once.
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -34,8 +34,8 @@ impl AsRef<[u8]> for Acting<'_> {
     }
 }
 
-/// A batch that hits `x` `hits` times by one reading of the clock, and other keys after that. `act` is
-/// called with each key's number between that reading and the first hit.
+/// A batch that hits `x` `hits` times by one reading of the clock, and other keys after that. `act`
+/// is called with each key's number between that reading and the first hit.
 fn batch(engine: &Engine, hits: usize, act: &dyn Fn(usize)) -> Vec<u8> {
     let name = |i: usize| if i < hits { b"x" } else { b"y" };
     let keys: Vec<_> = (0..16 + hits).map(|i| Acting(name(i), i, act)).collect();
@@ -98,7 +98,8 @@ fn a_permit_that_is_newer_than_a_reading_can_be_released() {
 
 #[test]
 fn a_stale_reading_finds_what_was_refilled_since() {
-    // Ticks of a second: the line that starts at 100.1 s has its stamp at 101 s, and is lowered to nothing there.
+    // Ticks of a second: the line that starts at 100.1 s has its stamp at 101 s, and is lowered to
+    // nothing there.
     let limit = Limit::bucket(2_000_000, Duration::from_secs(60));
     let (engine, hand) = engine(limit, START + 50 * MILLISECOND);
     let act = |i: usize| {
@@ -242,8 +243,8 @@ fn a_permit_of_another_engine_is_not_ours_to_release() {
     assert!(one.hit(b"x", 1).permit.is_none(), "the slot is still held");
 }
 
-/// A hit on all and on a new key, for which the clock is read anew: told of the limit on all, and what
-/// that is then. The clock moves on from one time to the other while the hit is under way.
+/// A hit on all and on a new key, for which the clock is read anew: told of the limit on all, and
+/// what that is then. The clock moves on from one time to the other while the hit is under way.
 fn told_and_true(stated: Limit, from: u64, to: u64) -> (LimitStatus, LimitStatus) {
     let (clock, hand) = Clock::manual(100 * SECOND);
     let engine = |limit: Limit| {

@@ -1,7 +1,7 @@
 //! Real threads on one engine, and a checker that goes over the history of what was granted.
 //!
-//! * **I1** bound: over any interval a bucket grants at most burst + max·(b−a)/per, a window at most
-//!   `max` in any `per`
+//! * **I1** bound: over any interval a bucket grants at most burst + max·(b−a)/per, a window at
+//!   most `max` in any `per`
 //! * **I2** no loss: n concurrent hits on a fresh key grant exactly min(n, limit)
 //! * **I6** refund: gives back exactly what was taken
 //! * **I7** all or nothing: at rest, the limits of a rule are charged alike
@@ -9,8 +9,9 @@
 //! * **I10** live keys stay: an eviction changes nobody's rights
 //!
 //! A hit judges by a clock reading of its own that nobody outside sees. It is read between the two
-//! readings that the caller takes around the call, so a grant is known to lie in `[before, after]`, and
-//! the checker charges an interval only with grants that lie in it whole. That is sound with any clock.
+//! readings that the caller takes around the call, so a grant is known to lie in `[before, after]`,
+//! and the checker charges an interval only with grants that lie in it whole. That is sound with
+//! any clock.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
@@ -136,8 +137,9 @@ fn starts(grants: &[Grant]) -> Vec<u64> {
     starts
 }
 
-/// I1 for a bucket, over all intervals at once: with f(i) = i·per − max·start(i), grants i..=j are too
-/// many exactly when (j+1)·per − max·after(j) − f(i) is above burst·per, so the least f decides.
+/// I1 for a bucket, over all intervals at once: with f(i) = i·per − max·start(i), grants i..=j are
+/// too many exactly when (j+1)·per − max·after(j) − f(i) is above burst·per, so the least f
+/// decides.
 fn check_bucket(grants: &[Grant], limit: &Limit, slack: u64) {
     let (per, max) = (limit.per.as_nanos() as i128, i128::from(limit.max));
     let burst = i128::from(limit.burst.unwrap_or(limit.max)) * per;
@@ -362,7 +364,8 @@ fn concurrent_hits_on_a_fresh_key_grant_exactly_the_limit() {
 
 #[test]
 fn concurrent_records_of_a_fixed_limit_are_told_different_counts() {
-    // Who counts by what `record` says, as other libraries' middleware does, grants exactly so many.
+    // Who counts by what `record` says, as other libraries' middleware does, grants exactly so
+    // many.
     let limit = Limit { algorithm: Algorithm::Fixed, ..Limit::window(7, ms(60_000)) };
     for (threads, each) in [(2, 20_000), (8, 5_000)] {
         let engine = engine(&[limit], 64, Clock::manual(5).0);
@@ -694,8 +697,8 @@ fn never_more_permits_are_out_than_the_limit() {
 
 #[test]
 fn leases_that_expire_free_exactly_their_own_slots() {
-    // Holders of the round before release while others take what the clock has freed: a late release
-    // must not free another's slot, so each round grants exactly the limit.
+    // Holders of the round before release while others take what the clock has freed: a late
+    // release must not free another's slot, so each round grants exactly the limit.
     let limits = [Limit::concurrent(4, ms(10))];
     let (clock, hand) = Clock::manual(MILLISECOND);
     let engine = engine(&limits, 8, clock);
@@ -775,9 +778,9 @@ fn a_batch_that_meets_newer_words_twice_takes_none_back_in_time() {
 
 #[test]
 fn a_row_that_was_fresh_at_a_later_time_is_not_charged_in_the_past() {
-    // Two are spent at t. A hit reads the clock at t and is held up; at t + 1 ms the key is idle, and
-    // its row is dropped. If the hit now finds the key new and charges it at t, that charge is refilled
-    // at once, and [t, t + 1 ms] has seen five where the bound is four.
+    // Two are spent at t. A hit reads the clock at t and is held up; at t + 1 ms the key is idle,
+    // and its row is dropped. If the hit now finds the key new and charges it at t, that charge is
+    // refilled at once, and [t, t + 1 ms] has seen five where the bound is four.
     let limit = Limit::bucket(2, ms(1));
     let (clock, hand) = Clock::manual(MILLISECOND);
     let engine = engine(&[limit], 8, clock);

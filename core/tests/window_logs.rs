@@ -158,7 +158,8 @@ fn what_a_denied_hit_costs() {
                 let allow = time(&|| assert!(!engine.allow(b"k")));
                 let windows = stated.len();
                 println!(
-                    "{max} slots, {windows} windows, cost {cost}, {log}: hit {hit:?}, allow {allow:?}"
+                    "{max} slots, {windows} windows, cost {cost}, {log}: \
+                     hit {hit:?}, allow {allow:?}"
                 );
             }
         }

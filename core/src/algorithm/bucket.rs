@@ -223,8 +223,8 @@ impl FastOutcome {
     }
 }
 
-/// One attempt at the usual case: a token, from a word that was loaded before its key was seen live.
-/// No loop.
+/// One attempt at the usual case: a token, from a word that was loaded before its key was seen
+/// live. No loop.
 #[inline(always)]
 pub(crate) fn fast_take_seen(
     word: &AtomicU64,
@@ -349,8 +349,8 @@ pub(crate) fn reset_words(row: &Row<'_>, at: usize, incarnation: u64, idle: Idle
 pub(crate) struct Share {
     /// With what was refilled since rounded up.
     pub(crate) least: MilliTokens,
-    /// Rounded down: for a bucket that this makes full. Any hit since would leave a whole token missing, so
-    /// there was none, and without the charge it would be full too.
+    /// Rounded down: for a bucket that this makes full. Any hit since would leave a whole token
+    /// missing, so there was none, and without the charge it would be full too.
     pub(crate) most: MilliTokens,
 }
 

@@ -1,35 +1,39 @@
 //! The two-cell sliding counter, for windows too large to log exactly.
 //!
-//! Time is cut into cells of `per`, from the clock's 0 on. What was spent in the window is estimated as the
-//! current cell's units plus the previous cell's, weighted by how much of that cell the window still
-//! covers, rounded up. The estimate takes the previous cell's hits as evenly spread, so a window may
-//! see up to 2·max − 1.
+//! Time is cut into cells of `per`, from the clock's 0 on. What was spent in the window is
+//! estimated as the current cell's units plus the previous cell's, weighted by how much of that
+//! cell the window still covers, rounded up. The estimate takes the previous cell's hits as evenly
+//! spread, so a window may see up to 2·max − 1.
 //!
 //! ```text
 //!  63 … 55   54    53 … 30      29 … 0
 //! ┌────────┬─────┬────────────┬─────────┐
-//! │ class  │ odd │ last spent │  units  │      units all ones: fresh (the rest is an incarnation number)
+//! │ class  │ odd │ last spent │  units  │      units all ones: fresh, and the rest an incarnation
 //! └────────┴─────┴────────────┴─────────┘      0: never used
 //! ```
 //!
-//! * Two words, for even cells and for odd ones. A word does not name its cell, which only those with the same `per`
-//!   could read, but *when the last of its units was spent*, in ticks modulo 2^24, and the *class* of its writer's
-//!   `per`: eight classes for each doubling. A tick is 1/125 to 1/111 of `per`.
-//! * **One reading.** By any `per` the units of a word count in full up to a moment that the word alone decides, and
-//!   then fall evenly to 0 within `per`. What is used, how long to wait and when all is clear follow from these moments,
-//!   so they agree at any time.
-//!   * By a `per` of the word's own class that moment is the end of its cell. Where its tick lies in two cells, it
-//!     is the one that is even or odd as the word is: the writer's own numbers find exactly the
-//!     cells that it counted in.
-//!   * By a longer `per` it is one such `per` after the tick's start: the latest that a cell could end. So slower numbers
-//!     never find less used than the writer does.
-//!   * By a shorter `per` it is the end of the tick: they find what they would have refilled since, to within a tick.
-//!   * A word of one's own class whose tick lies in no cell of its parity is another's of nearly the same
-//!     `per`, and is read as by a longer one. Where the parity fits by chance it can't be told from one's own: numbers
-//!     whose `per` differs by less than an eighth may take the other's units for their previous cell's.
-//! * A charge goes into the current cell's word, with what that still counts for, and both are spent now.
-//! * The last quarter of the range, and what would be before the clock's 0, is ahead of the clock and counts as
-//!   now; once the clock was read again the stamp is repaired, and the units stay.
+//! * Two words, for even cells and for odd ones. A word does not name its cell, which only those
+//!   with the same `per` could read, but *when the last of its units was spent*, in ticks modulo
+//!   2^24, and the *class* of its writer's `per`: eight classes for each doubling. A tick is 1/125
+//!   to 1/111 of `per`.
+//! * **One reading.** By any `per` the units of a word count in full up to a moment that the word
+//!   alone decides, and then fall evenly to 0 within `per`. What is used, how long to wait and when
+//!   all is clear follow from these moments, so they agree at any time.
+//!   * By a `per` of the word's own class that moment is the end of its cell. Where its tick lies
+//!     in two cells, it is the one that is even or odd as the word is: the writer's own numbers
+//!     find exactly the cells that it counted in.
+//!   * By a longer `per` it is one such `per` after the tick's start: the latest that a cell could
+//!     end. So slower numbers never find less used than the writer does.
+//!   * By a shorter `per` it is the end of the tick: they find what they would have refilled since,
+//!     to within a tick.
+//!   * A word of one's own class whose tick lies in no cell of its parity is another's of nearly
+//!     the same `per`, and is read as by a longer one. Where the parity fits by chance it can't be
+//!     told from one's own: numbers whose `per` differs by less than an eighth may take the other's
+//!     units for their previous cell's.
+//! * A charge goes into the current cell's word, with what that still counts for, and both are
+//!   spent now.
+//! * The last quarter of the range, and what would be before the clock's 0, is ahead of the clock
+//!   and counts as now; once the clock was read again the stamp is repaired, and the units stay.
 
 use std::cmp::Ordering::{Equal, Greater, Less};
 
@@ -334,7 +338,8 @@ impl Counter {
         Share { units, full: falls.saturating_sub(now) as i64 - fallen as i64 }
     }
 
-    /// What counts now; with `left`, as of the charge that left this word. (Its cell may be over by now.)
+    /// What counts now; with `left`, as of the charge that left this word. (Its cell may be over by
+    /// now.)
     pub(crate) fn read_after(
         &self,
         row: &Row<'_>,
@@ -419,7 +424,8 @@ impl Counter {
         Ok(())
     }
 
-    /// Takes up to `most` units out of a word if they count in full, or if they are falling. How many that were.
+    /// Takes up to `most` units out of a word if they count in full, or if they are falling. How
+    /// many that were.
     fn lower(
         &self,
         row: &Row<'_>,
@@ -438,7 +444,8 @@ impl Counter {
         })
     }
 
-    /// Gives `amount` back to the cell of the charge that left this word, if that is the current one.
+    /// Gives `amount` back to the cell of the charge that left this word, if that is the current
+    /// one.
     pub(crate) fn give_back(
         &self,
         row: &Row<'_>,
@@ -491,17 +498,18 @@ impl Counter {
         counting.map(|share| (share.full + self.per as i64) as u64).max().unwrap_or(0)
     }
 
-    /// What a hit that brings the estimate to `used` will say of when there is more, and all, if before it there
-    /// would be more after `more`. What the previous cell weighs falls within this cell, so before its end;
-    /// where there is no such cell, the units of the current one fall in the next.
+    /// What a hit that brings the estimate to `used` will say of when there is more, and all, if
+    /// before it there would be more after `more`. What the previous cell weighs falls within this
+    /// cell, so before its end; where there is no such cell, the units of the current one fall in
+    /// the next.
     pub(crate) fn foreseen(&self, more: u64, used: u64, now: u64) -> (u64, u64) {
         let rest = self.per - now % self.per;
         let next = rest + self.moment_of(used, used.saturating_sub(1));
         (if (1..=rest).contains(&more) { more } else { next }, rest + self.per)
     }
 
-    /// Nanoseconds since anything was spent, whatever the numbers: `u64::MAX` if nothing ever was, and 0 if
-    /// that is ahead of the clock.
+    /// Nanoseconds since anything was spent, whatever the numbers: `u64::MAX` if nothing ever was,
+    /// and 0 if that is ahead of the clock.
     pub(crate) fn untouched_for(row: &Row<'_>, at: usize, now: u64) -> u64 {
         let age = |word| {
             let tally = Tally(row.load(word));

@@ -1,16 +1,19 @@
 //! A count that starts at a key's first hit and is forgotten `per` later.
 //!
-//! Two words: the *span* (epoch 6 | start 58) and the *count* (epoch 6 | life 10 | units 48). A count belongs
-//! to the span of its own epoch and is nothing in any other, so a new span is opened by one swap of
-//! the first word and counted in by one of the second; who dies between them has spent nothing.
-//! The count is loaded before the span: an epoch that a count names was opened before.
+//! Two words: the *span* (epoch 6 | start 58) and the *count* (epoch 6 | life 10 | units 48). A
+//! count belongs to the span of its own epoch and is nothing in any other, so a new span is opened
+//! by one swap of the first word and counted in by one of the second; who dies between them has
+//! spent nothing. The count is loaded before the span: an epoch that a count names was opened
+//! before.
 //!
-//! Epochs repeat after 64 spans. The last span that was counted in has left its epoch in the count, so an old count
-//! comes back only if 64 spans are opened and nothing is counted in any. The *life* is of the row's key word: a thread that
-//! slept until another key has the row finds no count that it knows.
+//! Epochs repeat after 64 spans. The last span that was counted in has left its epoch in the count,
+//! so an old count comes back only if 64 spans are opened and nothing is counted in any. The *life*
+//! is of the row's key word: a thread that slept until another key has the row finds no count that
+//! it knows.
 //!
-//! The start is an exact stamp, so a span ends `per` after the hit that opened it, to the nanosecond. It does not
-//! depend on the numbers: who has another `per` finds the span open for that long.
+//! The start is an exact stamp, so a span ends `per` after the hit that opened it, to the
+//! nanosecond. It does not depend on the numbers: who has another `per` finds the span open for
+//! that long.
 
 use crate::algorithm::limit::Limit;
 use crate::algorithm::{AlgorithmCell, Cell, Facts, MakeCell, ReservedCharge, Taken, stamp};
@@ -184,8 +187,8 @@ impl Tagged {
         self.0 & PAYLOAD
     }
 
-    /// A span that starts now. One more than the stamp is kept, so that 0 says that there is none. (The last
-    /// of all microseconds has no such number, and is taken for the one before.)
+    /// A span that starts now. One more than the stamp is kept, so that 0 says that there is none.
+    /// (The last of all microseconds has no such number, and is taken for the one before.)
     fn opened(epoch: u64, now: u64) -> Tagged {
         let stamp = stamp::exact(now);
         let last = stamp & stamp::MASK == stamp::MASK;
@@ -239,8 +242,8 @@ impl Fixed {
         Spent { span, count, used, open }
     }
 
-    /// Takes `cost` if it fits, or, if `always`, in any case. The count that it left; none if it did not
-    /// fit.
+    /// Takes `cost` if it fits, or, if `always`, in any case. The count that it left; none if it
+    /// did not fit.
     pub(crate) fn take(
         &self,
         row: &Row<'_>,
@@ -305,7 +308,8 @@ impl Fixed {
         }
     }
 
-    /// Gives `amount` back to the span of the charge that left this count, if that is still running.
+    /// Gives `amount` back to the span of the charge that left this count, if that is still
+    /// running.
     pub(crate) fn give_back(
         &self,
         row: &Row<'_>,
@@ -344,8 +348,8 @@ impl Fixed {
             if is_busy(idle) || row.check().is_err() {
                 return false;
             }
-            // The count first: whoever charges it meanwhile, by numbers that have the span open, is noticed; and
-            // nobody charges a count that is ahead of its span.
+            // The count first: whoever charges it meanwhile, by numbers that have the span open, is
+            // noticed; and nobody charges a count that is ahead of its span.
             let closed = Tagged::new(span.epoch() + 1, 0);
             if row.replace(at + 1, count, closed.0).is_ok()
                 && row.replace(at, span.0, closed.0).is_ok()

@@ -4,29 +4,32 @@
 //!  63 … 16      15..14    13 … 10    9 … 0
 //! ┌───────────┬─────────┬──────────┬──────────┐
 //! │ start, µs │  nonce  │ exponent │ mantissa │      lease = mantissa · 10^exponent µs
-//! └───────────┴─────────┴──────────┴──────────┘      mantissa and exponent 0: free, and the start is a tag
+//! └───────────┴─────────┴──────────┴──────────┘      both 0: free, and the start is a tag
 //! ```
 //!
-//! * **A permit that is out keeps the lease it was given**, whoever looks at it by whatever numbers: a slot
-//!   is held while its start is younger than the lease that stands beside it. Nobody rewrites a slot because
-//!   they have another lease. The code of a lease has three digits, rounded up; who has a lease of the same code takes
-//!   that for the slot's, so by one set of numbers every lease is exact.
-//! * A start ahead of a clock that was read again is now: the slot is *repaired*, with the same lease. Its holder
-//!   can't release or renew it from then on, and it is free when the lease is over. (To take an earlier start for
-//!   one's own repaired slot would take other holders' for it, too: nonces come again after four, and a clock that went
-//!   back gives later holders earlier starts.)
-//! * Whoever holds a permit knows its exact word, so a release or renewal that comes after the slot went
-//!   to somebody else finds another word and does nothing. It also does nothing once the lease has run out, though nobody
-//!   may have taken the slot yet. The nonce goes up with each holder, so that two who take
-//!   one slot in one microsecond have different words.
-//! * The tag of a free slot says which life of the row it is of: a hit that loaded a free slot and then slept until another
-//!   key has the row finds another tag, and its swap fails.
-//! * **Taking**: a permit is had by swapping the *first* slot that is not held, if fewer than `max` are. Whoever took a later
-//!   slot saw that one held. So of several who count the same only one gets its slot, and the
-//!   others count again: no more than `max` are ever out by the numbers of whoever takes. Slots beyond one's own
-//!   `max`, which those with a larger one take, count like all others. A refusal is one pass that
-//!   found no such slot. (While it is under way somebody may release a slot that it has passed, and another, who still saw that one
-//!   held, take a later one: then there was a place for as long as those two crossed.)
+//! * **A permit that is out keeps the lease it was given**, whoever looks at it by whatever
+//!   numbers: a slot is held while its start is younger than the lease that stands beside it.
+//!   Nobody rewrites a slot because they have another lease. The code of a lease has three digits,
+//!   rounded up; who has a lease of the same code takes that for the slot's, so by one set of
+//!   numbers every lease is exact.
+//! * A start ahead of a clock that was read again is now: the slot is *repaired*, with the same
+//!   lease. Its holder can't release or renew it from then on, and it is free when the lease is
+//!   over. (To take an earlier start for one's own repaired slot would take other holders' for it,
+//!   too: nonces come again after four, and a clock that went back gives later holders earlier
+//!   starts.)
+//! * Whoever holds a permit knows its exact word, so a release or renewal that comes after the slot
+//!   went to somebody else finds another word and does nothing. It also does nothing once the lease
+//!   has run out, though nobody may have taken the slot yet. The nonce goes up with each holder, so
+//!   that two who take one slot in one microsecond have different words.
+//! * The tag of a free slot says which life of the row it is of: a hit that loaded a free slot and
+//!   then slept until another key has the row finds another tag, and its swap fails.
+//! * **Taking**: a permit is had by swapping the *first* slot that is not held, if fewer than `max`
+//!   are. Whoever took a later slot saw that one held. So of several who count the same only one
+//!   gets its slot, and the others count again: no more than `max` are ever out by the numbers of
+//!   whoever takes. Slots beyond one's own `max`, which those with a larger one take, count like
+//!   all others. A refusal is one pass that found no such slot. (While it is under way somebody may
+//!   release a slot that it has passed, and another, who still saw that one held, take a later one:
+//!   then there was a place for as long as those two crossed.)
 
 use crate::algorithm::limit::Limit;
 use crate::algorithm::{AlgorithmCell, Cell, Facts, MakeCell, ReservedCharge, Taken, stamp};
@@ -283,9 +286,10 @@ impl std::fmt::Debug for Slot {
 
 /// How slots are seen at one time by those with one lease.
 ///
-/// A slot that is held by that lease, and no other word, comes out of one subtraction and one rotation as a number
-/// below `bound`: one less than the microseconds that it is still held, and its nonce. (If the start is ahead it is
-/// more, and another code, in the top bits, makes it larger still.)
+/// A slot that is held by that lease, and no other word, comes out of one subtraction and one
+/// rotation as a number below `bound`: one less than the microseconds that it is still held, and
+/// its nonce. (If the start is ahead it is more, and another code, in the top bits, makes it larger
+/// still.)
 #[derive(Clone, Copy)]
 struct Sight {
     base: u64,
@@ -301,7 +305,8 @@ impl Sight {
         slot.0.wrapping_sub(self.base).rotate_right(CODE_BITS)
     }
 
-    /// Microseconds that a slot is still held: `None` if it is not, more than its lease if its start is ahead.
+    /// Microseconds that a slot is still held: `None` if it is not, more than its lease if its
+    /// start is ahead.
     fn time_left(&self, slot: Slot) -> Option<u64> {
         match self.turned(slot) {
             turned if turned < self.bound => Some((turned >> NONCE_BITS) + 1),
@@ -309,7 +314,8 @@ impl Sight {
         }
     }
 
-    /// The same of slots that are free, whose lease has run out or is another, or whose start is ahead.
+    /// The same of slots that are free, whose lease has run out or is another, or whose start is
+    /// ahead.
     #[inline(never)]
     fn general_time_left(&self, slot: Slot) -> Option<u64> {
         if slot.code() == 0 {
@@ -455,8 +461,8 @@ impl Permits {
         self.swap(row, at, permit, now, Slot(permit.word).released(row)).is_some()
     }
 
-    /// Starts the lease anew, by these numbers. `None`, and nothing changes, if it had run out or is
-    /// another's.
+    /// Starts the lease anew, by these numbers. `None`, and nothing changes, if it had run out or
+    /// is another's.
     pub(crate) fn renew(
         &self,
         row: &Row<'_>,
@@ -483,8 +489,8 @@ impl Permits {
         Some(Permit { word: next.0, ..permit })
     }
 
-    /// What is out, and how long until one more fits, until fewer are out, and until none is; if nobody
-    /// releases, renews or takes one.
+    /// What is out, and how long until one more fits, until fewer are out, and until none is; if
+    /// nobody releases, renews or takes one.
     pub(crate) fn out(&self, row: &Row<'_>, at: usize, now: u64) -> Out {
         let sight = self.sight(now);
         let mut span = Span { held: 0, soonest: u64::MAX, latest: 0, ahead: false };
@@ -520,8 +526,8 @@ impl Permits {
         Out { held, wait, more, reset, ahead }
     }
 
-    /// Microseconds until the first `n` of the slots that are held will be free, `latest` at the most: eight bits of that
-    /// in each pass. 0 if others have released so many meanwhile.
+    /// Microseconds until the first `n` of the slots that are held will be free, `latest` at the
+    /// most: eight bits of that in each pass. 0 if others have released so many meanwhile.
     #[cold]
     fn nth(&self, row: &Row<'_>, at: usize, mut n: u64, latest: u64, sight: &Sight) -> u64 {
         let mut found = 0;
@@ -547,9 +553,10 @@ impl Permits {
         found
     }
 
-    /// The slots of a row as they are in one with `slots` of them. Each keeps its place. Permits whose place is
-    /// gone take free ones; if there are too few, those with the longest leases stay. Holders go on in the old
-    /// table: what they release or renew there is out in the new one until the lease that was moved ends.
+    /// The slots of a row as they are in one with `slots` of them. Each keeps its place. Permits
+    /// whose place is gone take free ones; if there are too few, those with the longest leases
+    /// stay. Holders go on in the old table: what they release or renew there is out in the new one
+    /// until the lease that was moved ends.
     #[cfg(all(target_os = "linux", not(all(test, loom))))]
     pub(crate) fn moved(&self, row: &Row<'_>, at: usize, slots: usize, now: u64) -> Vec<u64> {
         let sight = self.sight(now);

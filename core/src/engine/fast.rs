@@ -12,7 +12,8 @@ use crate::status::{LimitStatus, LimitStatuses};
 use crate::table::row::{Moved, Row};
 use crate::table::{Hash, Spot, Table};
 
-/// How many keys of a batch are hashed and fetched before they are judged, by one reading of the clock.
+/// How many keys of a batch are hashed and fetched before they are judged, by one reading of the
+/// clock.
 const CHUNK: usize = 32;
 
 /// One attempt at the usual case: a token, for a key that is known and near home, without a loop.
@@ -119,7 +120,8 @@ impl Engine {
                 Ok(row) => row,
                 Err(answer) => return answer.is_allowed(),
             };
-            // A lone cell refuses before it writes; several are looked at before the first is taken.
+            // A lone cell refuses before it writes; several are looked at before the first is
+            // taken.
             let fits = || {
                 let mut statuses = LimitStatuses::default();
                 limits.inspect(&row, 1, time.now(), &mut statuses).is_ok() && statuses.fits()
@@ -155,8 +157,8 @@ impl Engine {
         }
     }
 
-    /// Judges up to [`CHUNK`] keys whose home rows are on their way. Those that are not in the first
-    /// line come last, when the next one has had time to arrive.
+    /// Judges up to [`CHUNK`] keys whose home rows are on their way. Those that are not in the
+    /// first line come last, when the next one has had time to arrive.
     fn allow_chunk(&self, spots: &[Spot], out: &mut [u8], now: u64) {
         let mut away = 0u32;
         for (i, (spot, allowed)) in spots.iter().zip(&mut *out).enumerate() {
@@ -190,8 +192,9 @@ impl Engine {
 }
 
 impl RowRef<'_> {
-    /// As [`RowRef::hit`] for limits in one cell, such as windows with one log, if they allow it: a cell
-    /// refuses before it writes, so it need not be looked at first. Windows with one log answer in any case.
+    /// As [`RowRef::hit`] for limits in one cell, such as windows with one log, if they allow it: a
+    /// cell refuses before it writes, so it need not be looked at first. Windows with one log
+    /// answer in any case.
     pub(super) fn hit_cell(
         &self,
         cost: u64,
@@ -221,8 +224,8 @@ impl RowRef<'_> {
         Some(MultiOutcome { answer: Answer::Allowed, permits: [taken.permit], shared })
     }
 
-    /// What a hit is told that finds no permit. They are many to look at, so that is all that it does, unless a clock
-    /// fault left one in the future.
+    /// What a hit is told that finds no permit. They are many to look at, so that is all that it
+    /// does, unless a clock fault left one in the future.
     fn refused_permit(
         &self,
         row: &Row<'_>,
@@ -239,8 +242,9 @@ impl RowRef<'_> {
         Some(MultiOutcome { answer: Answer::Denied, permits: [None], shared })
     }
 
-    /// As [`RowRef::hit`] for limits that are one bucket, with less to hand back: the only status, and
-    /// whether the row is shared. `None` for other limits, and for costs that a bucket can't take.
+    /// As [`RowRef::hit`] for limits that are one bucket, with less to hand back: the only status,
+    /// and whether the row is shared. `None` for other limits, and for costs that a bucket can't
+    /// take.
     #[inline(always)]
     pub fn hit_lone(&self, cost: u64, time: &mut Time<'_>) -> Option<(Answer, LimitStatus, bool)> {
         let bucket = self.limits.lone_bucket()?;

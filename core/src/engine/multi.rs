@@ -20,8 +20,8 @@ impl Limits {
     }
 }
 
-/// The answer to a hit on several parts. What their limits say is put where the caller wants it, since
-/// that is large to hand back; see [`Outcome::statuses`](crate::Outcome::statuses).
+/// The answer to a hit on several parts. What their limits say is put where the caller wants it,
+/// since that is large to hand back; see [`Outcome::statuses`](crate::Outcome::statuses).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct MultiOutcome<const N: usize> {
@@ -38,7 +38,8 @@ pub struct MultiOutcome<const N: usize> {
 ///
 /// ```
 /// use std::time::Duration;
-/// use tidegate_core::{Answer, Clock, Engine, Limit, Limits, Options, Time, LimitStatuses, hit_together};
+/// use tidegate_core::{Answer, Clock, Engine, Limit, LimitStatuses, Limits, Options, Time};
+/// use tidegate_core::hit_together;
 ///
 /// let limits = |max| Limits::new(&[Limit::bucket(max, Duration::from_secs(60))]).unwrap();
 /// let each = Engine::new(limits(2), Options::default()).unwrap();
@@ -61,12 +62,13 @@ pub fn hit_together<const N: usize>(
     hit_noting(parts, costs, time, statuses, |_, _, _, _| ())
 }
 
-/// As [`hit_together`], with a receipt for what was taken in each part: for [`RowRef::give_back`]. A part in
-/// which nothing was counted has none.
+/// As [`hit_together`], with a receipt for what was taken in each part: for [`RowRef::give_back`].
+/// A part in which nothing was counted has none.
 ///
 /// ```
 /// use std::time::Duration;
-/// use tidegate_core::{Clock, Engine, Limit, Limits, Options, Time, LimitStatuses, reserve_together};
+/// use tidegate_core::{Clock, Engine, Limit, LimitStatuses, Limits, Options, Time};
+/// use tidegate_core::reserve_together;
 ///
 /// let limits = Limits::new(&[Limit::window(5, Duration::from_secs(10))]).unwrap();
 /// let engine = Engine::new(limits, Options::default()).unwrap();
@@ -90,8 +92,8 @@ pub fn reserve_together<const N: usize>(
     })
 }
 
-/// As [`hit_together`]. `note` is told of each row, what was taken from it, and the clock before and
-/// after that.
+/// As [`hit_together`]. `note` is told of each row, what was taken from it, and the clock before
+/// and after that.
 fn hit_noting<const N: usize>(
     parts: &[RowRef<'_>; N],
     costs: &[u64; N],

@@ -23,7 +23,8 @@ pub struct RowRef<'a> {
     pub limits: &'a Limits,
 }
 
-/// None of these counts for [`Engine::total`]: that is for whole hits, which may have several parts.
+/// None of these counts for [`Engine::total`]: that is for whole hits, which may have several
+/// parts.
 impl RowRef<'_> {
     /// Brings the row near, so that the clock can be read meanwhile.
     #[inline]
@@ -112,17 +113,17 @@ impl RowRef<'_> {
         }
     }
 
-    /// Repairs what a clock fault left ahead of the clock, as a denial by the limits does. False if there is
-    /// nothing to repair.
+    /// Repairs what a clock fault left ahead of the clock, as a denial by the limits does. False if
+    /// there is nothing to repair.
     pub fn repair_clock_skew(&self, time: &mut Time<'_>) -> bool {
         let row = self.engine.known_row(self.hash, time.now());
         row.is_some_and(|row| self.limits.repair_clock_skew(&row, time).unwrap_or(true))
     }
 
-    /// Gives back what a [reservation](crate::reserve_together) took here, up to `amount` and only what still counts:
-    /// of a bucket the cost less what was refilled since, of a window its own entry while that is inside, of
-    /// a fixed count or a counter only in the same span or cell; nothing after a reset or an eviction.
-    /// A receipt is good for once.
+    /// Gives back what a [reservation](crate::reserve_together) took here, up to `amount` and only
+    /// what still counts: of a bucket the cost less what was refilled since, of a window its own
+    /// entry while that is inside, of a fixed count or a counter only in the same span or cell;
+    /// nothing after a reset or an eviction. A receipt is good for once.
     pub fn give_back(&self, receipt: &Receipt, amount: u64, time: &mut Time<'_>) {
         let row = match receipt.is_shared() {
             true => Some(self.engine.table.overflow(self.hash)),

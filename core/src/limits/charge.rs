@@ -27,7 +27,8 @@ impl Limits {
         self.stated.iter().map(new).collect()
     }
 
-    /// What each limit would say to `cost` now, writing nothing. The statuses are large, so they are written in place.
+    /// What each limit would say to `cost` now, writing nothing. The statuses are large, so they
+    /// are written in place.
     pub(crate) fn inspect(
         &self,
         row: &Row<'_>,
@@ -66,9 +67,9 @@ impl Limits {
         })
     }
 
-    /// Takes `cost` from every limit or from none: false if one refuses. Callers have looked first. A log's
-    /// entries that are younger than `keep_us` are kept, for other numbers too. `taken` is an out-parameter,
-    /// as it is large: to return it cost a third of a hit on a fixed count.
+    /// Takes `cost` from every limit or from none: false if one refuses. Callers have looked first.
+    /// A log's entries that are younger than `keep_us` are kept, for other numbers too. `taken` is
+    /// an out-parameter, as it is large: to return it cost a third of a hit on a fixed count.
     pub(crate) fn take(
         &self,
         row: &Row<'_>,
@@ -91,8 +92,8 @@ impl Limits {
         Ok(true)
     }
 
-    /// As `take` for limits that are one log of windows, else `None`. A log that refuses is looked at
-    /// once: `statuses` has what its windows said.
+    /// As `take` for limits that are one log of windows, else `None`. A log that refuses is looked
+    /// at once: `statuses` has what its windows said.
     pub(crate) fn hit_lone_ring(
         &self,
         row: &Row<'_>,
@@ -114,8 +115,9 @@ impl Limits {
         }))
     }
 
-    /// Undoes a `take`. A row that was cleared since, or is another's, gets nothing, so that no unit of a later hit
-    /// is given back. One that was sealed by an evictor that found it in use is reopened.
+    /// Undoes a `take`. A row that was cleared since, or is another's, gets nothing, so that no
+    /// unit of a later hit is given back. One that was sealed by an evictor that found it in use is
+    /// reopened.
     pub(crate) fn give_back(&self, row: &Row<'_>, taken: &Taken, cost: u64, time: &mut Time<'_>) {
         for (placed, written) in self.placed[..taken.cells].iter().zip(&taken.written) {
             let mut undo = |row: &Row<'_>| placed.undo(row, taken, *written, cost, time);
@@ -125,8 +127,8 @@ impl Limits {
         }
     }
 
-    /// Repairs what a clock fault left in the future, so that a refusal's wait is right. True if that
-    /// changed anything, or the clock turned out to be later than it was read.
+    /// Repairs what a clock fault left in the future, so that a refusal's wait is right. True if
+    /// that changed anything, or the clock turned out to be later than it was read.
     pub(crate) fn repair_clock_skew(
         &self,
         row: &Row<'_>,

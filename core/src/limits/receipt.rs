@@ -1,15 +1,16 @@
 //! What a reservation took from a row, so that it gives back only its own (promise 9).
 //!
-//! **The row.** A receipt names the row and its key word at the charge. Every step of a row adds one to
-//! the sequence in its key word, so a key word that differs tells that the row was sealed since:
+//! **The row.** A receipt names the row and its key word at the charge. Every step of a row adds
+//! one to the sequence in its key word, so a key word that differs tells that the row was sealed
+//! since:
 //!
 //! * by a reset or an eviction that went through: the charge is gone, and nothing is owed;
-//! * by an eviction that was undone. An evictor seals only a row that it found idle, so all that was
-//!   charged before had aged out. A charge between that look and the seal is the exception: it stays
-//!   spent, which grants nothing.
+//! * by an eviction that was undone. An evictor seals only a row that it found idle, so all that
+//!   was charged before had aged out. A charge between that look and the seal is the exception: it
+//!   stays spent, which grants nothing.
 //!
-//! So another key word, or the key in another row, means: nothing to give back. A reset of all keys steps
-//! the key words of shared rows too.
+//! So another key word, or the key in another row, means: nothing to give back. A reset of all keys
+//! steps the key words of shared rows too.
 //!
 //! **The cells**, each by what the charge left there:
 //!
@@ -21,10 +22,10 @@
 //! | counter | in the cell of the charge, while that is the current one |
 //! | permits | nothing: they are released |
 //!
-//! **Why a bucket never gains.** Let φ be what the outstanding reservations may still give back. A charge
-//! moves units from the bucket to φ. As time passes the bucket gains r·dt, and φ loses at least r·dt for each
-//! reservation that is not yet empty. So bucket + φ is never more than a bucket would hold in which
-//! the cancelled reservations had never been.
+//! **Why a bucket never gains.** Let φ be what the outstanding reservations may still give back. A
+//! charge moves units from the bucket to φ. As time passes the bucket gains r·dt, and φ loses at
+//! least r·dt for each reservation that is not yet empty. So bucket + φ is never more than a bucket
+//! would hold in which the cancelled reservations had never been.
 
 use crate::algorithm::window::Entry;
 use crate::algorithm::{ReservedCharge, Taken, Written};
@@ -71,8 +72,8 @@ impl Receipt {
 }
 
 impl Limits {
-    /// Gives `amount` of a charge back, as far as it still counts. A row that is sealed on the way gets no
-    /// more: see above.
+    /// Gives `amount` of a charge back, as far as it still counts. A row that is sealed on the way
+    /// gets no more: see above.
     pub(crate) fn give_back_own(
         &self,
         row: &Row<'_>,

@@ -1,20 +1,21 @@
 //! What one key's limits must answer, said as plainly as possible, in exact arithmetic.
 //!
-//! Nothing here is shared with the engine: a bucket is a real number that grows, a window is a list of
-//! what was spent when, a counter is two cells, a fixed span is a start and a sum. Waits are found by
-//! letting time pass until the cost fits, not by the engine's formulas.
+//! Nothing here is shared with the engine: a bucket is a real number that grows, a window is a list
+//! of what was spent when, a counter is two cells, a fixed span is a start and a sum. Waits are
+//! found by letting time pass until the cost fits, not by the engine's formulas.
 //!
-//! **Exact.** A bucket's content is a fraction whose denominator is always `per`, so it is kept as its
-//! numerator, in *grains* of 1/per token: a nanosecond refills `max` grains, a token is `per` of them.
-//! The largest sums are 10^9 tokens of 3·10^16 grains and 2^64 ns of 10^9, far within an `i128`.
+//! **Exact.** A bucket's content is a fraction whose denominator is always `per`, so it is kept as
+//! its numerator, in *grains* of 1/per token: a nanosecond refills `max` grains, a token is `per`
+//! of them. The largest sums are 10^9 tokens of 3·10^16 grains and 2^64 ns of 10^9, far within an
+//! `i128`.
 //!
-//! **Promise 6.** The engine may lose up to 1/1000 token for each charge and gain none. So a bucket is
-//! two exact ones: `most`, which loses nothing, and `least`, which loses all that may be lost. The
-//! engine's answer must be one that a content between the two gives. Both are the same as soon as
-//! both are full, so "since the bucket was last full" needs no bookkeeping.
+//! **Promise 6.** The engine may lose up to 1/1000 token for each charge and gain none. So a bucket
+//! is two exact ones: `most`, which loses nothing, and `least`, which loses all that may be lost.
+//! The engine's answer must be one that a content between the two gives. Both are the same as soon
+//! as both are full, so "since the bucket was last full" needs no bookkeeping.
 //!
-//! **Microseconds.** Windows and fixed spans keep a moment rounded up to the microsecond and judge it
-//! by the clock rounded down, in the reference as in the engine.
+//! **Microseconds.** Windows and fixed spans keep a moment rounded up to the microsecond and judge
+//! it by the clock rounded down, in the reference as in the engine.
 
 #![allow(dead_code)] // Each test file uses its own part of this.
 
@@ -90,8 +91,8 @@ pub struct Bucket {
     unfaulted: i128,
     /// When that was counted.
     at: u64,
-    /// The latest that the clock has shown. A stamp may be ahead of a clock that went back, and nothing is
-    /// refilled for sure until the clock is there again.
+    /// The latest that the clock has shown. A stamp may be ahead of a clock that went back, and
+    /// nothing is refilled for sure until the clock is there again.
     latest: u64,
     tick_nanos: u64,
 }
@@ -128,8 +129,8 @@ impl Bucket {
         then
     }
 
-    /// The documented exception to "none gained" (word.rs, Rounding): where a tick refills a token or
-    /// more, a line that starts anew may be early by what a charge may lose.
+    /// The documented exception to "none gained" (word.rs, Rounding): where a tick refills a token
+    /// or more, a line that starts anew may be early by what a charge may lose.
     fn start_line(&mut self) {
         if self.max * i128::from(self.tick_nanos) >= self.per {
             self.most = self.size.min(self.most + self.loss());
@@ -173,8 +174,8 @@ impl Bucket {
         if self.most + back >= self.size {
             self.start_line();
         }
-        // The engine judges "never above full" by what a clock fault left. A second fault may bring back
-        // what the first took, on top of the refund: known, and no more than was refunded.
+        // The engine judges "never above full" by what a clock fault left. A second fault may bring
+        // back what the first took, on top of the refund: known, and no more than was refunded.
         let whole = self.most == self.unfaulted;
         self.most = self.size.min(self.most + back);
         self.unfaulted = if whole { self.most } else { self.unfaulted + back };
@@ -190,8 +191,9 @@ impl Bucket {
         self.least = -self.loss();
     }
 
-    /// Takes the engine's word for what is there, which it told by how long the rest will take: from
-    /// the next tick on, so that now there may be the thousandth more that it loses until then.
+    /// Takes the engine's word for what is there, which it told by how long the rest will take:
+    /// from the next tick on, so that now there may be the thousandth more that it loses until
+    /// then.
     fn follow(&mut self, status: &LimitStatus, now: u64) {
         self.refill(now);
         let missing = |nanos: u64| self.max * i128::from(nanos);
@@ -275,7 +277,8 @@ impl Counter {
         self.cells.iter().rev().find(of).map_or(0, |&(_, units)| units)
     }
 
-    /// The current cell, and the previous one weighted by how much the window covers it, rounded up.
+    /// The current cell, and the previous one weighted by how much the window covers it, rounded
+    /// up.
     fn used(&self, now: u128) -> u64 {
         let per = u128::from(self.per);
         let (cell, into) = ((now / per) as u64, now % per);
@@ -302,8 +305,8 @@ impl Counter {
         }
     }
 
-    /// The first moment at which no more than `goal` is used. The estimate only falls with time, and
-    /// after two cells nothing is left of it.
+    /// The first moment at which no more than `goal` is used. The estimate only falls with time,
+    /// and after two cells nothing is left of it.
     fn until(&self, goal: u64, now: u64) -> u64 {
         let (mut low, mut high) = (0, 2 * self.per);
         while low < high {
@@ -506,14 +509,15 @@ impl Reference {
         }
     }
 
-    /// Whether the log may have no place for another entry: then a record makes it forget its oldest.
+    /// Whether the log may have no place for another entry: then a record makes it forget its
+    /// oldest.
     pub fn log_may_be_full(&self, now: u64) -> bool {
         let live = self.log.iter().filter(|e| e.counts(self.longest, now)).count();
         self.slots > 0 && live >= self.slots
     }
 
-    /// Whether an entry that had left every window by `latest` would be back in one `now`. The engine
-    /// may have overwritten it or not.
+    /// Whether an entry that had left every window by `latest` would be back in one `now`. The
+    /// engine may have overwritten it or not.
     pub fn revives(&self, latest: u64, now: u64) -> bool {
         let gone = |e: &&Entry| !e.counts(self.longest, latest);
         self.log.iter().filter(gone).any(|e| e.counts(self.longest, now))

@@ -12,8 +12,8 @@ pub(crate) struct Rate {
     d: u64,
     /// ⌈2^(64 + down − up) · n/d⌉.
     magic: u64,
-    /// How far a time is shifted up before it is multiplied, and the product's high half down after:
-    /// one of the two is 0.
+    /// How far a time is shifted up before it is multiplied, and the product's high half down
+    /// after: one of the two is 0.
     up: u32,
     down: u32,
     /// The longest time that the reciprocal is exact for; `None` if there is no reciprocal.

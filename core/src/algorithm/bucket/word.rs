@@ -10,38 +10,40 @@
 //! Tokens and time change together or not at all, so the word is the whole truth about the key:
 //! nobody locks, and a reader may act on a copy.
 //!
-//! **The word names its own scale.** `class` fixes how many bits `b` the tokens have, how many quanta
-//! a token has (1,000, fewer for buckets above 100,000 tokens), and the offset 2^(b−4) that is added to
-//! them. A tick is 10^tick ns. So any reader can decode the word, whatever limit wrote it.
+//! **The word names its own scale.** `class` fixes how many bits `b` the tokens have, how many
+//! quanta a token has (1,000, fewer for buckets above 100,000 tokens), and the offset 2^(b−4) that
+//! is added to them. A tick is 10^tick ns. So any reader can decode the word, whatever limit wrote
+//! it.
 //!
-//! **The stamp is the last tick before the last charge** by that charge's reading of the clock: never ahead of
-//! it, and never more than `delay` ticks before it (1 tick; 1,000 for fewer quanta). What was
-//! refilled since is computed by the reader, at the reader's own rate. So a change of numbers applies
-//! from the last charge on, and slower numbers never find more than was there.
+//! **The stamp is the last tick before the last charge** by that charge's reading of the clock:
+//! never ahead of it, and never more than `delay` ticks before it (1 tick; 1,000 for fewer quanta).
+//! What was refilled since is computed by the reader, at the reader's own rate. So a change of
+//! numbers applies from the last charge on, and slower numbers never find more than was there.
 //!
 //! ```text
 //! content(now) = min(full, t + ⌊(now − stamp)·rate⌋)        t = tokens; may be negative
 //!                at least ⌊(now − stamp − delay)·rate⌋      where t is negative
 //! ```
 //!
-//! The tokens are negative when a charge took what was refilled between the stamp and the charge. A reader with a
-//! slower rate would have to work off that debt; the second line ends the debt after `delay`, since by
-//! then every charge that the stamp stands for has happened. For the writer's own rate it changes nothing.
+//! The tokens are negative when a charge took what was refilled between the stamp and the charge. A
+//! reader with a slower rate would have to work off that debt; the second line ends the debt after
+//! `delay`, since by then every charge that the stamp stands for has happened. For the writer's own
+//! rate it changes nothing.
 //!
-//! **W** says that the content was a *whole* number of tokens at a known moment in the stamp's tick.
-//! The tokens then hold that number, and their remainder (below one token) counts the parts of the tick
-//! that had passed, in units of tick/quanta. So a bucket that was full between two ticks loses
-//! nothing: it grants exactly its size, and its next token comes when it is due.
+//! **W** says that the content was a *whole* number of tokens at a known moment in the stamp's
+//! tick. The tokens then hold that number, and their remainder (below one token) counts the parts
+//! of the tick that had passed, in units of tick/quanta. So a bucket that was full between two
+//! ticks loses nothing: it grants exactly its size, and its next token comes when it is due.
 //!
 //! **Rounding.** A charge moves the stamp to the last tick and rounds what was refilled until then
-//! down: less than one quantum is lost, none is gained. The moment of W is rounded up to its unit (100 ns for
-//! `20/min`). If that is the next tick, so is the stamp: ahead of the clock by less than a unit, with nothing
-//! refilled in it. Where a tick refills a whole token there is no W, and a token may come early by less
-//! than a quantum.
+//! down: less than one quantum is lost, none is gained. The moment of W is rounded up to its unit
+//! (100 ns for `20/min`). If that is the next tick, so is the stamp: ahead of the clock by less
+//! than a unit, with nothing refilled in it. Where a tick refills a whole token there is no W, and
+//! a token may come early by less than a quantum.
 //!
-//! **Wrap.** Stamps count modulo 2^(56−b) ticks. A stamp in the quarter of that range after the present tick
-//! is *ahead*: a racing thread's clock, a clock fault, or a word that slept for most of the range. It is read
-//! as of now, which can only delay a refill.
+//! **Wrap.** Stamps count modulo 2^(56−b) ticks. A stamp in the quarter of that range after the
+//! present tick is *ahead*: a racing thread's clock, a clock fault, or a word that slept for most
+//! of the range. It is read as of now, which can only delay a refill.
 
 use crate::algorithm::bucket::rate::Rate;
 use crate::clock::COARSE_MAX_AGE;
@@ -162,8 +164,8 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    /// Whether a debt of other numbers was ended, so that the line no longer says what is there. By the
-    /// writer's own numbers the end of a debt is no more than a rounding.
+    /// Whether a debt of other numbers was ended, so that the line no longer says what is there. By
+    /// the writer's own numbers the end of a debt is no more than a rounding.
     fn is_debt_over(&self) -> bool {
         self.content - self.base - self.refilled > 1
     }
@@ -184,7 +186,8 @@ enum Level {
 pub(crate) enum Charge {
     Granted(Word),
     Denied,
-    /// Denied in the stamp's own tick, in which `now` may be before the last charge: read the clock again.
+    /// Denied in the stamp's own tick, in which `now` may be before the last charge: read the clock
+    /// again.
     Recheck,
     /// The stamp is ahead of `now`: read the clock again, and if that does not help, repair.
     Ahead,
@@ -330,7 +333,8 @@ impl Bucket {
             None => return Level::Ahead(base),
         };
         let since = (scale.time_of(lag) + over).0 as i64 - start;
-        // A moment of W that is ahead by more than its rounding: the clock went back within the tick.
+        // A moment of W that is ahead by more than its rounding: the clock went back within the
+        // tick.
         if since <= -(scale.unit.nanos.0 as i64) {
             return Level::Ahead(base);
         }

@@ -27,8 +27,8 @@ pub(crate) struct WindowLog {
     pub(crate) windows: Box<[Window]>,
 }
 
-/// What a window says. An entry's stamp is rounded up to the microsecond. Only the wait of a refusal
-/// has to count with that: a fresh hit of `1/min` says 60 s.
+/// What a window says. An entry's stamp is rounded up to the microsecond. Only the wait of a
+/// refusal has to count with that: a fresh hit of `1/min` says 60 s.
 pub(crate) fn status(window: &Window, status: Status) -> LimitStatus {
     let Status { used, wait, more, reset } = status;
     let per = window.per_us * stamp::MICRO;

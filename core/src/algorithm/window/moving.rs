@@ -30,8 +30,9 @@ impl Entries {
         Entries(found)
     }
 
-    /// The `most` youngest of them. Those beyond go, the oldest first. Units that are not older than `keep_us`
-    /// are added to the oldest entry that stays, as when a ring is full of live entries.
+    /// The `most` youngest of them. Those beyond go, the oldest first. Units that are not older
+    /// than `keep_us` are added to the oldest entry that stays, as when a ring is full of live
+    /// entries.
     fn cut(mut self, most: usize, keep_us: u64, now: u64) -> Vec<Slot> {
         let beyond = self.0.len().saturating_sub(most);
         let gone = self.0.drain(..beyond).filter(|slot| slot.is_within(keep_us, now));

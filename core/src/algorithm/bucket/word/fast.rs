@@ -1,9 +1,11 @@
-//! One token from a bucket, in the usual cases and without a division: the only shortcut of a charge.
+//! One token from a bucket, in the usual cases and without a division: the only shortcut of a
+//! charge.
 
 use super::{Bucket, Charge, MILLI, SCALE_MASK, Scale, WHOLE, Word};
 use crate::units::{Nanos, Ticks};
 
-/// How much may change between the tick that the fast path looks at and the moment that it decides for.
+/// How much may change between the tick that the fast path looks at and the moment that it decides
+/// for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Margin {
     /// Quanta that may be refilled.
@@ -25,11 +27,11 @@ fn over(scale: &Scale, now: Nanos, tick: Ticks) -> Nanos {
 }
 
 impl Bucket {
-    /// What [`Bucket::charge`] says of one token, in the usual cases; `None` in all others, which are
-    /// new keys, words of other scales, and the tick in which the answer changes.
+    /// What [`Bucket::charge`] says of one token, in the usual cases; `None` in all others, which
+    /// are new keys, words of other scales, and the tick in which the answer changes.
     ///
-    /// The answer holds for every moment that the margin allows for. Mostly only what is refilled until the
-    /// present tick counts, so that the exact time does not matter.
+    /// The answer holds for every moment that the margin allows for. Mostly only what is refilled
+    /// until the present tick counts, so that the exact time does not matter.
     #[inline(always)]
     pub(crate) fn fast_charge(&self, word: Word, now: u64, margin: &Margin) -> Option<Charge> {
         let scale = &self.scale;
@@ -124,7 +126,8 @@ impl Bucket {
     ) -> Option<Charge> {
         let scale = &self.scale;
         if lag > scale.most_lag() {
-            // Another thread read its clock after this one read the coarse time: what it left is there now.
+            // Another thread read its clock after this one read the coarse time: what it left is
+            // there now.
             let stored = word.0 & scale.token_mask;
             let (one, full) = (scale.offset + scale.quanta, scale.offset + self.full);
             let is_near = Ticks(scale.stamp_mask) - lag < self.near;

@@ -3,7 +3,8 @@
 use super::MILLI;
 use crate::units::{Nanos, Ticks};
 
-/// Token bits and quanta a token of each class; class 0 is not a bucket's (see [`Word::fresh`](super::Word::fresh)).
+/// Token bits and quanta a token of each class; class 0 is not a bucket's (see
+/// [`Word::fresh`](super::Word::fresh)).
 const CLASSES: [(u32, u64); 8] =
     [(0, 1), (11, 1000), (16, 1000), (22, 1000), (27, 1000), (27, 100), (27, 10), (30, 1)];
 /// Bits of stamp and tokens together.
@@ -19,8 +20,8 @@ pub(super) const FILLS: u128 = 100_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Step {
     pub(super) nanos: Nanos,
-    /// ⌈2^(64+shift) / nanos⌉ with 2^shift < nanos ≤ 2^(shift+1): exact for every time below 2^63, as
-    /// the excess is less than nanos/2^(64+shift) of it (see `rate.rs`). 0 for 1 ns.
+    /// ⌈2^(64+shift) / nanos⌉ with 2^shift < nanos ≤ 2^(shift+1): exact for every time below 2^63,
+    /// as the excess is less than nanos/2^(64+shift) of it (see `rate.rs`). 0 for 1 ns.
     magic: u64,
     shift: u32,
 }

@@ -21,8 +21,8 @@ fn any_bucket() -> impl Strategy<Value = (u64, u64, u64)> {
         .prop_map(|(max, per_ms, burst)| (max, per_ms * 1_000_000, burst.unwrap_or(max)))
 }
 
-/// What a bucket holds, between two exact bounds. A token is `per` parts, so that `max` parts are refilled in
-/// a nanosecond and nothing is ever rounded.
+/// What a bucket holds, between two exact bounds. A token is `per` parts, so that `max` parts are
+/// refilled in a nanosecond and nothing is ever rounded.
 #[derive(Clone, Copy, Debug)]
 struct Exact {
     max: i128,
@@ -160,10 +160,15 @@ proptest! {
             let wanted = i128::from(cost) * exact.per;
             match bucket.charge(word, cost, now) {
                 Charge::Granted(next) => {
-                    prop_assert!(exact.high + exact.early(&bucket) >= wanted, "I1: {bucket:?} {word:?} at {now}: {exact:?}");
+                    prop_assert!(
+                        exact.high + exact.early(&bucket) >= wanted,
+                        "I1: {bucket:?} {word:?} at {now}: {exact:?}"
+                    );
                     exact.charge(cost);
                     // I13: no charge is later than its stamp's tick, or 1,000 of a deep bucket's.
-                    let lag = next.lag(&bucket.scale, Nanos(now) + bucket.scale.unit.nanos).expect("not ahead");
+                    let lag = next
+                        .lag(&bucket.scale, Nanos(now) + bucket.scale.unit.nanos)
+                        .expect("not ahead");
                     prop_assert!(lag < bucket.scale.delay.max(Ticks(2)), "I13: {lag:?}");
                     word = next;
                 }
@@ -171,13 +176,22 @@ proptest! {
                     prop_assert!(exact.low < wanted, "I3: {bucket:?} {word:?} at {now}: {exact:?}");
                     let wait = bucket.reading(word, now).wait(cost);
                     let at = |t| matches!(bucket.charge(word, cost, t), Charge::Granted(_));
-                    prop_assert!(wait > 0 && at(now.saturating_add(wait)) && !at(now + wait - 1), "I5: {word:?} at {now} waits {wait}");
+                    prop_assert!(
+                        wait > 0 && at(now.saturating_add(wait)) && !at(now + wait - 1),
+                        "I5: {word:?} at {now} waits {wait}"
+                    );
                 }
                 Charge::Ahead => prop_assert!(false, "the clock went on"),
             }
             let found = parts(&bucket, &exact, content(&bucket, word, now));
-            prop_assert!(found <= exact.high + exact.early(&bucket), "I1: {word:?} {found} of {exact:?}");
-            prop_assert!(found + exact.per / i128::from(bucket.scale.quanta) >= exact.low, "I3: {word:?} {found} of {exact:?}");
+            prop_assert!(
+                found <= exact.high + exact.early(&bucket),
+                "I1: {word:?} {found} of {exact:?}"
+            );
+            prop_assert!(
+                found + exact.per / i128::from(bucket.scale.quanta) >= exact.low,
+                "I3: {word:?} {found} of {exact:?}"
+            );
         }
     }
 
@@ -191,17 +205,21 @@ proptest! {
         let (mut word, start) = (Word::fresh(0), start >> 1);
         for hit in 0..burst {
             // At one moment, and within less than a token's time.
-            let now = start + hit * apart.min(bucket.rate.time_ceil(bucket.scale.quanta).0 / burst / 2);
+            let now =
+                start + hit * apart.min(bucket.rate.time_ceil(bucket.scale.quanta).0 / burst / 2);
             let Charge::Granted(next) = bucket.charge(word, 1, now) else {
-                return Err(TestCaseError::fail(format!("I2: hit {hit} of {burst}, {word:?} of {bucket:?}")));
+                return Err(TestCaseError::fail(format!(
+                    "I2: hit {hit} of {burst}, {word:?} of {bucket:?}"
+                )));
             };
             word = next;
         }
         prop_assert_eq!(bucket.reading(word, start).tokens(), 0);
     }
 
-    /// Numbers that refill no faster and hold no more find no more than was there; any others no more than
-    /// they would have refilled themselves since the last charge; and none is denied for longer than its own fill.
+    /// Numbers that refill no faster and hold no more find no more than was there; any others no
+    /// more than they would have refilled themselves since the last charge; and none is denied for
+    /// longer than its own fill.
     #[test]
     fn a_change_of_numbers_grants_nothing(
         numbers in any_bucket(), others in any_bucket(), start in any_time(),
@@ -213,7 +231,9 @@ proptest! {
         let (mut word, mut now, mut charged) = (Word::fresh(1), start >> 1, start >> 1);
         for (step, down, cost, small) in steps {
             now = now.saturating_add(step >> down);
-            if let Charge::Granted(next) = writer.charge(word, (cost >> small).clamp(1, numbers.2), now) {
+            if let Charge::Granted(next) =
+                writer.charge(word, (cost >> small).clamp(1, numbers.2), now)
+            {
                 (word, charged) = (next, now);
             }
         }
@@ -224,26 +244,40 @@ proptest! {
         let tick = u128::from(writer.scale.tick.nanos.0);
         // A word that has wrapped looks younger than it is.
         prop_assume!(u128::from(now - charged) < u128::from(writer.scale.most_lag().0) * tick);
-        let found = content(&reader, word, now).max(0) as u128 * 1_000_000 / u128::from(reader.scale.quanta);
+        let found = content(&reader, word, now).max(0) as u128 * 1_000_000
+            / u128::from(reader.scale.quanta);
         // In millionths of a token.
-        let was = |at: u64| content(&writer, word, at).max(0) as u128 * 1_000_000 / u128::from(writer.scale.quanta);
-        let refilled = |nanos: u128| nanos * u128::from(others.0) * 1_000_000 / u128::from(others.1);
-        let no_faster = u128::from(others.0) * u128::from(numbers.1) <= u128::from(numbers.0) * u128::from(others.1);
+        let was = |at: u64| {
+            content(&writer, word, at).max(0) as u128 * 1_000_000 / u128::from(writer.scale.quanta)
+        };
+        let refilled =
+            |nanos: u128| nanos * u128::from(others.0) * 1_000_000 / u128::from(others.1);
+        let no_faster = u128::from(others.0) * u128::from(numbers.1)
+            <= u128::from(numbers.0) * u128::from(others.1);
         let slack = 1_000_000 / u128::from(writer.scale.quanta) + 1;
         if no_faster && others.2 <= numbers.2 {
-            prop_assert!(found <= was(now) + slack, "I13: {found} of {} {word:?} by {reader:?}", was(now));
+            prop_assert!(
+                found <= was(now) + slack,
+                "I13: {found} of {} {word:?} by {reader:?}",
+                was(now)
+            );
         }
         let ticks = u128::from(writer.scale.delay.0) * tick;
         let most = was(charged) + refilled(u128::from(now - charged) + ticks);
         prop_assert!(found <= most + slack, "I13: {found} of {most}, {word:?} by {reader:?}");
-        let least = refilled(u128::from(now - charged).saturating_sub(ticks)).min(u128::from(others.2) * 1_000_000);
-        prop_assert!(found + 1_000_000 / u128::from(reader.scale.quanta) + 1 >= least, "I13: {found}, not {least}: {word:?} by {reader:?}");
+        let least = refilled(u128::from(now - charged).saturating_sub(ticks))
+            .min(u128::from(others.2) * 1_000_000);
+        prop_assert!(
+            found + 1_000_000 / u128::from(reader.scale.quanta) + 1 >= least,
+            "I13: {found}, not {least}: {word:?} by {reader:?}"
+        );
     }
 
     /// For any bits at all, at any time: no overflow, and the two paths agree.
     #[test]
     fn any_bits_are_read_the_same_by_both_paths(
-        numbers in any_bucket(), bits: u64, now: u64, other in any_time(), kind in 0u32..3, cost in 1u64..100,
+        numbers in any_bucket(), bits: u64, now: u64, other in any_time(), kind in 0u32..3,
+        cost in 1u64..100,
     ) {
         let (max, per, burst) = numbers;
         let Some(bucket) = Bucket::new(max, per, burst) else { return Ok(()) };
@@ -257,7 +291,12 @@ proptest! {
         };
         let any = Word(bits | 1 << 60);
         let words = [(own, now), (own, other), (Word(bits), now), (Word(bits), other)];
-        let nears = [(near(own, now), now), (near(own, other), other), (near(any, now), now), (near(any, other), other)];
+        let nears = [
+            (near(own, now), now),
+            (near(own, other), other),
+            (near(any, now), now),
+            (near(any, other), other),
+        ];
         for (word, now) in words.into_iter().chain(nears) {
             assert_fast_is_general(&bucket, word, now)?;
             let cost = cost.min(burst);
@@ -275,7 +314,14 @@ proptest! {
                 prop_assert!(content(&bucket, next, now) + 1 >= due, "I6: {word:?} {next:?}");
             }
             let reading = bucket.reading(next, now);
-            prop_assert!(reading.tokens() <= burst && reading.wait(burst) <= bucket.fill.0.saturating_add((next.scale().delay.0 + 2) * next.scale().tick.nanos.0 + 1000 * next.scale().unit.nanos.0));
+            prop_assert!(
+                reading.tokens() <= burst
+                    && reading.wait(burst)
+                        <= bucket.fill.0.saturating_add(
+                            (next.scale().delay.0 + 2) * next.scale().tick.nanos.0
+                                + 1000 * next.scale().unit.nanos.0
+                        )
+            );
             let _ = (bucket.is_idle(next, now), next.untouched_for(now), format!("{next:?}"));
         }
     }
