@@ -39,7 +39,7 @@ fn hits(engine: core::Engine, cost: u64, keys: &[String]) -> Run<'_> {
         let mut waits = 0u64;
         for _ in 0..calls {
             let outcome = engine.hit(keys[next].as_bytes(), cost);
-            waits = waits.wrapping_add(outcome.views[0].wait);
+            waits = waits.wrapping_add(outcome.statuses[0].wait);
             next = if next + 1 == keys.len() { 0 } else { next + 1 };
         }
         waits

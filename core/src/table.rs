@@ -81,7 +81,7 @@ impl std::fmt::Display for OutOfMemory {
 impl std::error::Error for OutOfMemory {}
 
 /// What a look through a span found.
-enum Look {
+enum Lookup {
     Live(usize, KeyWord),
     Sealed(usize, KeyWord),
     Pending(usize, KeyWord),
@@ -254,10 +254,10 @@ impl Table {
     #[inline]
     pub(crate) fn find(&self, hash: Hash) -> Option<Row<'_>> {
         loop {
-            match self.look(hash) {
-                Look::Live(place, seen) => return Some(self.row(place, seen)),
-                Look::Sealed(place, seen) => self.reopen(place, seen),
-                Look::Pending(..) | Look::Missing(_) => return None,
+            match self.look_up(hash) {
+                Lookup::Live(place, seen) => return Some(self.row(place, seen)),
+                Lookup::Sealed(place, seen) => self.reopen(place, seen),
+                Lookup::Pending(..) | Lookup::Missing(_) => return None,
             }
         }
     }
@@ -281,36 +281,36 @@ impl Table {
         limits: &impl Shape,
         now: u64,
     ) -> Result<(Row<'_>, Found), Full> {
-        match self.look(hash) {
-            Look::Live(place, seen) => Ok((self.row(place, seen), Found::Known)),
-            look => self.insert(hash, look, limits, now),
+        match self.look_up(hash) {
+            Lookup::Live(place, seen) => Ok((self.row(place, seen), Found::Known)),
+            lookup => self.insert(hash, lookup, limits, now),
         }
     }
 
     #[inline]
-    fn look(&self, hash: Hash) -> Look {
+    fn look_up(&self, hash: Hash) -> Lookup {
         let (home, print) = (self.home(hash), hash.print());
         let first = self.load_key(home);
         if first.is_live(print) {
-            return Look::Live(home, first);
+            return Lookup::Live(home, first);
         }
-        self.look_on(home, print)
+        self.probe_span(home, print)
     }
 
-    fn look_on(&self, home: usize, print: u64) -> Look {
+    fn probe_span(&self, home: usize, print: u64) -> Lookup {
         let (mut pending, mut free) = (None, None);
         for distance in 0..self.span {
             let place = self.place(home, distance);
             let word = self.load_key(place);
             if word.is_live(print) {
-                return Look::Live(place, word);
+                return Lookup::Live(place, word);
             }
             if word == KeyWord::NEVER_USED {
                 free = free.or(Some((place, word)));
                 break;
             }
             match word.state() {
-                State::Sealed if word.print() == print => return Look::Sealed(place, word),
+                State::Sealed if word.print() == print => return Lookup::Sealed(place, word),
                 State::Pending if word.print() == print => {
                     pending = pending.or(Some((place, word)))
                 }
@@ -319,8 +319,8 @@ impl Table {
             }
         }
         match pending {
-            Some((place, word)) => Look::Pending(place, word),
-            None => Look::Missing(free),
+            Some((place, word)) => Lookup::Pending(place, word),
+            None => Lookup::Missing(free),
         }
     }
 
@@ -345,21 +345,21 @@ impl Table {
     fn insert(
         &self,
         hash: Hash,
-        mut look: Look,
+        mut lookup: Lookup,
         limits: &impl Shape,
         now: u64,
     ) -> Result<(Row<'_>, Found), Full> {
         for _ in 0..ROUNDS {
             let mut found = Found::New;
-            let claimed = match look {
-                Look::Live(place, seen) => return Ok((self.row(place, seen), Found::Known)),
-                Look::Sealed(place, seen) => {
+            let claimed = match lookup {
+                Lookup::Live(place, seen) => return Ok((self.row(place, seen), Found::Known)),
+                Lookup::Sealed(place, seen) => {
                     self.reopen(place, seen);
                     None
                 }
-                Look::Pending(place, seen) => Some((place, seen)),
-                Look::Missing(Some((place, seen))) => self.claim(place, seen, hash),
-                Look::Missing(None) => {
+                Lookup::Pending(place, seen) => Some((place, seen)),
+                Lookup::Missing(Some((place, seen))) => self.claim(place, seen, hash),
+                Lookup::Missing(None) => {
                     found = Found::TakenOver;
                     self.take_over(hash, limits, now)?
                 }
@@ -369,7 +369,7 @@ impl Table {
             {
                 return Ok((self.row(place, live), found));
             }
-            look = self.look(hash);
+            lookup = self.look_up(hash);
         }
         Err(Full)
     }
@@ -606,7 +606,7 @@ impl Table {
     /// A claim that nobody goes on with, as a process that is killed leaves it.
     #[cfg(all(test, loom))]
     pub(crate) fn claim_first_free(&self, hash: Hash) {
-        if let Look::Missing(Some((place, seen))) = self.look(hash) {
+        if let Lookup::Missing(Some((place, seen))) = self.look_up(hash) {
             self.claim(place, seen, hash);
         }
     }
@@ -622,7 +622,7 @@ impl Table {
     /// Whether the key has a row that nobody has sealed.
     #[cfg(all(test, loom))]
     pub(crate) fn is_unsealed(&self, hash: Hash) -> bool {
-        matches!(self.look(hash), Look::Live(..))
+        matches!(self.look_up(hash), Lookup::Live(..))
     }
 
     #[cfg(all(test, loom))]
@@ -646,8 +646,9 @@ mod tests {
 
     use super::*;
     use crate::algorithm::Taken;
+    use crate::algorithm::limit::Limit;
     use crate::clock::{Clock, Time};
-    use crate::limits::{Limit, Limits};
+    use crate::limits::Limits;
 
     #[test]
     fn every_row_of_a_span_comes_once_and_the_homes_line_first() {

@@ -1,5 +1,5 @@
-//! I3 and promise 2: a key polled at any rate, allowed or denied, gets its rate in the long run, and
-//! no more (I1). Time is a hand that the tests move, so a week takes a second.
+//! I3 and promise 2: a key polled at any rate, allowed or denied, gets its rate in the long run,
+//! and no more (I1). Time is a hand that the tests move, so a week takes a second.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,8 +11,8 @@ const SECOND: u64 = 1_000_000_000;
 
 /// A start that is a whole number of microseconds, and of nothing longer.
 const START: u64 = 1_234_567 * MICRO;
-/// And one of nothing at all. Between ticks a bucket that starts from full loses part of 1/1000 token,
-/// so a poll that comes at the very nanosecond of the next token comes too early.
+/// And one of nothing at all. Between ticks a bucket that starts from full loses part of 1/1000
+/// token, so a poll that comes at the very nanosecond of the next token comes too early.
 const UNEVEN: u64 = 1_234_567_891;
 
 fn polled(limit: Limit, start: u64) -> (Engine, Arc<ManualClock>) {

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::notes::Spent;
-use tidegate_core::{Algorithm, Engine, Hash, OnFull, Once};
+use tidegate_core::{Engine, Hash, OnFull, Once};
 
 use crate::compiled::interned::Interned;
 use crate::compiled::labels::RuleLabels;
@@ -240,7 +240,7 @@ impl Snapshot {
             plain: false,
             lone: false,
             several: config.limits.len() > 1,
-            concurrent: config.limits.iter().any(|l| l.algorithm == Algorithm::Concurrent),
+            concurrent: config.limits.iter().any(|l| l.algorithm.has_lease()),
             config,
             tables,
             labels,

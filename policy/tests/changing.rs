@@ -91,7 +91,7 @@ impl Run {
         let limit = |&max: &u64, &per: &u64| Limit::bucket(max, Duration::from_millis(per));
         let limits: Vec<Limit> =
             maxes.iter().flat_map(|max| PERS_MS.iter().map(move |per| limit(max, per))).collect();
-        let tick = |limit: &Limit| Limits::new(&[*limit]).unwrap().tick_nanos(0);
+        let tick = |limit: &Limit| Limits::new(&[*limit]).unwrap().tick_length(0);
         let ticks: Vec<u64> = limits.iter().map(tick).collect();
         let field = |numbers| fields(&maxes, numbers);
         let entry = json!({"match": {"t": "x"}, "limits": {"l": field(when)}});

@@ -13,6 +13,9 @@
 //! anchor is not older than a tick. The tick also changes when the host goes to sleep. It may stand
 //! still for longer where a virtual machine was stopped, until its next tick. So it may where the
 //! processor that keeps the time gets no time itself.
+//!
+//! The coarse time costs instructions (an `allow` takes 262 with it and 217 without) and saves the
+//! wait for the counter.
 
 use std::sync::atomic::fence;
 

@@ -231,7 +231,7 @@ impl TableFile {
 
     /// Whether somebody has [retired](TableFile::retire) it, without a look at its name.
     pub fn was_retired(&self) -> bool {
-        retired::is_told(&self.mapping.words()[at::RETIRED])
+        retired::is_retired(&self.mapping.words()[at::RETIRED])
     }
 
     /// Whether the name by which it was opened is gone, or another file's.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::notes::Spent;
-use tidegate_core::{Algorithm, Clock};
+use tidegate_core::Clock;
 
 use crate::compiled::labels::{Dates, RuleLabels};
 use crate::compiled::matching::Matcher;
@@ -224,7 +224,7 @@ fn check_patch(
     key: &[String],
 ) -> Vec<Problem> {
     let (algorithm, mut problems) = (plan.algorithms[index], Vec::new());
-    let permits = algorithm == Algorithm::Concurrent;
+    let permits = algorithm.has_lease();
     let field = if permits { "per" } else { "lease" };
     if let Some(other) = patch.algorithm.filter(|other| *other != algorithm) {
         let names = (algorithm_name(algorithm), algorithm_name(other));

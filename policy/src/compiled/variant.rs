@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
-use tidegate_core::{self as core, Algorithm};
+use tidegate_core as core;
 
 use crate::compiled::labels::RuleLabels;
 use crate::compiled::plan::Plan;
@@ -211,15 +211,13 @@ impl Variant {
     ) -> Variant {
         let numbers: Box<[LimitParams]> =
             effective.limits.iter().map(|limit| numbers(limit, effective.cooldown)).collect();
-        let by_cost = |limit: &&Limit| {
-            limit.algorithm != Algorithm::Concurrent && limit.counts == Counts::Cost
-        };
+        let by_cost = |limit: &&Limit| !limit.algorithm.has_lease() && limit.counts == Counts::Cost;
         let never = effective.limits.iter().any(|limit| limit.max == 0);
         let sizes = || effective.limits.iter().enumerate().filter(|(_, limit)| by_cost(limit));
         let smallest = sizes().min_by_key(|(_, limit)| limit.size()).map(|(index, _)| index);
         let backoff = effective.backoff.as_ref().map(Steps::new);
         let alert = effective.alert.map(|alert| (alert.violations, nanos(alert.within)));
-        let own = effective.limits.iter().map(longest_wait).max().unwrap_or(0);
+        let own = effective.limits.iter().map(Limit::horizon).max().unwrap_or(0);
         let cooldown = numbers.iter().map(|n| n.cooldown).max().unwrap_or(0);
         let within = alert.map_or(0, |(_, within)| within);
         let announced = backoff.as_ref().map_or(own, |steps| steps.longest(own.max(cooldown)));
@@ -294,20 +292,7 @@ fn numbers(limit: &Limit, cooldown: Option<Duration>) -> LimitParams {
     LimitParams {
         size: limit.size(),
         cooldown: limit.cooldown.or(cooldown).map_or(0, nanos),
-        window_seconds: if limit.algorithm == Algorithm::Concurrent { 0 } else { seconds },
-    }
-}
-
-/// How long a limit may take until it is as new: the time to fill a bucket, twice a counter's cell.
-fn longest_wait(limit: &Limit) -> u64 {
-    let per = nanos(limit.per);
-    match limit.algorithm {
-        Algorithm::Bucket if limit.max > 0 => {
-            let fill = u128::from(per) * u128::from(limit.size()) / u128::from(limit.max);
-            u64::try_from(fill).unwrap_or(u64::MAX)
-        }
-        Algorithm::Counter => per.saturating_mul(2),
-        _ => per,
+        window_seconds: if limit.algorithm.has_lease() { 0 } else { seconds },
     }
 }
 
@@ -346,7 +331,7 @@ fn check_options(effective: &Effective) -> Vec<Problem> {
         duration("cooldown", cooldown, Duration::ZERO);
     }
     for limit in &effective.limits {
-        let field = if limit.algorithm == Algorithm::Concurrent { "lease" } else { "per" };
+        let field = limit.algorithm.period_field();
         duration(&format!("limits.{}.{field}", limit.name), limit.per, millisecond);
         if let Some(cooldown) = limit.cooldown {
             duration(&format!("limits.{}.cooldown", limit.name), cooldown, Duration::ZERO);

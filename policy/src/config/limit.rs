@@ -86,9 +86,9 @@ impl Limit {
     /// assert_eq!(limit, tidegate::Limit::fixed(5, minute));
     /// ```
     pub fn new(algorithm: Algorithm, max: u64, per: Duration) -> Limit {
-        let name = match algorithm {
-            Algorithm::Concurrent => max.to_string(),
-            _ => format!("{max}/{}", period_text(per)),
+        let name = match algorithm.has_lease() {
+            true => max.to_string(),
+            false => format!("{max}/{}", period_text(per)),
         };
         let (labelled, burst, cooldown, scope) = (true, None, None, None);
         Limit { name, labelled, algorithm, max, per, burst, cooldown, scope, counts: Counts::Cost }
@@ -246,15 +246,20 @@ impl Limit {
         self.to_core(self.max).size()
     }
 
+    /// Nanoseconds until the limit is as new after a charge.
+    pub(crate) fn horizon(&self) -> u64 {
+        self.to_core(self.max).horizon()
+    }
+
     /// What the engine has to know of it. The log of a window is made for `ceiling`.
     pub(crate) fn to_core(&self, ceiling: u64) -> core::Limit {
-        let exact = matches!(self.algorithm, Algorithm::Window | Algorithm::Concurrent);
+        let ceiling = self.algorithm.has_ceiling().then_some(ceiling.max(self.max));
         core::Limit {
             algorithm: self.algorithm,
             max: self.max,
             per: self.per,
             burst: self.burst,
-            ceiling: exact.then_some(ceiling.max(self.max)),
+            ceiling,
         }
     }
 
@@ -481,9 +486,9 @@ fn parse_stated(text: &str) -> Result<(Limit, Option<Algorithm>), String> {
 /// Reads what a text changes of a limit: its numbers.
 pub(crate) fn parse_patch(text: &str) -> Result<LimitPatch, String> {
     let (limit, algorithm) = parse_stated(text)?;
-    let (per, lease) = match limit.algorithm {
-        Algorithm::Concurrent => (None, Some(limit.per)),
-        _ => (Some(limit.per), None),
+    let (per, lease) = match limit.algorithm.has_lease() {
+        true => (None, Some(limit.per)),
+        false => (Some(limit.per), None),
     };
     let (max, burst) = (Some(limit.max), limit.burst);
     Ok(LimitPatch { max, per, burst, lease, algorithm, ..LimitPatch::default() })
@@ -628,7 +633,7 @@ impl<const N: usize> IntoLimits for [Limit; N] {
 impl fmt::Display for Limit {
     /// The text form, with the name left out.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.algorithm == Algorithm::Concurrent {
+        if self.algorithm.has_lease() {
             return write!(f, "{} concurrent lease {}", self.max, period_text(self.per));
         }
         write!(f, "{}/{}", self.max, period_text(self.per))?;

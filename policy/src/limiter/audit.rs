@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tidegate_core::{Algorithm, OnFull};
+use tidegate_core::OnFull;
 
 use crate::compiled::matching::Matcher;
 use crate::config::limit::Limit;
@@ -86,15 +86,8 @@ const SLOW: u64 = 10;
 
 /// The most that a limit grants in the span of a burst.
 fn most_in_span(limit: &Limit) -> u64 {
-    let (span, per) = (BURST_SPAN.as_nanos(), limit.per.as_nanos().max(1));
-    let max = u128::from(limit.max);
-    let most = match limit.algorithm {
-        Algorithm::Bucket => u128::from(limit.size()) + max * span / per,
-        Algorithm::Window | Algorithm::Counter | Algorithm::Fixed => max * span.div_ceil(per),
-        // Permits out at once have no rate.
-        _ => u128::MAX,
-    };
-    u64::try_from(most).unwrap_or(u64::MAX)
+    let most = limit.to_core(limit.max).most_within(BURST_SPAN);
+    most.and_then(|most| u64::try_from(most).ok()).unwrap_or(u64::MAX)
 }
 
 struct Findings(Vec<Finding>);

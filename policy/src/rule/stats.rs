@@ -208,9 +208,7 @@ fn record_of(snapshot: &Snapshot, resolved: &Resolved<'_>) -> Option<Record> {
 fn last_allowed(snapshot: &Snapshot, variant: &Variant, views: &[LimitStatus]) -> Option<Duration> {
     let windows = snapshot.plan().algorithms.iter().zip(&variant.effective.limits).zip(views);
     let ages = windows
-        .filter(|((algorithm, _), view)| {
-            **algorithm == tidegate_core::Algorithm::Window && view.reset > 0
-        })
+        .filter(|((algorithm, _), view)| algorithm.is_log() && view.reset > 0)
         .map(|((_, limit), view)| limit.per.saturating_sub(Duration::from_nanos(view.reset)));
     ages.min()
 }
