@@ -16,7 +16,6 @@ use tidegate_core::{AtomicU64, Counters, ForkGuard, ForkLock};
 use crate::compiled::labels::RuleLabels;
 use crate::compiled::plan::MOST_LIMITS;
 use crate::decision::{Decision, Reason};
-use crate::judge::{Found, Op, judge};
 use crate::key::Call;
 use crate::key::name::{Name, NamedCount, SPREAD};
 use crate::metrics::event::{Event, Sequence};
@@ -172,7 +171,7 @@ impl Meter {
         if nth.wrapping_mul(SPREAD) < u64::MAX / SAMPLE { SAMPLE } else { 0 }
     }
 
-    /// Notes a batch of the fastest path; see [`Meter::note`]. Where names are sampled, the others are
+    /// Notes a batch for a rule with one limit, which the engine has counted. Where names are sampled, the others are
     /// not looked at: one key in so many is noted, from another place on in each batch.
     pub(crate) fn note_batch<K: AsRef<[u8]>>(&self, snapshot: &Snapshot, keys: &[K], mask: &[u8]) {
         let many = keys.len() as u64;
@@ -180,39 +179,23 @@ impl Meter {
         let every = if self.keeps_all(many) { 1 } else { SAMPLE };
         // Any batch in a row starts elsewhere, whatever its length.
         let first = (before.wrapping_mul(SPREAD) >> 32) % every;
-        let weight = |at: u64| if at % every == first { every } else { 0 };
         let note = |at: u64| {
-            let (key, allowed) = (keys[at as usize].as_ref(), mask[at as usize] != 0);
-            self.note(snapshot, &key.into(), allowed, weight(at));
+            let (key, denied) = (keys[at as usize].as_ref(), mask[at as usize] == 0);
+            let denied = denied.then_some(Reason::Limit(0));
+            self.note_name(snapshot, &key.into(), denied, every, 1);
         };
-        if snapshot.several {
-            // Which limit denied is counted for each.
-            return (0..many).filter(|&at| weight(at) > 0 || mask[at as usize] == 0).for_each(note);
-        }
         (first..many).step_by(every as usize).for_each(note);
     }
 
-    /// Notes a hit of the fastest path, which the engine has counted. Which of several limits
-    /// denied it is looked up and counted here.
-    #[cold]
-    pub(crate) fn note(&self, snapshot: &Snapshot, call: &Call<'_>, allowed: bool, weight: u64) {
-        let reason = || judge(snapshot, call, 1, Op::Peek, &mut Found::default()).ok()?.reason;
-        let reason = match (allowed, snapshot.several) {
-            (true, _) => None,
-            (false, false) => Some(Reason::Limit(0)),
-            (false, true) => reason().or(Some(Reason::Limit(0))),
-        };
-        if let Some(reason) = reason.filter(|_| snapshot.several) {
-            self.counters.add(index_of(reason));
-        }
-        if weight > 0 {
-            self.note_name(snapshot, call, reason, weight, 1);
-        }
+    /// Counts which of several limits denied a hit that the engine has counted.
+    pub(crate) fn count_reason(&self, reason: Reason) {
+        self.counters.add(index_of(reason));
     }
 
+    /// Keeps the name of a hit's key, which stands for `weight` hits.
     #[cold]
     #[inline(never)]
-    fn note_name(
+    pub(crate) fn note_name(
         &self,
         snapshot: &Snapshot,
         call: &Call<'_>,

@@ -21,9 +21,10 @@ use crate::compiled::interned::Interned;
 use crate::compiled::plan::MOST_LIMITS;
 use crate::compiled::variant::Variant;
 use crate::config::limit::Counts;
-use crate::decision::Decision;
 use crate::decision::view::DecisionSink;
+use crate::decision::{Decision, Reason};
 use crate::error::{Code, Error};
+use crate::judge::penalty::Denial;
 use crate::judge::{Found, Op, Plain, Receipts, hit_plainly, judge, part_of};
 use crate::key::Call;
 use crate::metrics::Meter;
@@ -260,8 +261,7 @@ impl Rule {
     #[inline]
     pub fn allow<'a>(&self, call: impl Into<Call<'a>>) -> Result<bool, Error> {
         let call = call.into();
-        let plainly = |rule: Option<RuleView<'_>>| self.allow_plainly(rule?, call);
-        match self.state.with_cached(plainly) {
+        match self.state.with_cached(|rule| self.fast_allow(rule?, call)) {
             Some(allowed) => Ok(allowed),
             None => self.allow_any(&{ call }),
         }
@@ -270,20 +270,43 @@ impl Rule {
     /// The call is copied only where something is done with it but reading its key: else it would have
     /// to be written down before each hit.
     #[inline(always)]
-    fn allow_plainly(&self, rule: RuleView<'_>, call: Call<'_>) -> Option<bool> {
+    fn fast_allow(&self, rule: RuleView<'_>, call: Call<'_>) -> Option<bool> {
         let RuleView { snapshot, engine, .. } = rule;
-        let key = snapshot.plain_key(&call)?;
+        let key = call.key.single().filter(|_| call.max.is_none())?;
+        if !snapshot.single {
+            return snapshot.plain.then(|| self.allow_several(rule, key));
+        }
         let (allowed, nth) = engine.allow_counted(key);
         let weight = self.state.meter.weight(nth);
-        if weight > 0 || !allowed && snapshot.several {
-            self.state.meter.note(snapshot, &{ call }, allowed, weight);
+        if weight > 0 {
+            let denied = (!allowed).then_some(Reason::Limit(0));
+            self.state.meter.note_name(snapshot, &{ call }, denied, weight, 1);
         }
         Some(allowed)
     }
 
+    /// As `fast_allow`, of a rule with several limits: the one that denies is counted.
+    #[inline(always)]
+    fn allow_several(&self, rule: RuleView<'_>, key: &[u8]) -> bool {
+        let RuleView { snapshot, engine, .. } = rule;
+        let (mut denied, meter) = (Reason::Full, &self.state.meter);
+        let (answer, nth) = engine.allow_explained(key, |statuses| {
+            denied = Reason::limit(Denial::without_cooldowns(statuses).limit);
+        });
+        let denied = (!answer.is_allowed()).then_some(denied);
+        if let Some(denied) = denied {
+            meter.count_reason(denied);
+        }
+        let weight = meter.weight(nth);
+        if weight > 0 {
+            meter.note_name(snapshot, &key.into(), denied, weight, 1);
+        }
+        answer.is_allowed()
+    }
+
     fn allow_any(&self, call: &Call<'_>) -> Result<bool, Error> {
         self.state.with(|rule| {
-            if let Some(allowed) = self.allow_plainly(rule, *call) {
+            if let Some(allowed) = self.fast_allow(rule, *call) {
                 return Ok(allowed);
             }
             let snapshot = rule.snapshot;
@@ -623,9 +646,18 @@ impl Rule {
     pub fn allow_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<u8>, Error> {
         let snapshot = self.snapshot()?;
         let mut mask = vec![0; keys.len()];
-        if snapshot.plain {
+        if snapshot.single {
             snapshot.tables.engines[0].allow_many(keys, &mut mask);
             self.state.meter.note_batch(&snapshot, keys, &mask);
+            return Ok(mask);
+        }
+        if snapshot.plain {
+            let each = mask.iter_mut().zip(keys);
+            let (engine, base) = (&snapshot.tables.engines[0], &snapshot.base);
+            let rule = RuleView { snapshot: &snapshot, engine, base };
+            each.for_each(|(allowed, key)| {
+                *allowed = u8::from(self.allow_several(rule, key.as_ref()));
+            });
             return Ok(mask);
         }
         self.no_permits(&snapshot, "allow_many")?;

@@ -74,7 +74,9 @@ pub(crate) struct Snapshot {
     timed: Option<Timed>,
     /// A hit of 1 needs nothing but the engine's own answer.
     pub(crate) plain: bool,
-    /// And it has one limit, which counts costs.
+    /// And it has one limit.
+    pub(crate) single: bool,
+    /// Which counts costs.
     pub(crate) lone: bool,
     /// Whether it has a concurrent limit.
     pub(crate) concurrent: bool,
@@ -238,6 +240,7 @@ impl Snapshot {
             variants: Box::default(),
             closed: false,
             plain: false,
+            single: false,
             lone: false,
             several: config.limits.len() > 1,
             concurrent: config.limits.iter().any(|l| l.algorithm == Algorithm::Concurrent),
@@ -256,7 +259,8 @@ impl Snapshot {
         }
         snapshot.plain = snapshot.is_plain();
         let by_cost = snapshot.plan().counts(0) == Counts::Cost;
-        snapshot.lone = snapshot.plain && !snapshot.several && by_cost;
+        snapshot.single = snapshot.plain && !snapshot.several;
+        snapshot.lone = snapshot.single && by_cost;
         Ok(snapshot)
     }
 
@@ -306,7 +310,7 @@ impl Snapshot {
     /// The same rule, closed.
     pub(crate) fn closed(&self) -> Result<Snapshot, Error> {
         let next = Snapshot::new(self.config.clone(), self.labels.clone(), self.tables.clone())?;
-        Ok(Snapshot { closed: true, plain: false, lone: false, ..next })
+        Ok(Snapshot { closed: true, plain: false, single: false, lone: false, ..next })
     }
 
     /// Whether nothing was changed at run time since it was built, nor has ended, nor the limiter was closed.
