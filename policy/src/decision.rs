@@ -78,12 +78,6 @@ impl HeaderStatus {
             reset: packed(view.reset) << 16 | remaining & 0xffff,
         }
     }
-    /// Those of a rule whose only limit this is. (Spelled out, they are written at once where they are wanted.)
-    #[inline(always)]
-    pub(crate) fn alone(self) -> [HeaderStatus; MOST_LIMITS] {
-        const NONE: HeaderStatus = HeaderStatus { more: 0, reset: 0 };
-        [self, NONE, NONE, NONE, NONE, NONE, NONE, NONE]
-    }
     pub(crate) fn remaining(self) -> u64 {
         (self.more & 0xffff) << 16 | self.reset & 0xffff
     }

@@ -13,7 +13,7 @@ use tidegate_core::{
 };
 
 use crate::compiled::interned::Interned;
-use crate::compiled::plan::{MOST_GROUPS, MOST_LIMITS};
+use crate::compiled::plan::MOST_GROUPS;
 use crate::compiled::variant::Variant;
 use crate::config::policy::Mode;
 use crate::decision::view::DecisionView;
@@ -21,9 +21,9 @@ use crate::decision::{Decision, HeaderStatus, Reason};
 use crate::error::Error;
 use crate::judge::penalty::{Barred, Denial, Standing};
 use crate::key::Call;
-use crate::snapshot::{Hashes, Resolved, RuleView, Snapshot};
+use crate::snapshot::{Hashes, Resolved, Snapshot};
 use crate::store::runtime::Note;
-use crate::time::{Day, millis, whole_millis};
+use crate::time::{Day, whole_millis};
 
 /// What is wanted of a judgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -168,7 +168,9 @@ pub(crate) fn judge(
     let resolved = &snapshot.resolve(call)?;
     found.defaulted = resolved.defaulted;
     if let Some(reason) = snapshot.uncounted(resolved) {
-        return Ok(plain(&resolved.variant, Some(reason), snapshot.tables.clock().now()));
+        let allowed = DecisionView::allowed(&resolved.variant, snapshot.tables.clock().now());
+        let uncounted = DecisionView { reason: Some(reason), ..allowed };
+        return Ok(uncounted.to_decision(&resolved.variant));
     }
     let hashes = found.hashes.insert(snapshot.hashes(&resolved.subject));
     if let Some(part) = part_of(snapshot, &resolved.variant, hashes, 0) {
@@ -177,7 +179,7 @@ pub(crate) fn judge(
     let mut time = Time::read(snapshot.tables.clock());
     let now = time.now();
     let case = Case { snapshot, resolved, hashes, op, cost, now };
-    let mut decision = plain(&resolved.variant, None, now);
+    let mut decision = DecisionView::allowed(&resolved.variant, now).to_decision(&resolved.variant);
     let how = match found.receipts.as_deref_mut() {
         Some(receipts) => Ask::Reserve(receipts),
         None if op.spends() => Ask::Spend,
@@ -185,108 +187,6 @@ pub(crate) fn judge(
     };
     case.decide(how, &mut found.permits, &mut time, &mut decision);
     Ok(decision)
-}
-
-/// An allowed decision about which nothing else is known.
-#[inline]
-fn plain(variant: &Interned, reason: Option<Reason>, now: u64) -> Decision {
-    Decision {
-        allowed: true,
-        limit: None,
-        remaining: None,
-        retry_after: Some(Duration::ZERO),
-        reset_after: Duration::ZERO,
-        warning: false,
-        alert: false,
-        notify: false,
-        reason,
-        would: None,
-        variant: variant.clone(),
-        left: [HeaderStatus::default(); MOST_LIMITS],
-        at: now,
-    }
-}
-
-/// What the only bucket of a plain rule said to a hit.
-pub(crate) struct Plain<'s> {
-    /// Why it is denied.
-    pub(crate) denied: Option<Reason>,
-    pub(crate) warning: bool,
-    view: LimitStatus,
-    now: u64,
-    base: &'s Interned,
-}
-
-/// A hit of a plain rule with one bucket: what the order of judgement comes to then. `None` if the
-/// general way has to be gone.
-#[inline(always)]
-pub(crate) fn hit_plainly<'s>(rule: RuleView<'s>, call: &Call<'_>, cost: u64) -> Option<Plain<'s>> {
-    let RuleView { snapshot, engine, base } = rule;
-    let key = snapshot.plain_key(call).filter(|_| snapshot.lone)?;
-    let part = engine.part(engine.hash(key));
-    part.prefetch();
-    let mut time = Time::read(engine.clock());
-    let (answer, view, _) = part.hit_lone(cost, &mut time)?;
-    let denied = if answer.is_allowed() {
-        None
-    } else if answer == Answer::Denied {
-        Some(Reason::Limit(0))
-    } else {
-        Some(Reason::Full)
-    };
-    let warning = denied.is_none() && base.warns(view.remaining, view.limit);
-    Some(Plain { denied, warning, view, now: time.now(), base })
-}
-
-impl Plain<'_> {
-    #[inline(always)]
-    pub(crate) fn left(&self) -> HeaderStatus {
-        HeaderStatus::new(&self.view)
-    }
-
-    /// The decision, with what is [left](Plain::left).
-    #[inline(always)]
-    pub(crate) fn view<'a>(&'a self, left: &'a [HeaderStatus]) -> DecisionView<'a> {
-        let (view, full) = (&self.view, self.denied == Some(Reason::Full));
-        let allowed = self.denied.is_none();
-        let wait = if full { NEVER } else { view.wait };
-        DecisionView {
-            allowed,
-            warning: self.warning,
-            alert: false,
-            notify: !allowed && self.base.notifies_always(),
-            limit: (!full).then_some(view.limit),
-            remaining: Some(if full { 0 } else { view.remaining }),
-            retry_after_ms: if allowed { Some(0) } else { millis(wait) },
-            reset_after_ms: millis(view.reset).unwrap_or_default(),
-            at: self.now,
-            reason: self.denied,
-            would: None,
-            left,
-            variant: self.base,
-        }
-    }
-
-    /// In one piece, so that it is written once: where the caller wants it.
-    #[inline(always)]
-    pub(crate) fn decision(&self) -> Decision {
-        let view = self.view(&[]);
-        Decision {
-            allowed: view.allowed,
-            limit: view.limit,
-            remaining: view.remaining,
-            retry_after: view.retry_after_ms.map(Duration::from_millis),
-            reset_after: Duration::from_millis(view.reset_after_ms),
-            warning: view.warning,
-            alert: view.alert,
-            notify: view.notify,
-            reason: view.reason,
-            would: view.would,
-            variant: self.base.clone(),
-            left: self.left().alone(),
-            at: view.at,
-        }
-    }
 }
 
 impl Case<'_> {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::compiled::interned::Interned;
 use crate::compiled::labels::RuleLabels;
 use crate::compiled::variant::Variant;
 use crate::decision::headers::{LimitLeft, left_of};
@@ -73,6 +74,49 @@ pub struct DecisionView<'a> {
 }
 
 impl<'a> DecisionView<'a> {
+    /// An allowed decision of which nothing else is known.
+    #[inline(always)]
+    pub(crate) fn allowed(variant: &'a Variant, at: u64) -> DecisionView<'a> {
+        DecisionView {
+            allowed: true,
+            warning: false,
+            alert: false,
+            notify: false,
+            limit: None,
+            remaining: None,
+            retry_after_ms: Some(0),
+            reset_after_ms: 0,
+            at,
+            reason: None,
+            would: None,
+            left: &[],
+            variant,
+        }
+    }
+
+    /// The same as a decision that owns what it says; `variant` is the view's own. Inlined, so that
+    /// each field is written once, where the caller wants the decision.
+    #[inline(always)]
+    pub(crate) fn to_decision(&self, variant: &Interned) -> Decision {
+        let none = HeaderStatus::default();
+        let left = std::array::from_fn(|index| *self.left.get(index).unwrap_or(&none));
+        Decision {
+            variant: variant.clone(),
+            allowed: self.allowed,
+            limit: self.limit,
+            remaining: self.remaining,
+            retry_after: self.retry_after_ms.map(Duration::from_millis),
+            reset_after: Duration::from_millis(self.reset_after_ms),
+            warning: self.warning,
+            alert: self.alert,
+            notify: self.notify,
+            reason: self.reason,
+            would: self.would,
+            left,
+            at: self.at,
+        }
+    }
+
     /// As [`Decision::reason`].
     #[inline]
     pub fn reason(&self) -> Option<&'a str> {
@@ -147,4 +191,15 @@ pub trait DecisionSink {
     type Output;
     /// Does it.
     fn accept(self, view: &DecisionView<'_>) -> Self::Output;
+}
+
+/// Makes a [`Decision`] of a view with these limits.
+pub(crate) struct ToDecision<'a>(pub(crate) &'a Interned);
+
+impl DecisionSink for ToDecision<'_> {
+    type Output = Decision;
+    #[inline(always)]
+    fn accept(self, view: &DecisionView<'_>) -> Decision {
+        view.to_decision(self.0)
+    }
 }
