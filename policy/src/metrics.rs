@@ -239,13 +239,13 @@ impl Meter {
         }
         match decision.reason {
             Some(reason) if decision.alert => drop(self.counters.add(index_of(reason))),
-            denied => self.count_plainly(snapshot, call, denied, decision.warning, cost),
+            denied => self.fast_count(snapshot, call, denied, decision.warning, cost),
         }
     }
 
     /// Counts a hit that led to nothing beyond itself.
     #[inline(always)]
-    pub(crate) fn count_plainly(
+    pub(crate) fn fast_count(
         &self,
         snapshot: &Snapshot,
         call: &Call<'_>,

@@ -453,7 +453,7 @@ impl Rule {
         let (allowed, full) = (reason.is_none(), reason == Some(Reason::Full));
         let warning = allowed && base.warns(status.remaining, status.limit);
         // Before the view is made, so that the view need not be kept in memory meanwhile.
-        self.state.meter.count_plainly(snapshot, call, reason, warning, cost);
+        self.state.meter.fast_count(snapshot, call, reason, warning, cost);
         let wait = if full { NEVER } else { status.wait };
         let view = DecisionView {
             allowed,

@@ -387,7 +387,7 @@ impl Rule {
         Ok(Changing { rule: self, options })
     }
 
-    fn plainly(&self) -> Changing<'_> {
+    fn without_note(&self) -> Changing<'_> {
         Changing { rule: self, options: ChangeOptions::default() }
     }
 
@@ -409,7 +409,7 @@ impl Rule {
         target: impl Into<Target>,
         limits: LimitPatches,
     ) -> Result<u64, Error> {
-        self.plainly().set_override(target, limits)
+        self.without_note().set_override(target, limits)
     }
 
     /// Takes an override back. 0 if there was none.
@@ -422,7 +422,7 @@ impl Rule {
     /// # Errors
     /// If the limiter is closed.
     pub fn clear_override(&self, target: impl Into<Target>) -> Result<u64, Error> {
-        self.plainly().clear_override(target)
+        self.without_note().clear_override(target)
     }
 
     /// The overrides in force.
@@ -450,7 +450,7 @@ impl Rule {
     /// # Errors
     /// As [`Rule::set_override`].
     pub fn set_default(&self, limits: LimitPatches) -> Result<u64, Error> {
-        self.plainly().set_default(limits)
+        self.without_note().set_default(limits)
     }
 
     /// Allows the calls that match from the next hit on, uncounted.
@@ -466,7 +466,7 @@ impl Rule {
     /// # Errors
     /// For values of `ip` that are no addresses.
     pub fn add_exempt(&self, matches: Match) -> Result<u64, Error> {
-        self.plainly().add_exempt(matches)
+        self.without_note().add_exempt(matches)
     }
 
     /// Takes an exemption back, the policy's own too. 0 if it was not in force.
@@ -479,7 +479,7 @@ impl Rule {
     /// # Errors
     /// If the limiter is closed.
     pub fn remove_exempt(&self, matches: &Match) -> Result<u64, Error> {
-        self.plainly().remove_exempt(matches)
+        self.without_note().remove_exempt(matches)
     }
 
     /// Puts these exemptions in place of all others.
@@ -493,7 +493,7 @@ impl Rule {
     /// # Errors
     /// As [`Rule::add_exempt`].
     pub fn set_exempts(&self, matches: Vec<Match>) -> Result<u64, Error> {
-        self.plainly().set_exempts(matches)
+        self.without_note().set_exempts(matches)
     }
 
     /// The exemptions in force.
@@ -523,7 +523,7 @@ impl Rule {
     /// # Errors
     /// If the limiter is closed.
     pub fn set_mode(&self, mode: Mode) -> Result<u64, Error> {
-        self.plainly().set_mode(mode)
+        self.without_note().set_mode(mode)
     }
 
     /// Takes [`Rule::set_mode`] back. 0 if none was set.
@@ -538,7 +538,7 @@ impl Rule {
     /// # Errors
     /// If the limiter is closed.
     pub fn clear_mode(&self) -> Result<u64, Error> {
-        self.plainly().clear_mode()
+        self.without_note().clear_mode()
     }
 
     /// Refuses a key by hand, with reason `blocked`: for a ban, or as long as an upstream's `Retry-After`
@@ -575,7 +575,7 @@ impl Rule {
     /// # Errors
     /// For a key that is not the rule's.
     pub fn unblock<'a>(&self, call: impl Into<Call<'a>>) -> Result<bool, Error> {
-        self.plainly().unblock(call)
+        self.without_note().unblock(call)
     }
 
     /// Ends all blocks, by one change: the trail tells how many there were.
@@ -584,7 +584,7 @@ impl Rule {
         if snapshot.tables.newest_runtime().blocks.is_empty() {
             return Ok(());
         }
-        let number = self.plainly().change(&snapshot, |runtime, _| {
+        let number = self.without_note().change(&snapshot, |runtime, _| {
             let before = runtime.blocks.len();
             runtime.blocks.clear();
             let told =

@@ -1,4 +1,4 @@
-//! The policy layer again, as plainly as it can be written: lists, whole milliseconds, and no thought
+//! The policy layer again, as simply as it can be written: lists, whole milliseconds, and no thought
 //! for speed, memory or threads. It shares no code with the crate.
 //!
 //! A bucket's numbers are chosen so that one token takes a whole number of milliseconds, and the
