@@ -216,10 +216,10 @@ impl Case<'_> {
         }
     }
 
-    /// Mends the limits of a key whose notes were ahead of the clock. Their stamps are ahead too, and would
+    /// Repairs the limits of a key whose notes were ahead of the clock. Their stamps are ahead too, and would
     /// deny the key anew when its penalty is over.
     #[cold]
-    fn mend_limits(&self, time: &mut Time<'_>) {
+    fn repair_limits(&self, time: &mut Time<'_>) {
         let part = |group| part_of(self.snapshot, self.variant(), self.hashes, group);
         (0..MOST_GROUPS).filter_map(part).for_each(|part| _ = part.repair_clock_skew(time));
     }
@@ -242,8 +242,8 @@ impl Case<'_> {
         }
         let standing = self.standing(time);
         if let Some(barred) = self.barred(&standing) {
-            if standing.mended {
-                self.mend_limits(time);
+            if standing.repaired {
+                self.repair_limits(time);
             }
             self.ask((self.cost, Ask::Look), time, &mut joint);
             return self.refuse(&joint, &barred, &standing, decision);
@@ -271,8 +271,8 @@ impl Case<'_> {
     #[cold]
     fn blocked(&self, block: &Note, time: &mut Time<'_>, decision: &mut Decision) {
         let standing = self.standing(time);
-        if standing.mended {
-            self.mend_limits(time);
+        if standing.repaired {
+            self.repair_limits(time);
         }
         let left = block.span.map_or(NEVER, |span| span.left(time.now()));
         let too_costly = self.cost > self.variant().most_cost();
@@ -314,7 +314,7 @@ impl Case<'_> {
         if spent.is_ahead(day.number) {
             day = Day::today_again(clock, budget.reset_hour_utc);
             if !self.op.only_looks() && spent.is_ahead(day.number) {
-                self.snapshot.mend_spent(&self.resolved.subject, spent, day.number);
+                self.snapshot.repair_spent(&self.resolved.subject, spent, day.number);
             }
         }
         (spent.on(day.number) >= budget.daily).then(|| day.left_nanos())

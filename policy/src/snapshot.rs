@@ -704,16 +704,16 @@ impl Snapshot {
     /// Stores what was spent on a day that is ahead of the clock as spent on `day`, so that it is
     /// forgotten with it. A note that was changed meanwhile is left alone.
     #[cold]
-    pub(crate) fn mend_spent(&self, subject: &Subject<'_>, ahead: Spent, day: u64) {
+    pub(crate) fn repair_spent(&self, subject: &Subject<'_>, ahead: Spent, day: u64) {
         let Some(ledger) = self.tables.budgets() else { return };
         let hash = self.whole_hash(subject);
-        let mend = |note: u64| match note == ahead.note() {
-            true => (ahead.mended(day).note(), ()),
+        let repair = |note: u64| match note == ahead.note() {
+            true => (ahead.repaired(day).note(), ()),
             false => (note, ()),
         };
-        let own = ledger.update_known(hash, 0, mend);
+        let own = ledger.update_known(hash, 0, repair);
         if own.is_none() && self.tables.on_full != OnFull::Allow {
-            ledger.update_or_share(hash, 0, &|notes| is_unspent(notes, day), mend);
+            ledger.update_or_share(hash, 0, &|notes| is_unspent(notes, day), repair);
         }
     }
 

@@ -306,7 +306,7 @@ fn i9_a_clock_that_goes_back_lengthens_no_change() {
         clock.advance(SECOND);
         assert!(limiter.allow("mallory").unwrap());
         assert_eq!(limiter.peek("alice", 0).unwrap().limit, Some(5));
-        // Who makes a change stores what was mended.
+        // Who makes a change stores what was repaired.
         limiter.block("eve", &lasting(MINUTE)).unwrap();
         clock.set(Duration::from_secs(1_000));
         limiter.set_mode(Mode::Enforce).unwrap();

@@ -56,7 +56,7 @@ fn i9_a_clock_that_goes_back_leaves_a_cooldown_as_long_as_it_is() {
 }
 
 #[test]
-fn i9_whoever_waits_mends_a_cooldown_too() {
+fn i9_whoever_waits_repairs_a_cooldown_too() {
     let (limiter, clock) = cooling_ahead("1/s");
     let at_once = || limiter.wait("alice", 1, Some(Duration::ZERO)).unwrap();
     assert_eq!(at_once().retry_after, Some(MINUTE));
@@ -137,7 +137,7 @@ fn i9_quiet_ends_a_run_that_is_ahead() {
 }
 
 #[test]
-fn i9_a_hit_that_is_allowed_mends_a_run_that_is_ahead() {
+fn i9_a_hit_that_is_allowed_repairs_a_run_that_is_ahead() {
     let mut rule = rule("1/s");
     rule.backoff = Some(Backoff::new([SECOND], MINUTE));
     let (limiter, clock) = limiter(rule, 100_000 * SECOND);

@@ -93,8 +93,8 @@ pub(crate) struct Standing {
     penalty: Penalty,
     /// When the notes were read, in nanoseconds of the rule's clock.
     now: u64,
-    /// The notes were ahead of the clock, and have been mended.
-    pub(crate) mended: bool,
+    /// The notes were ahead of the clock, and have been repaired.
+    pub(crate) repaired: bool,
     /// The cooldown or enforced wait that runs.
     pub(crate) barred: Option<Barred>,
 }
@@ -162,34 +162,34 @@ impl Variant {
 /// Stores notes that a clock fault left ahead of the clock as of now, so that they last their own time
 /// from here. A thread that finds the penalty changed leaves it: whoever changed it has dated it.
 #[cold]
-fn mend(ledger: &Penalties, hash: Hash, notes: &mut [u64; 3], now: u64) {
+fn repair(ledger: &Penalties, hash: Hash, notes: &mut [u64; 3], now: u64) {
     let ahead = Penalty::from_note(notes[PENALTY]);
-    let mended = ahead.mended(now);
+    let repaired = ahead.repaired(now);
     let swap = |at: usize, seen: u64, next: u64| {
         ledger.update_known(hash, at, |note| match note == seen {
             true => (next, true),
             false => (note, false),
         })
     };
-    if swap(PENALTY, ahead.note(), mended.note()) != Some(true) {
+    if swap(PENALTY, ahead.note(), repaired.note()) != Some(true) {
         return;
     }
-    notes[PENALTY] = mended.note();
+    notes[PENALTY] = repaired.note();
     if let Some(until) = Until::from_note(notes[UNTIL], ahead) {
-        let seen = std::mem::replace(&mut notes[UNTIL], until.moved_to(mended).note());
+        let seen = std::mem::replace(&mut notes[UNTIL], until.moved_to(repaired).note());
         swap(UNTIL, seen, notes[UNTIL]);
     }
-    ledger.update_known(hash, ALERT, |note| (Alert::from_note(note).mended(now).note(), ()));
+    ledger.update_known(hash, ALERT, |note| (Alert::from_note(note).repaired(now).note(), ()));
 }
 
 impl Standing {
     /// Of a rule that keeps no notes on denials.
     pub(crate) fn unknown(now: u64) -> Standing {
-        Standing { hash: None, penalty: Penalty::default(), now, mended: false, barred: None }
+        Standing { hash: None, penalty: Penalty::default(), now, repaired: false, barred: None }
     }
 
     /// Reads the notes on a key. Those that are ahead of the clock, even when it is read again, are
-    /// mended if the call may write.
+    /// repaired if the call may write.
     pub(crate) fn read(
         ledger: &Penalties,
         hash: Hash,
@@ -199,17 +199,17 @@ impl Standing {
     ) -> Standing {
         let mut notes = ledger.read(hash).unwrap_or_default();
         let is_ahead = |time: &Time<'_>| Penalty::from_note(notes[PENALTY]).is_ahead(time.now());
-        let mut mended = false;
+        let mut repaired = false;
         if is_ahead(time) {
             time.recheck_clock();
-            mended = may_write && is_ahead(time);
+            repaired = may_write && is_ahead(time);
         }
-        if mended {
-            mend(ledger, hash, &mut notes, time.now());
+        if repaired {
+            repair(ledger, hash, &mut notes, time.now());
         }
         let (penalty, now) = (Penalty::from_note(notes[PENALTY]), time.now());
         let barred = bars(penalty, Some(notes[UNTIL]), variant, now);
-        Standing { hash: Some(hash), penalty, now, mended, barred }
+        Standing { hash: Some(hash), penalty, now, repaired, barred }
     }
 
     /// The key was allowed: the next denial is the first of a new episode.

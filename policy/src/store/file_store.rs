@@ -344,7 +344,7 @@ impl Folder {
         read.map_err(|error| store_error(&path, error))?;
         check_length(&path, &text)?;
         let value: Value = serde_json::from_str(&text).map_err(|error| {
-            store_error(&path, format!("{error}; mend the file, or remove it to have no changes"))
+            store_error(&path, format!("{error}; repair the file, or remove it to have no changes"))
         })?;
         Ok(Runtime::from_value(&value))
     }

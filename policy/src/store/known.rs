@@ -146,13 +146,13 @@ impl Changes {
         self.known.rcu(newer).number < number
     }
 
-    /// Mends what is ahead of a clock that was read again, for this process: what is stored is mended with
+    /// Repairs what is ahead of a clock that was read again, for this process: what is stored is repaired with
     /// the next change.
     #[cold]
-    pub(crate) fn mend(&self, now: u64) {
+    pub(crate) fn repair(&self, now: u64) {
         self.known.rcu(|known| {
             let mut runtime = Runtime::clone(&known.runtime);
-            runtime.mend(now);
+            runtime.repair(now);
             let (text, number) = (known.text.clone(), known.number);
             Arc::new(Known { text, runtime: Arc::new(runtime), number })
         });

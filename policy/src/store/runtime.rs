@@ -219,7 +219,7 @@ impl Runtime {
     }
 
     /// What is ahead of the clock starts now: nothing stands for longer than was said.
-    pub(crate) fn mend(&mut self, now: u64) {
+    pub(crate) fn repair(&mut self, now: u64) {
         for span in self.notes_mut().filter_map(|note| note.span.as_mut()) {
             span.since = span.since.min(now);
         }

@@ -415,10 +415,10 @@ impl Tables {
         // Read after the text: what is ahead of it shows a clock that went back.
         let now = self.clock.now();
         if runtime.is_ahead(now) {
-            self.changes.mend(now);
+            self.changes.repair(now);
         }
         let mut standing = Runtime::clone(runtime);
-        standing.mend(now);
+        standing.repair(now);
         standing.end(now);
         let timed = look(standing.timed());
         (Arc::new(standing), timed)
@@ -437,7 +437,7 @@ impl Tables {
     ) -> Result<u64, Error> {
         let change = |runtime: &mut Runtime| {
             let now = self.clock.now();
-            runtime.mend(now);
+            runtime.repair(now);
             runtime.end(now);
             change(runtime, now)
         };
