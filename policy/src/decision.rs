@@ -70,12 +70,12 @@ impl HeaderStatus {
     const NEVER: u64 = (1 << 48) - 1;
 
     #[inline]
-    pub(crate) fn new(view: &LimitStatus) -> HeaderStatus {
+    pub(crate) fn new(status: &LimitStatus) -> HeaderStatus {
         // Never more than 10^9.
-        let remaining = view.remaining & 0xffff_ffff;
+        let remaining = status.remaining & 0xffff_ffff;
         HeaderStatus {
-            more: packed(view.more) << 16 | remaining >> 16,
-            reset: packed(view.reset) << 16 | remaining & 0xffff,
+            more: packed(status.more) << 16 | remaining >> 16,
+            reset: packed(status.reset) << 16 | remaining & 0xffff,
         }
     }
     pub(crate) fn remaining(self) -> u64 {

@@ -47,7 +47,7 @@ impl Op {
     fn counts_denials(self) -> bool {
         matches!(self, Op::Hit | Op::Check)
     }
-    fn only_looks(self) -> bool {
+    fn is_read_only(self) -> bool {
         matches!(self, Op::Peek | Op::Foresee)
     }
     /// Whether it is asked for those who wait: their denials lead to nothing.
@@ -61,7 +61,7 @@ pub(crate) type Receipts = [Option<Receipt>; MOST_GROUPS];
 
 /// How the limits of a rule are asked.
 enum Ask<'r> {
-    Look,
+    Peek,
     Spend,
     /// Spend, and note what was taken.
     Reserve(&'r mut Receipts),
@@ -78,20 +78,21 @@ pub(crate) struct Found<'r> {
     pub(crate) defaulted: bool,
 }
 
-/// What all limits of a rule say. It is large to hand back, so that it is filled where it is wanted.
-struct Joint {
+/// Scratch for what the engine says of all limits of a rule. It is filled in place: returned by
+/// value, its 400 bytes were copied at each call.
+struct LimitAnswers {
     answer: Answer,
     /// In declared order.
-    views: LimitStatuses,
+    statuses: LimitStatuses,
     permits: [Option<Permit>; MOST_GROUPS],
     shared: bool,
 }
 
-impl Joint {
-    fn new() -> Joint {
-        Joint {
+impl LimitAnswers {
+    fn new() -> LimitAnswers {
+        LimitAnswers {
             answer: Answer::Allowed,
-            views: LimitStatuses::default(),
+            statuses: LimitStatuses::default(),
             permits: [None; MOST_GROUPS],
             shared: false,
         }
@@ -110,17 +111,25 @@ pub(crate) fn part_of<'a>(
 }
 
 /// A lone group has its limits in declared order.
-fn ask_one(part: &RowRef<'_>, cost: u64, how: Ask<'_>, time: &mut Time<'_>, joint: &mut Joint) {
+fn ask_one(
+    part: &RowRef<'_>,
+    cost: u64,
+    how: Ask<'_>,
+    time: &mut Time<'_>,
+    answers: &mut LimitAnswers,
+) {
     let together = match how {
-        Ask::Spend => part.hit(cost, time, &mut joint.views),
-        Ask::Look => peek_together(&[*part], &[cost], time, std::array::from_mut(&mut joint.views)),
+        Ask::Spend => part.hit(cost, time, &mut answers.statuses),
+        Ask::Peek => {
+            peek_together(&[*part], &[cost], time, std::array::from_mut(&mut answers.statuses))
+        }
         Ask::Reserve([receipt, ..]) => {
-            let views = std::array::from_mut(&mut joint.views);
-            reserve_together(&[*part], &[cost], time, views, std::array::from_mut(receipt))
+            let statuses = std::array::from_mut(&mut answers.statuses);
+            reserve_together(&[*part], &[cost], time, statuses, std::array::from_mut(receipt))
         }
     };
-    (joint.answer, joint.shared) = (together.answer, together.shared);
-    [joint.permits[0]] = together.permits;
+    (answers.answer, answers.shared) = (together.answer, together.shared);
+    [answers.permits[0]] = together.permits;
 }
 
 fn ask<const N: usize>(
@@ -129,22 +138,23 @@ fn ask<const N: usize>(
     costs: &[u64; N],
     how: Ask<'_>,
     time: &mut Time<'_>,
-    joint: &mut Joint,
+    answers: &mut LimitAnswers,
 ) {
-    let mut views = [LimitStatuses::default(); N];
+    let mut statuses = [LimitStatuses::default(); N];
     let together = match how {
-        Ask::Spend => hit_together(parts, costs, time, &mut views),
-        Ask::Look => peek_together(parts, costs, time, &mut views),
+        Ask::Spend => hit_together(parts, costs, time, &mut statuses),
+        Ask::Peek => peek_together(parts, costs, time, &mut statuses),
         Ask::Reserve(receipts) => {
             let mut mine = [None; N];
-            let together = reserve_together(parts, costs, time, &mut views, &mut mine);
+            let together = reserve_together(parts, costs, time, &mut statuses, &mut mine);
             receipts[..N].copy_from_slice(&mine);
             together
         }
     };
-    (joint.answer, joint.shared) = (together.answer, together.shared);
-    joint.permits[..N].copy_from_slice(&together.permits);
-    joint.views = snapshot.plan().places.iter().map(|&(group, at)| views[group][at]).collect();
+    (answers.answer, answers.shared) = (together.answer, together.shared);
+    answers.permits[..N].copy_from_slice(&together.permits);
+    answers.statuses =
+        snapshot.plan().places.iter().map(|&(group, at)| statuses[group][at]).collect();
 }
 
 /// A call under judgement.
@@ -183,7 +193,7 @@ pub(crate) fn judge(
     let how = match found.receipts.as_deref_mut() {
         Some(receipts) => Ask::Reserve(receipts),
         None if op.spends() => Ask::Spend,
-        None => Ask::Look,
+        None => Ask::Peek,
     };
     case.decide(how, &mut found.permits, &mut time, &mut decision);
     Ok(decision)
@@ -195,7 +205,7 @@ impl Case<'_> {
     }
 
     /// Asks the groups of the rule together. How many there are is known at compile time below.
-    fn ask(&self, (cost, how): (u64, Ask<'_>), time: &mut Time<'_>, joint: &mut Joint) {
+    fn ask(&self, (cost, how): (u64, Ask<'_>), time: &mut Time<'_>, answers: &mut LimitAnswers) {
         let snapshot = self.snapshot;
         let of = |group: usize| part_of(snapshot, self.variant(), self.hashes, group);
         let Some(a) = of(0) else {
@@ -205,13 +215,13 @@ impl Case<'_> {
         let groups = &snapshot.plan().groups;
         let costs = |group: usize| groups[group].counts.of(cost);
         match (of(1), of(2), of(3)) {
-            (None, ..) => ask_one(&a, costs(0), how, time, joint),
-            (Some(b), None, _) => ask(snapshot, &[a, b], &from_fn(costs), how, time, joint),
+            (None, ..) => ask_one(&a, costs(0), how, time, answers),
+            (Some(b), None, _) => ask(snapshot, &[a, b], &from_fn(costs), how, time, answers),
             (Some(b), Some(c), None) => {
-                ask(snapshot, &[a, b, c], &from_fn(costs), how, time, joint)
+                ask(snapshot, &[a, b, c], &from_fn(costs), how, time, answers)
             }
             (Some(b), Some(c), Some(d)) => {
-                ask(snapshot, &[a, b, c, d], &from_fn(costs), how, time, joint)
+                ask(snapshot, &[a, b, c, d], &from_fn(costs), how, time, answers)
             }
         }
     }
@@ -232,37 +242,38 @@ impl Case<'_> {
         time: &mut Time<'_>,
         decision: &mut Decision,
     ) {
-        let mut joint = Joint::new();
+        let mut answers = LimitAnswers::new();
         if let Some(block) = self.snapshot.block_of(&self.resolved.subject, self.now) {
             return self.blocked(block, time, decision);
         }
         if self.cost > self.variant().most_cost() {
-            self.ask((0, Ask::Look), time, &mut joint);
-            return self.too_costly(&joint, decision);
+            self.ask((0, Ask::Peek), time, &mut answers);
+            return self.too_costly(&answers, decision);
         }
         let standing = self.standing(time);
         if let Some(barred) = self.barred(&standing) {
             if standing.repaired {
                 self.repair_limits(time);
             }
-            self.ask((self.cost, Ask::Look), time, &mut joint);
-            return self.refuse(&joint, &barred, &standing, decision);
+            self.ask((self.cost, Ask::Peek), time, &mut answers);
+            return self.refuse(&answers, &barred, &standing, decision);
         }
-        self.ask((self.cost, how), time, &mut joint);
-        // What a half-done hit of another caused must start no penalty: look again.
-        if joint.answer == Answer::Denied && self.op == Op::Check {
-            self.ask((self.cost, Ask::Look), time, &mut joint);
+        self.ask((self.cost, how), time, &mut answers);
+        // Another thread's hit over several tables may be half done, and be given back. The engine
+        // rechecks a hit's denial, but not a peek's. Such a denial must start no penalty.
+        if answers.answer == Answer::Denied && self.op == Op::Check {
+            self.ask((self.cost, Ask::Peek), time, &mut answers);
         }
         if self.snapshot.concurrent {
-            *permits = joint.permits;
+            *permits = answers.permits;
         }
-        match joint.answer {
-            Answer::Allowed | Answer::Uncounted => self.allow(&mut joint, &standing, decision),
-            Answer::Denied => self.deny(&joint, &standing, decision),
-            Answer::Cost => self.too_costly(&joint, decision),
+        match answers.answer {
+            Answer::Allowed | Answer::Uncounted => self.allow(&mut answers, &standing, decision),
+            Answer::Denied => self.deny(&answers, &standing, decision),
+            Answer::Cost => self.too_costly(&answers, decision),
             Answer::Full => {
                 let barred = Barred { reason: Reason::Full, wait: NEVER, cooling: None };
-                self.refuse(&joint, &barred, &standing, decision);
+                self.refuse(&answers, &barred, &standing, decision);
             }
         }
     }
@@ -278,10 +289,10 @@ impl Case<'_> {
         let too_costly = self.cost > self.variant().most_cost();
         let beside = self.barred(&standing).map_or(0, |barred| barred.wait);
         let wait = if too_costly { NEVER } else { left.max(beside) };
-        let mut joint = Joint::new();
-        self.ask((if too_costly { 0 } else { self.cost }, Ask::Look), time, &mut joint);
+        let mut answers = LimitAnswers::new();
+        self.ask((if too_costly { 0 } else { self.cost }, Ask::Peek), time, &mut answers);
         let barred = Barred { reason: Reason::Blocked, wait, cooling: None };
-        self.refuse(&joint, &barred, &standing, decision);
+        self.refuse(&answers, &barred, &standing, decision);
     }
 
     /// What the key's denials so far lead to.
@@ -290,7 +301,7 @@ impl Case<'_> {
             return Standing::unknown(time.now());
         };
         let hash = self.snapshot.penalty_hash(&self.resolved.subject);
-        Standing::read(ledger, hash, self.variant(), time, !self.op.only_looks())
+        Standing::read(ledger, hash, self.variant(), time, !self.op.is_read_only())
     }
 
     fn barred(&self, standing: &Standing) -> Option<Barred> {
@@ -313,80 +324,86 @@ impl Case<'_> {
         let mut day = Day::today(clock, budget.reset_hour_utc);
         if spent.is_ahead(day.number) {
             day = Day::today_again(clock, budget.reset_hour_utc);
-            if !self.op.only_looks() && spent.is_ahead(day.number) {
+            if !self.op.is_read_only() && spent.is_ahead(day.number) {
                 self.snapshot.repair_spent(&self.resolved.subject, spent, day.number);
             }
         }
         (spent.on(day.number) >= budget.daily).then(|| day.left_nanos())
     }
 
-    fn views<'j>(&self, joint: &'j Joint) -> &'j [LimitStatus] {
-        &joint.views[..self.variant().numbers.len()]
+    fn statuses<'j>(&self, answers: &'j LimitAnswers) -> &'j [LimitStatus] {
+        &answers.statuses[..self.variant().numbers.len()]
     }
 
-    fn least(&self, joint: &Joint) -> usize {
-        let views = self.views(joint);
-        self.variant().least(|index| views[index].remaining)
+    fn least(&self, answers: &LimitAnswers) -> usize {
+        let statuses = self.statuses(answers);
+        self.variant().least(|index| statuses[index].remaining)
     }
 
-    fn reset_after(&self, joint: &Joint) -> Duration {
-        let longest = self.views(joint).iter().map(|view| view.reset).max().unwrap_or(0);
+    fn reset_after(&self, answers: &LimitAnswers) -> Duration {
+        let longest = self.statuses(answers).iter().map(|status| status.reset).max().unwrap_or(0);
         whole_millis(longest).unwrap_or_default()
     }
 
     /// What every decision says of its limits.
-    fn fill(&self, joint: &Joint, decision: &mut Decision) {
-        for (left, view) in decision.left.iter_mut().zip(self.views(joint)) {
-            *left = HeaderStatus::new(view);
+    fn fill(&self, answers: &LimitAnswers, decision: &mut Decision) {
+        for (left, status) in decision.left.iter_mut().zip(self.statuses(answers)) {
+            *left = HeaderStatus::new(status);
         }
-        decision.reset_after = self.reset_after(joint);
+        decision.reset_after = self.reset_after(answers);
     }
 
-    fn allow(&self, joint: &mut Joint, standing: &Standing, decision: &mut Decision) {
-        if self.op.only_looks() {
-            self.foresee(joint);
+    fn allow(&self, answers: &mut LimitAnswers, standing: &Standing, decision: &mut Decision) {
+        if self.op.is_read_only() {
+            self.foresee(answers);
         }
-        let least = self.least(joint);
-        self.fill(joint, decision);
+        let least = self.least(answers);
+        self.fill(answers, decision);
         let size = |index: usize| self.variant().numbers[index].size;
         decision.limit = Some(size(least));
-        decision.remaining = Some(joint.views[least].remaining);
-        let little = |(index, view): (usize, &LimitStatus)| {
-            self.variant().warns(view.remaining, size(index))
+        decision.remaining = Some(answers.statuses[least].remaining);
+        let little = |(index, status): (usize, &LimitStatus)| {
+            self.variant().warns(status.remaining, size(index))
         };
-        decision.warning = self.views(joint).iter().enumerate().any(little);
-        if !self.op.only_looks() {
+        decision.warning = self.statuses(answers).iter().enumerate().any(little);
+        if !self.op.is_read_only() {
             standing.forgive(self.snapshot.tables.penalties());
         }
     }
 
     /// What the limits would say after the hit.
-    fn foresee(&self, joint: &mut Joint) {
+    fn foresee(&self, answers: &mut LimitAnswers) {
         let plan = self.snapshot.plan();
-        let after = |(view, &(group, at)): (&LimitStatus, &(usize, usize))| {
+        let after = |(status, &(group, at)): (&LimitStatus, &(usize, usize))| {
             let cost = plan.groups[group].counts.of(self.cost);
-            view.after(&self.variant().groups[group].stated()[at], cost, self.now)
+            status.after(&self.variant().groups[group].stated()[at], cost, self.now)
         };
-        joint.views = joint.views.iter().zip(&plan.places).map(after).collect();
+        answers.statuses = answers.statuses.iter().zip(&plan.places).map(after).collect();
     }
 
     /// Denied for good: nothing starts, and nothing is counted.
-    fn too_costly(&self, joint: &Joint, decision: &mut Decision) {
-        let index = self.variant().smallest.unwrap_or_else(|| self.least(joint));
-        self.fill(joint, decision);
+    fn too_costly(&self, answers: &LimitAnswers, decision: &mut Decision) {
+        let index = self.variant().smallest.unwrap_or_else(|| self.least(answers));
+        self.fill(answers, decision);
         decision.allowed = false;
         decision.reason = Some(Reason::Cost);
         decision.limit = Some(self.variant().numbers[index].size);
-        decision.remaining = Some(joint.views[index].remaining);
+        decision.remaining = Some(answers.statuses[index].remaining);
         decision.retry_after = None;
         decision.notify = self.op.counts_denials() && self.variant().notifies_always();
         self.shadow(decision);
     }
 
     /// Refused by something other than the limits: no violation.
-    fn refuse(&self, joint: &Joint, barred: &Barred, standing: &Standing, decision: &mut Decision) {
-        let own = self.views(joint).iter().map(|view| view.wait).max().unwrap_or(0);
-        self.fill(joint, decision);
+    fn refuse(
+        &self,
+        answers: &LimitAnswers,
+        barred: &Barred,
+        standing: &Standing,
+        decision: &mut Decision,
+    ) {
+        let own = self.statuses(answers).iter().map(|status| status.wait).max().unwrap_or(0);
+        self.fill(answers, decision);
         decision.allowed = false;
         decision.reason = Some(barred.reason);
         decision.limit = match barred.reason {
@@ -400,27 +417,27 @@ impl Case<'_> {
         self.shadow(decision);
     }
 
-    fn deny(&self, joint: &Joint, standing: &Standing, decision: &mut Decision) {
-        let views = self.views(joint);
+    fn deny(&self, answers: &LimitAnswers, standing: &Standing, decision: &mut Decision) {
+        let statuses = self.statuses(answers);
         let denial = match self.op.waits() {
-            true => Denial::without_cooldowns(views),
-            false => Denial::of(views, self.variant()),
+            true => Denial::without_cooldowns(statuses),
+            false => Denial::of(statuses, self.variant()),
         };
         // Keys that share a row because the table is full have no penalties.
-        let counts = self.op.counts_denials() && !joint.shared;
+        let counts = self.op.counts_denials() && !answers.shared;
         let verdict = match counts {
             true => standing.count(&denial, &self.snapshot.tables, self.variant()),
             false => denial.uncounted(self.variant()),
         };
         if let Some(barred) = &verdict.barred {
             // Another thread's denial came first and has begun to bar the key.
-            return self.refuse(joint, barred, standing, decision);
+            return self.refuse(answers, barred, standing, decision);
         }
-        self.fill(joint, decision);
+        self.fill(answers, decision);
         decision.allowed = false;
         decision.reason = Some(Reason::limit(denial.limit));
         decision.limit = Some(self.variant().numbers[denial.limit].size);
-        decision.remaining = Some(views[denial.limit].remaining);
+        decision.remaining = Some(statuses[denial.limit].remaining);
         decision.retry_after = whole_millis(verdict.wait);
         decision.alert = counts && verdict.alert;
         decision.notify = self.op.counts_denials() && verdict.notify;

@@ -572,16 +572,17 @@ impl Rule {
         self.no_permits(&snapshot, "record")?;
         let (resolved, hashes) = self.counted(&snapshot, &call)?;
         let mut time = Time::read(snapshot.tables.clock());
-        let views = each_view(&snapshot, &resolved.variant, hashes.as_ref(), |part, counts| {
-            part.record(counts.of(cost), &mut time)
-        });
-        let views = &views[..resolved.variant.numbers.len()];
-        let least = resolved.variant.least(|index| views[index].remaining);
-        let longest = views.iter().map(|view| view.reset).max().unwrap_or(0);
+        let statuses =
+            each_status(&snapshot, &resolved.variant, hashes.as_ref(), |part, counts| {
+                part.record(counts.of(cost), &mut time)
+            });
+        let statuses = &statuses[..resolved.variant.numbers.len()];
+        let least = resolved.variant.least(|index| statuses[index].remaining);
+        let longest = statuses.iter().map(|status| status.reset).max().unwrap_or(0);
         Ok(Recorded {
-            used: views[least].used,
+            used: statuses[least].used,
             limit: resolved.variant.numbers[least].size,
-            remaining: views[least].remaining,
+            remaining: statuses[least].remaining,
             reset_after: whole_millis(longest).unwrap_or_default(),
         })
     }
@@ -867,26 +868,27 @@ impl Rule {
     }
 }
 
-/// Does something to the key's row in each group, and gives all views in declared order. A call that is
+/// Does something to the key's row in each group, and gives all statuses in declared order. A call that is
 /// not counted is seen as a new key.
-pub(crate) fn each_view(
+pub(crate) fn each_status(
     snapshot: &Snapshot,
     variant: &Variant,
     hashes: Option<&Hashes>,
     mut act: impl FnMut(tidegate_core::RowRef<'_>, Counts) -> tidegate_core::LimitStatuses,
 ) -> [LimitStatus; MOST_LIMITS] {
-    let mut views = [LimitStatus::default(); MOST_LIMITS];
+    let mut statuses = [LimitStatus::default(); MOST_LIMITS];
     for (group, stated) in snapshot.plan().groups.iter().enumerate() {
         let part = hashes.and_then(|hashes| part_of(snapshot, variant, hashes, group));
         match part.map(|part| act(part, stated.counts)) {
             Some(seen) => {
-                stated.limits.iter().zip(seen.iter()).for_each(|(&i, view)| views[i] = *view)
+                stated.limits.iter().zip(seen.iter()).for_each(|(&i, status)| statuses[i] = *status)
             }
             None => stated.limits.iter().for_each(|&i| {
                 let size = variant.numbers[i].size;
-                views[i] = LimitStatus { limit: size, remaining: size, ..LimitStatus::default() };
+                statuses[i] =
+                    LimitStatus { limit: size, remaining: size, ..LimitStatus::default() };
             }),
         }
     }
-    views
+    statuses
 }

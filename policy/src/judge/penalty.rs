@@ -33,26 +33,26 @@ pub(crate) struct Denial {
 }
 
 impl Denial {
-    pub(crate) fn of(views: &[LimitStatus], variant: &Variant) -> Denial {
-        Denial::with(views, |index| variant.numbers[index].cooldown)
+    pub(crate) fn of(statuses: &[LimitStatus], variant: &Variant) -> Denial {
+        Denial::with(statuses, |index| variant.numbers[index].cooldown)
     }
 
     /// As it is where a denial starts nothing.
-    pub(crate) fn without_cooldowns(views: &[LimitStatus]) -> Denial {
-        Denial::with(views, |_| 0)
+    pub(crate) fn without_cooldowns(statuses: &[LimitStatus]) -> Denial {
+        Denial::with(statuses, |_| 0)
     }
 
-    fn with(views: &[LimitStatus], cooldown_of: impl Fn(usize) -> u64) -> Denial {
+    fn with(statuses: &[LimitStatus], cooldown_of: impl Fn(usize) -> u64) -> Denial {
         let mut denial = Denial { limit: 0, own: 0, cooldown: None };
         let mut longest = (0, false);
-        for (index, view) in views.iter().enumerate().filter(|(_, view)| view.wait > 0) {
+        for (index, status) in statuses.iter().enumerate().filter(|(_, status)| status.wait > 0) {
             let cooldown = cooldown_of(index);
             // A limit that never allows anything is the reason, whatever else can't be waited for.
-            let rank = (view.wait.max(cooldown), view.limit == 0);
+            let rank = (status.wait.max(cooldown), status.limit == 0);
             if rank > longest {
                 (longest, denial.limit) = (rank, index);
             }
-            denial.own = denial.own.max(view.wait);
+            denial.own = denial.own.max(status.wait);
             if cooldown > denial.cooldown.map_or(0, |(longest, _)| longest) {
                 denial.cooldown = Some((cooldown, index));
             }

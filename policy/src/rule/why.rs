@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::judge::Op;
 use crate::judge::penalty::Running;
 use crate::key::Call;
-use crate::rule::{Rule, each_view};
+use crate::rule::{Rule, each_status};
 use crate::snapshot::source::Source;
 use crate::snapshot::{Layers, Resolved, Snapshot};
 use crate::store::runtime::mode_name;
@@ -289,11 +289,11 @@ impl Explained<'_> {
     fn limits(&self) -> impl Iterator<Item = Step> {
         let (snapshot, variant) = (self.snapshot, &self.resolved.variant);
         let hashes = snapshot.hashes(&self.resolved.subject);
-        let views = each_view(snapshot, variant, Some(&hashes), |part, counts| {
+        let statuses = each_status(snapshot, variant, Some(&hashes), |part, counts| {
             part.inspect(counts.of(self.cost), self.now)
         });
         (0..variant.numbers.len()).map(move |index| {
-            let wait = views[index].wait;
+            let wait = statuses[index].wait;
             let step = match wait {
                 0 => Step::new("limit", Outcome::Pass),
                 _ => Step::new("limit", Outcome::Deny).until(self.ends(wait)),
