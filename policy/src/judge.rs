@@ -67,9 +67,9 @@ enum Ask<'r> {
     Reserve(&'r mut Receipts),
 }
 
-/// What is needed to go on from a decision, beside it: it is large to hand back.
+/// What a judgement did, beside its decision. It is filled in place, since it is large.
 #[derive(Default)]
-pub(crate) struct Found<'r> {
+pub(crate) struct Effects<'r> {
     /// Where to note what was taken; none if nobody will give it back.
     pub(crate) receipts: Option<&'r mut Receipts>,
     pub(crate) permits: [Option<Permit>; MOST_GROUPS],
@@ -173,16 +173,16 @@ pub(crate) fn judge(
     call: &Call<'_>,
     cost: u64,
     op: Op,
-    found: &mut Found<'_>,
+    effects: &mut Effects<'_>,
 ) -> Result<Decision, Error> {
     let resolved = &snapshot.resolve(call)?;
-    found.defaulted = resolved.defaulted;
+    effects.defaulted = resolved.defaulted;
     if let Some(reason) = snapshot.uncounted(resolved) {
         let allowed = DecisionView::allowed(&resolved.variant, snapshot.tables.clock().now());
         let uncounted = DecisionView { reason: Some(reason), ..allowed };
         return Ok(uncounted.to_decision(&resolved.variant));
     }
-    let hashes = found.hashes.insert(snapshot.hashes(&resolved.subject));
+    let hashes = effects.hashes.insert(snapshot.hashes(&resolved.subject));
     if let Some(part) = part_of(snapshot, &resolved.variant, hashes, 0) {
         part.prefetch();
     }
@@ -190,12 +190,12 @@ pub(crate) fn judge(
     let now = time.now();
     let case = Case { snapshot, resolved, hashes, op, cost, now };
     let mut decision = DecisionView::allowed(&resolved.variant, now).to_decision(&resolved.variant);
-    let how = match found.receipts.as_deref_mut() {
+    let how = match effects.receipts.as_deref_mut() {
         Some(receipts) => Ask::Reserve(receipts),
         None if op.spends() => Ask::Spend,
         None => Ask::Peek,
     };
-    case.decide(how, &mut found.permits, &mut time, &mut decision);
+    case.decide(how, &mut effects.permits, &mut time, &mut decision);
     Ok(decision)
 }
 

@@ -25,7 +25,7 @@ use crate::decision::view::{DecisionSink, DecisionView, ToDecision};
 use crate::decision::{Decision, HeaderStatus, Reason};
 use crate::error::{Code, Error};
 use crate::judge::penalty::Denial;
-use crate::judge::{Found, Op, Receipts, judge, part_of};
+use crate::judge::{Effects, Op, Receipts, judge, part_of};
 use crate::key::Call;
 use crate::metrics::Meter;
 use crate::metrics::event::Sequence;
@@ -323,7 +323,7 @@ impl Rule {
         cost: u64,
         op: Op,
     ) -> Result<Decision, Error> {
-        self.judged(snapshot, call, cost, op, &mut Found::default())
+        self.judged(snapshot, call, cost, op, &mut Effects::default())
     }
 
     fn judged(
@@ -332,9 +332,9 @@ impl Rule {
         call: &Call<'_>,
         cost: u64,
         op: Op,
-        found: &mut Found<'_>,
+        effects: &mut Effects<'_>,
     ) -> Result<Decision, Error> {
-        let decision = judge(snapshot, call, cost, op, found);
+        let decision = judge(snapshot, call, cost, op, effects);
         // By reference: a decision is large to hand on, by `?` too.
         if let Ok(decision) = &decision {
             let counts = match op {
@@ -344,7 +344,7 @@ impl Rule {
             };
             if counts {
                 self.state.meter.count(snapshot, call, decision, cost);
-                self.state.meter.count_default(found.defaulted);
+                self.state.meter.count_default(effects.defaulted);
             }
         }
         decision
@@ -641,10 +641,10 @@ impl Rule {
         let snapshot = self.snapshot()?;
         self.no_permits(&snapshot, operation)?;
         let mut receipts = Receipts::default();
-        let mut found = Found { receipts: Some(&mut receipts), ..Found::default() };
-        let decision = self.judged(&snapshot, call, estimate, op, &mut found)?;
+        let mut effects = Effects { receipts: Some(&mut receipts), ..Effects::default() };
+        let decision = self.judged(&snapshot, call, estimate, op, &mut effects)?;
         let spent = decision.allowed && decision.would.is_none();
-        let held = found
+        let held = effects
             .hashes
             .filter(|_| spent)
             .map(|hashes| self.held(&snapshot, decision.variant.clone(), hashes));
@@ -677,14 +677,14 @@ impl Rule {
     ) -> Result<Permit, Error> {
         let snapshot = self.snapshot()?;
         self.only_permits(&snapshot, operation)?;
-        let mut found = Found::default();
-        let decision = self.judged(&snapshot, call, 1, op, &mut found)?;
-        let held = found
+        let mut effects = Effects::default();
+        let decision = self.judged(&snapshot, call, 1, op, &mut effects)?;
+        let held = effects
             .hashes
-            .filter(|_| found.permits.iter().any(Option::is_some))
+            .filter(|_| effects.permits.iter().any(Option::is_some))
             .map(|hashes| self.held(&snapshot, decision.variant.clone(), hashes))
             .map(|held| (held, self.state.clone()));
-        Ok(Permit::new(decision, held, found.permits))
+        Ok(Permit::new(decision, held, effects.permits))
     }
 
     /// A batch of [`Rule::allow`]: 1 or 0 for each key.
