@@ -99,7 +99,7 @@ impl LimitAnswers {
     }
 }
 
-/// Where a call's row of a group is, by these numbers; `None` if the rule has no such group.
+/// Where a call's row of a group is, under this variant; `None` if the rule has no such group.
 pub(crate) fn part_of<'a>(
     snapshot: &'a Snapshot,
     variant: &'a Variant,
@@ -332,7 +332,7 @@ impl Case<'_> {
     }
 
     fn statuses<'j>(&self, answers: &'j LimitAnswers) -> &'j [LimitStatus] {
-        &answers.statuses[..self.variant().numbers.len()]
+        &answers.statuses[..self.variant().params.len()]
     }
 
     fn least(&self, answers: &LimitAnswers) -> usize {
@@ -359,7 +359,7 @@ impl Case<'_> {
         }
         let least = self.least(answers);
         self.fill(answers, decision);
-        let size = |index: usize| self.variant().numbers[index].size;
+        let size = |index: usize| self.variant().params[index].size;
         decision.limit = Some(size(least));
         decision.remaining = Some(answers.statuses[least].remaining);
         let little = |(index, status): (usize, &LimitStatus)| {
@@ -387,7 +387,7 @@ impl Case<'_> {
         self.fill(answers, decision);
         decision.allowed = false;
         decision.reason = Some(Reason::Cost);
-        decision.limit = Some(self.variant().numbers[index].size);
+        decision.limit = Some(self.variant().params[index].size);
         decision.remaining = Some(answers.statuses[index].remaining);
         decision.retry_after = None;
         decision.notify = self.op.counts_denials() && self.variant().notifies_always();
@@ -407,7 +407,7 @@ impl Case<'_> {
         decision.allowed = false;
         decision.reason = Some(barred.reason);
         decision.limit = match barred.reason {
-            Reason::Cooldown => barred.cooling.map(|index| self.variant().numbers[index].size),
+            Reason::Cooldown => barred.cooling.map(|index| self.variant().params[index].size),
             _ => None,
         };
         decision.remaining = Some(0);
@@ -436,7 +436,7 @@ impl Case<'_> {
         self.fill(answers, decision);
         decision.allowed = false;
         decision.reason = Some(Reason::limit(denial.limit));
-        decision.limit = Some(self.variant().numbers[denial.limit].size);
+        decision.limit = Some(self.variant().params[denial.limit].size);
         decision.remaining = Some(statuses[denial.limit].remaining);
         decision.retry_after = whole_millis(verdict.wait);
         decision.alert = counts && verdict.alert;

@@ -501,7 +501,7 @@ fn leave_tables(built: &[Built], old: &HashMap<String, Arc<RuleState>>) -> Vec<A
 fn come_back(state: &RuleState) {
     let last = state.last();
     last.tables.come_back();
-    // Whoever opened them meanwhile was alone, and may have begun an era without the numbers of this limiter.
+    // Whoever opened them meanwhile was alone, and may have begun an era without the limits of this limiter.
     let again = Snapshot::new(last.config.clone(), last.labels.clone(), last.tables.clone());
     if let (Ok(again), false) = (again, last.closed) {
         state.replace(again);

@@ -576,12 +576,12 @@ impl Rule {
             each_status(&snapshot, &resolved.variant, hashes.as_ref(), |part, counts| {
                 part.record(counts.of(cost), &mut time)
             });
-        let statuses = &statuses[..resolved.variant.numbers.len()];
+        let statuses = &statuses[..resolved.variant.params.len()];
         let least = resolved.variant.least(|index| statuses[index].remaining);
         let longest = statuses.iter().map(|status| status.reset).max().unwrap_or(0);
         Ok(Recorded {
             used: statuses[least].used,
-            limit: resolved.variant.numbers[least].size,
+            limit: resolved.variant.params[least].size,
             remaining: statuses[least].remaining,
             reset_after: whole_millis(longest).unwrap_or_default(),
         })
@@ -836,7 +836,7 @@ impl Rule {
         Ok(snapshot.tables.bytes() / snapshot.tables.capacity.max(1) as u64)
     }
 
-    /// Nanoseconds for which an idle key may be kept, and for which the rule's own numbers ask.
+    /// Nanoseconds for which an idle key may be kept, and for which the rule's own limits ask.
     pub(crate) fn horizons(&self) -> Result<(u64, u64), Error> {
         Ok(self.snapshot()?.tables.horizons())
     }
@@ -884,7 +884,7 @@ pub(crate) fn each_status(
                 stated.limits.iter().zip(seen.iter()).for_each(|(&i, status)| statuses[i] = *status)
             }
             None => stated.limits.iter().for_each(|&i| {
-                let size = variant.numbers[i].size;
+                let size = variant.params[i].size;
                 statuses[i] =
                     LimitStatus { limit: size, remaining: size, ..LimitStatus::default() };
             }),

@@ -1,4 +1,4 @@
-//! A rule as it stands at one moment: its policy, what was changed at run time, and all numbers that
+//! A rule as it stands at one moment: its policy, what was changed at run time, and all limits that
 //! follow. Hits read it without a lock; a change makes a new one.
 
 pub(crate) mod source;
@@ -94,18 +94,18 @@ pub(crate) struct Snapshot {
     by_key: HashMap<u64, Vec<ForKey>>,
     /// The distinct changes of `by_key`.
     key_layers: Vec<LimitPatches>,
-    /// The numbers of all layers that were met: for each of `key_layers`, and none of them, a row.
+    /// The limits of all layers that were met: for each of `key_layers`, and none of them, a row.
     variants: Box<[Once<Row>]>,
-    /// The rule's own numbers, those of no layer.
+    /// The rule's own limits, those of no layer.
     pub(crate) base: Interned,
     /// Why the run-time default is not applied, if this policy can't have it.
     pub(crate) refused_default: Vec<Problem>,
 }
 
-/// The numbers for each of `by_match` and none of them, and for each entry of `when` and none of them.
+/// The limits for each of `by_match` and none of them, and for each entry of `when` and none of them.
 type Row = Box<[Once<Interned>]>;
 
-/// The numbers that a call is judged by: the rule's, or some of its own.
+/// The limits that a call is judged by: the rule's, or some of its own.
 pub(crate) enum VariantRef<'a> {
     Known(&'a Interned),
     Own(Interned),
@@ -223,7 +223,7 @@ impl Snapshot {
         let as_stated = default.is_empty() && mode.is_none();
         let intern = if as_stated { Interned::kept } else { Interned::own };
         let base = intern(base);
-        // All numbers of a rule go by the names of its own.
+        // All limits of a rule go by the names of its own.
         let labels = base.labels.clone();
         let mut snapshot = Snapshot {
             base,
@@ -348,7 +348,7 @@ impl Snapshot {
         &self.tables.plan
     }
 
-    /// Where the numbers of these layers are kept. A row is made when the first of it is asked for: most keys
+    /// Where the limits of these layers are kept. A row is made when the first of it is asked for: most keys
     /// that have an override are met by few of the others.
     fn slot(&self, layers: Layers) -> &Once<Interned> {
         let Layers { when, by_match, by_key } = layers;
@@ -357,7 +357,7 @@ impl Snapshot {
         &self.variants[by_key].get_or_make(row)[by_match * columns + when]
     }
 
-    /// The numbers of these layers, compiled when they are first asked for.
+    /// The limits of these layers, compiled when they are first asked for.
     #[inline]
     fn variant(&self, layers: Layers) -> &Interned {
         match layers == Layers::default() {
@@ -384,7 +384,7 @@ impl Snapshot {
         }
     }
 
-    /// The policy's numbers, changed by the run-time default and one entry of `when`.
+    /// The policy's limits, changed by the run-time default and one entry of `when`.
     fn effective(&self, when: usize) -> Effective {
         let effective = Effective::of(&self.config).patched(&self.default);
         let effective = match when.checked_sub(1) {
@@ -583,7 +583,7 @@ impl Snapshot {
         self.exempts.iter().position(|matcher| matcher.fit(subject).is_some())
     }
 
-    /// The call, and the numbers that it is judged by.
+    /// The call, and the limits that it is judged by.
     #[inline]
     pub(crate) fn resolve<'a>(&'a self, call: &'a Call<'_>) -> Result<Resolved<'a>, Error> {
         let (subject, defaulted) = self.subject(call)?;
@@ -620,7 +620,7 @@ impl Snapshot {
         self.tables.engines[0].hash_parts(&all[..len.min(MOST_PARTS)]).as_u64()
     }
 
-    /// The same numbers with the call's own `max`.
+    /// The same limits with the call's own `max`.
     fn with_max(&self, variant: &Variant, max: u64) -> Result<Variant, Error> {
         let effective = variant.effective.clone().with_max(max).ok_or_else(|| {
             let rule = &self.labels.rule;
@@ -734,7 +734,7 @@ fn classes(config: &RuleConfig) -> Option<Classes> {
     })
 }
 
-/// A rule as it stands, and its own numbers to be handed on with a decision.
+/// A rule as it stands, and its own limits to be handed on with a decision.
 #[derive(Clone, Copy)]
 pub(crate) struct RuleView<'a> {
     pub(crate) snapshot: &'a Snapshot,

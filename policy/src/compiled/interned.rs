@@ -1,4 +1,4 @@
-//! What decisions point at: the numbers that they were made by, and the names that they are told with.
+//! What decisions point at: the limits that they were made by, and the names that they are told with.
 //!
 //! To count its owners, each decision would swap a word twice, as dear as the hit itself. So what policies
 //! state is kept for as long as the process lives, once for all limiters that state the same, and
@@ -18,7 +18,7 @@ const MOST_KEPT: usize = 1024;
 
 static KEPT: ForkLock<Vec<&'static Variant>> = ForkLock::new(Vec::new());
 
-/// The numbers that a decision was made by, and the names it is told with.
+/// The limits that a decision was made by, and the names it is told with.
 #[derive(Clone, Debug)]
 #[expect(clippy::redundant_allocation, reason = "a count for each thread, beside that of all")]
 pub(crate) enum Interned {

@@ -23,7 +23,7 @@ pub(crate) struct Group {
     pub(crate) limits: Vec<usize>,
 }
 
-/// The shape of a rule's state. It stays as it is while numbers change.
+/// The shape of a rule's state. It stays as it is while limits change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Plan {
     pub(crate) names: Vec<String>,

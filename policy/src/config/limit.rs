@@ -65,7 +65,7 @@ impl Counts {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Limit {
     pub(crate) name: String,
-    /// Whether the name is a label that was made of the numbers. A store knows such limits by position.
+    /// Whether the name is a label that was made of its parameters. A store knows such limits by position.
     pub(crate) labelled: bool,
     pub(crate) algorithm: Algorithm,
     pub(crate) max: u64,
@@ -478,7 +478,7 @@ fn parse_stated(text: &str) -> Result<(Limit, Option<Algorithm>), String> {
     Ok((limit, algorithm))
 }
 
-/// Reads what a text changes of a limit: its numbers.
+/// Reads what a text changes of a limit: its parameters.
 pub(crate) fn parse_patch(text: &str) -> Result<LimitPatch, String> {
     let (limit, algorithm) = parse_stated(text)?;
     let (per, lease) = match limit.algorithm {

@@ -693,7 +693,7 @@ impl Reader {
         }
     }
 
-    /// What changes of one limit: a map of fields, or a text whose numbers are taken.
+    /// What changes of one limit: a map of fields, or a text whose parameters are taken.
     fn patch(&mut self, path: &str, value: &Value) -> Option<LimitPatch> {
         if let Value::String(text) = value {
             let read = parse_patch(text).map_err(|message| format!("{text}: {message}"));

@@ -170,11 +170,11 @@ impl Variant {
         &'a self,
         left: &'a [HeaderStatus],
     ) -> impl Iterator<Item = LimitLeft<'a>> + use<'a> {
-        let limits = self.labels.limits.iter().zip(&self.numbers).zip(left);
-        limits.map(|((name, numbers), left)| LimitLeft {
+        let limits = self.labels.limits.iter().zip(&self.params).zip(left);
+        limits.map(|((name, params), left)| LimitLeft {
             name,
-            max: numbers.size,
-            window_seconds: numbers.window_seconds,
+            max: params.size,
+            window_seconds: params.window_seconds,
             remaining: left.remaining(),
             reset_after: left.reset_after(),
             more_after: left.more_after(),

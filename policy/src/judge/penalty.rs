@@ -34,7 +34,7 @@ pub(crate) struct Denial {
 
 impl Denial {
     pub(crate) fn of(statuses: &[LimitStatus], variant: &Variant) -> Denial {
-        Denial::with(statuses, |index| variant.numbers[index].cooldown)
+        Denial::with(statuses, |index| variant.params[index].cooldown)
     }
 
     /// As it is where a denial starts nothing.
@@ -101,9 +101,9 @@ pub(crate) struct Standing {
 
 /// Nanoseconds that the cooldown of a penalty has to run.
 fn cooldown_left(penalty: Penalty, variant: &Variant, now: u64) -> u64 {
-    let cooldown = penalty.limit().and_then(|limit| variant.numbers.get(limit));
+    let cooldown = penalty.limit().and_then(|limit| variant.params.get(limit));
     let age = penalty.since_last(now).unwrap_or(u64::MAX);
-    cooldown.map_or(0, |numbers| numbers.cooldown.saturating_sub(age))
+    cooldown.map_or(0, |params| params.cooldown.saturating_sub(age))
 }
 
 /// Nanoseconds that an enforced wait has to run. Without its own note, the step is what is sure.

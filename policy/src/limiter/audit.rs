@@ -81,7 +81,7 @@ const HIGH_BURST: u64 = 10;
 const BURST_SPAN: Duration = Duration::from_secs(10);
 /// More bytes than this for a key is a large window.
 const LARGE_ROW: u64 = 4096;
-/// Idle keys that are kept for more than this many times what the rule's own numbers ask for.
+/// Idle keys that are kept for more than this many times what the rule's own limits ask for.
 const SLOW: u64 = 10;
 
 /// The most that a limit grants in the span of a burst.
@@ -116,7 +116,7 @@ impl Findings {
         self.add("capacity_adapted", Severity::Info, format!("rules.{name}.capacity"), message);
     }
 
-    /// Idle keys that are kept for the sake of numbers that only some calls are judged by.
+    /// Idle keys that are kept for the sake of limits that only some calls are judged by.
     fn of_eviction(&mut self, name: &str, (horizon, own): (u64, u64)) {
         if own == 0 || horizon <= own.saturating_mul(SLOW) {
             return;

@@ -402,7 +402,7 @@ impl Rule {
     /// ```
     ///
     /// # Errors
-    /// For limits that the rule does not have, another algorithm or scope than a limit's own, numbers
+    /// For limits that the rule does not have, another algorithm or scope than a limit's own, values
     /// that can't be had, and a `max` above the rule's `ceiling`.
     pub fn set_override(
         &self,

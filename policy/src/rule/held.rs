@@ -13,7 +13,7 @@ use crate::rule::RuleState;
 use crate::rule::waiters::{LineKey, WHOLE_KEY};
 use crate::snapshot::{Hashes, Snapshot};
 
-/// Where something was charged, and by which numbers.
+/// Where something was charged, and by which limits.
 #[derive(Clone, Debug)]
 pub(crate) struct Charged {
     pub(crate) snapshot: Arc<Snapshot>,

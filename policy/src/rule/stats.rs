@@ -162,7 +162,7 @@ impl Rule {
         let now = snapshot.tables.clock().now();
         let statuses =
             each_status(&snapshot, variant, Some(&hashes), |part, _| part.inspect(0, now));
-        let statuses = &statuses[..variant.numbers.len()];
+        let statuses = &statuses[..variant.params.len()];
         let record = record_of(&snapshot, &resolved);
         let budget = snapshot.config.budget.as_ref().map(|b| budget_of(&snapshot, &resolved, b));
         let is_new = statuses.iter().all(|status| status.used == 0 && status.reset == 0)
@@ -175,7 +175,7 @@ impl Rule {
         let limit = |(index, status): (usize, &LimitStatus)| LimitUse {
             name: snapshot.labels.limits[index].clone(),
             used: status.used,
-            max: variant.numbers[index].size,
+            max: variant.params[index].size,
             remaining: status.remaining,
             reset_after: whole_millis(status.reset).unwrap_or_default(),
         };

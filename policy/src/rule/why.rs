@@ -1,4 +1,4 @@
-//! Why a call is judged as it is: each step of the judgement, and where its numbers come from.
+//! Why a call is judged as it is: each step of the judgement, and where its limits come from.
 
 use std::time::Duration;
 
@@ -227,7 +227,7 @@ impl Explained<'_> {
     }
 
     fn size(&self, step: Step, index: usize) -> Step {
-        let size = self.resolved.variant.numbers[index].size;
+        let size = self.resolved.variant.params[index].size;
         let source = self.snapshot.size_source(self.layers, index, self.max);
         self.by(step.of(self.name(index)), StepValue::Number(size), source)
     }
@@ -266,14 +266,14 @@ impl Explained<'_> {
     }
 
     fn cooldown(&self, running: &Running) -> Step {
-        let numbers = &self.resolved.variant.numbers;
+        let params = &self.resolved.variant.params;
         if let Some(index) = running.cooling.filter(|_| running.cooldown > 0) {
-            let length = StepValue::Time(Duration::from_nanos(numbers[index].cooldown));
+            let length = StepValue::Time(Duration::from_nanos(params[index].cooldown));
             let source = self.snapshot.cooldown_source(self.layers, index);
             let step = Step::new("cooldown", Outcome::Deny).until(self.ends(running.cooldown));
             return self.by(step.of(self.name(index)), length, source);
         }
-        let any = numbers.iter().any(|numbers| numbers.cooldown > 0);
+        let any = params.iter().any(|params| params.cooldown > 0);
         Step::new("cooldown", if any { Outcome::Pass } else { Outcome::None })
     }
 
@@ -292,7 +292,7 @@ impl Explained<'_> {
         let statuses = each_status(snapshot, variant, Some(&hashes), |part, counts| {
             part.inspect(counts.of(self.cost), self.now)
         });
-        (0..variant.numbers.len()).map(move |index| {
+        (0..variant.params.len()).map(move |index| {
             let wait = statuses[index].wait;
             let step = match wait {
                 0 => Step::new("limit", Outcome::Pass),

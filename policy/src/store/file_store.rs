@@ -14,7 +14,7 @@
 //! (see `tidegate-core`, directory.rs).
 //!
 //! A table's *shape* (the names, algorithms, scopes and `counts` of its limits, the room of its windows, its
-//! capacity) is written into its header. A policy whose numbers differ is adopted. If its shape differs,
+//! capacity) is written into its header. A policy whose limits differ in size is adopted. If its shape differs,
 //! or the file is of format 1, the counts are moved to a new table, under the rule's lock (see `moving`).
 //! The name of a limit that is named by its text is a label: it is written down, and another label in
 //! its place is the same limit.
@@ -186,11 +186,11 @@ impl Folder {
     }
 
     /// The table file of a rule, which is made if it is not there, and its shape. One of another shape, or of
-    /// an older format, is moved to this one. `numbers` are those that keys are judged by, group by group.
+    /// an older format, is moved to this one. `limits` are those that keys are judged by, group by group.
     pub(crate) fn table(
         &self,
         rule: &str,
-        (wanted, capacity_stated, numbers): (&Shape, bool, &[Limits]),
+        (wanted, capacity_stated, limits): (&Shape, bool, &[Limits]),
         clock: &Clock,
         words: impl Fn(&Shape) -> Option<usize>,
     ) -> Result<(TableFile, Shape), Error> {
@@ -226,7 +226,7 @@ impl Folder {
                     continue;
                 }
                 Err(FileError::Unreadable(reason)) if !self.recreate => {
-                    let wants = (wanted, capacity_stated, numbers);
+                    let wants = (wanted, capacity_stated, limits);
                     let moved = self.moved_from_format1(rule, wants, clock, &words)?;
                     return moved.ok_or_else(|| store_error(&path, reason));
                 }
@@ -269,7 +269,7 @@ impl Folder {
     fn moved_from_format1(
         &self,
         rule: &str,
-        (wanted, capacity_stated, numbers): (&Shape, bool, &[Limits]),
+        (wanted, capacity_stated, limits): (&Shape, bool, &[Limits]),
         clock: &Clock,
         words: &impl Fn(&Shape) -> Result<usize, Error>,
     ) -> Result<Option<(TableFile, Shape)>, Error> {
@@ -295,7 +295,7 @@ impl Folder {
         let (text, words) = (to.to_value(rule).to_string(), words(&to)?);
         let moving = old.begin_move(&self.directory, &name, &text, words, &host).map_err(error)?;
         let own = if manual { clock.clone() } else { moving.file().clock() };
-        let moved = move_rows_of_format1((&from, &old), (&to, moving.file()), numbers, &own);
+        let moved = move_rows_of_format1((&from, &old), (&to, moving.file()), limits, &own);
         moved.map_err(|reason| store_error(&path, reason))?;
         Ok(Some((moving.publish().map_err(error)?, to)))
     }

@@ -116,7 +116,7 @@ pub(crate) struct Tables {
 }
 
 impl Tables {
-    /// Makes tables in memory. `base` are the rule's own numbers.
+    /// Makes tables in memory. `base` are the rule's own limits.
     pub(crate) fn new(
         wanted: &Wanted,
         base: &Variant,
@@ -316,7 +316,7 @@ impl Tables {
         &self.clock
     }
 
-    /// Introduces numbers. Before that no row may be judged by them.
+    /// Introduces limits. Before that no row may be judged by them.
     pub(crate) fn introduce_limits(&self, variant: &Variant) {
         if self.keep.get() < variant.keep {
             self.keep.raise(variant.keep);
@@ -330,7 +330,7 @@ impl Tables {
         }
     }
 
-    /// Nanoseconds for which an idle row may be kept, and for which the rule's own numbers ask.
+    /// Nanoseconds for which an idle row may be kept, and for which the rule's own limits ask.
     pub(crate) fn horizons(&self) -> (u64, u64) {
         let longest = |horizon: fn(&Engine) -> u64| {
             self.engines.iter().map(|engine| horizon(engine)).max().unwrap_or(0)
