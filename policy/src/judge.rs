@@ -19,7 +19,7 @@ use crate::config::policy::Mode;
 use crate::decision::view::DecisionView;
 use crate::decision::{Decision, HeaderStatus, Reason};
 use crate::error::Error;
-use crate::judge::penalty::{Barred, Denial, Standing};
+use crate::judge::penalty::{Denial, PenaltyState, Refusal};
 use crate::key::Call;
 use crate::snapshot::{Hashes, Resolved, Snapshot};
 use crate::store::runtime::Note;
@@ -250,13 +250,13 @@ impl Case<'_> {
             self.ask((0, Ask::Peek), time, &mut answers);
             return self.too_costly(&answers, decision);
         }
-        let standing = self.standing(time);
-        if let Some(barred) = self.barred(&standing) {
-            if standing.repaired {
+        let state = self.penalty_state(time);
+        if let Some(refusal) = self.refusal(&state) {
+            if state.repaired {
                 self.repair_limits(time);
             }
             self.ask((self.cost, Ask::Peek), time, &mut answers);
-            return self.refuse(&answers, &barred, &standing, decision);
+            return self.refuse(&answers, &refusal, &state, decision);
         }
         self.ask((self.cost, how), time, &mut answers);
         // Another thread's hit over several tables may be half done, and be given back. The engine
@@ -268,12 +268,12 @@ impl Case<'_> {
             *permits = answers.permits;
         }
         match answers.answer {
-            Answer::Allowed | Answer::Uncounted => self.allow(&mut answers, &standing, decision),
-            Answer::Denied => self.deny(&answers, &standing, decision),
+            Answer::Allowed | Answer::Uncounted => self.allow(&mut answers, &state, decision),
+            Answer::Denied => self.deny(&answers, &state, decision),
             Answer::Cost => self.too_costly(&answers, decision),
             Answer::Full => {
-                let barred = Barred { reason: Reason::Full, wait: NEVER, cooling: None };
-                self.refuse(&answers, &barred, &standing, decision);
+                let refusal = Refusal { reason: Reason::Full, wait: NEVER, cooling: None };
+                self.refuse(&answers, &refusal, &state, decision);
             }
         }
     }
@@ -281,35 +281,35 @@ impl Case<'_> {
     /// Refused by hand. The same hit passes when the block and all that runs beside it are over.
     #[cold]
     fn blocked(&self, block: &Note, time: &mut Time<'_>, decision: &mut Decision) {
-        let standing = self.standing(time);
-        if standing.repaired {
+        let state = self.penalty_state(time);
+        if state.repaired {
             self.repair_limits(time);
         }
         let left = block.span.map_or(NEVER, |span| span.left(time.now()));
         let too_costly = self.cost > self.variant().most_cost();
-        let beside = self.barred(&standing).map_or(0, |barred| barred.wait);
+        let beside = self.refusal(&state).map_or(0, |refusal| refusal.wait);
         let wait = if too_costly { NEVER } else { left.max(beside) };
         let mut answers = LimitAnswers::new();
         self.ask((if too_costly { 0 } else { self.cost }, Ask::Peek), time, &mut answers);
-        let barred = Barred { reason: Reason::Blocked, wait, cooling: None };
-        self.refuse(&answers, &barred, &standing, decision);
+        let refusal = Refusal { reason: Reason::Blocked, wait, cooling: None };
+        self.refuse(&answers, &refusal, &state, decision);
     }
 
     /// What the key's denials so far lead to.
-    fn standing(&self, time: &mut Time<'_>) -> Standing {
+    fn penalty_state(&self, time: &mut Time<'_>) -> PenaltyState {
         let Some(ledger) = self.snapshot.tables.penalties() else {
-            return Standing::unknown(time.now());
+            return PenaltyState::unknown(time.now());
         };
         let hash = self.snapshot.penalty_hash(&self.resolved.subject);
-        Standing::read(ledger, hash, self.variant(), time, !self.op.is_read_only())
+        PenaltyState::read(ledger, hash, self.variant(), time, !self.op.is_read_only())
     }
 
-    fn barred(&self, standing: &Standing) -> Option<Barred> {
+    fn refusal(&self, state: &PenaltyState) -> Option<Refusal> {
         let Some(wait) = self.budget_wait() else {
-            return standing.barred;
+            return state.refusal;
         };
-        let wait = wait.max(standing.barred.map_or(0, |barred| barred.wait));
-        Some(Barred { reason: Reason::Budget, wait, cooling: None })
+        let wait = wait.max(state.refusal.map_or(0, |refusal| refusal.wait));
+        Some(Refusal { reason: Reason::Budget, wait, cooling: None })
     }
 
     /// How long until the budget is there again, if it is spent.
@@ -353,7 +353,7 @@ impl Case<'_> {
         decision.reset_after = self.reset_after(answers);
     }
 
-    fn allow(&self, answers: &mut LimitAnswers, standing: &Standing, decision: &mut Decision) {
+    fn allow(&self, answers: &mut LimitAnswers, state: &PenaltyState, decision: &mut Decision) {
         if self.op.is_read_only() {
             self.foresee(answers);
         }
@@ -367,7 +367,7 @@ impl Case<'_> {
         };
         decision.warning = self.statuses(answers).iter().enumerate().any(little);
         if !self.op.is_read_only() {
-            standing.forgive(self.snapshot.tables.penalties());
+            state.forgive(self.snapshot.tables.penalties());
         }
     }
 
@@ -398,26 +398,26 @@ impl Case<'_> {
     fn refuse(
         &self,
         answers: &LimitAnswers,
-        barred: &Barred,
-        standing: &Standing,
+        refusal: &Refusal,
+        state: &PenaltyState,
         decision: &mut Decision,
     ) {
         let own = self.statuses(answers).iter().map(|status| status.wait).max().unwrap_or(0);
         self.fill(answers, decision);
         decision.allowed = false;
-        decision.reason = Some(barred.reason);
-        decision.limit = match barred.reason {
-            Reason::Cooldown => barred.cooling.map(|index| self.variant().params[index].size),
+        decision.reason = Some(refusal.reason);
+        decision.limit = match refusal.reason {
+            Reason::Cooldown => refusal.cooling.map(|index| self.variant().params[index].size),
             _ => None,
         };
         decision.remaining = Some(0);
-        decision.retry_after = whole_millis(barred.wait.max(own));
+        decision.retry_after = whole_millis(refusal.wait.max(own));
         decision.notify =
-            self.op.counts_denials() && standing.tell(&self.snapshot.tables, self.variant());
+            self.op.counts_denials() && state.takes_notice(&self.snapshot.tables, self.variant());
         self.shadow(decision);
     }
 
-    fn deny(&self, answers: &LimitAnswers, standing: &Standing, decision: &mut Decision) {
+    fn deny(&self, answers: &LimitAnswers, state: &PenaltyState, decision: &mut Decision) {
         let statuses = self.statuses(answers);
         let denial = match self.op.waits() {
             true => Denial::without_cooldowns(statuses),
@@ -426,12 +426,12 @@ impl Case<'_> {
         // Keys that share a row because the table is full have no penalties.
         let counts = self.op.counts_denials() && !answers.shared;
         let verdict = match counts {
-            true => standing.count(&denial, &self.snapshot.tables, self.variant()),
+            true => state.count(&denial, &self.snapshot.tables, self.variant()),
             false => denial.uncounted(self.variant()),
         };
-        if let Some(barred) = &verdict.barred {
+        if let Some(refusal) = &verdict.refusal {
             // Another thread's denial came first and has begun to bar the key.
-            return self.refuse(answers, barred, standing, decision);
+            return self.refuse(answers, refusal, state, decision);
         }
         self.fill(answers, decision);
         decision.allowed = false;

@@ -106,25 +106,25 @@ impl RuleState {
     #[inline(always)]
     fn with_cached<R>(&self, ask: impl FnOnce(Option<RuleView<'_>>) -> R) -> R {
         self.cached.with(|mine| {
-            let cached = mine.and_then(|mine| self.standing(mine));
+            let cached = mine.and_then(|mine| self.current(mine));
             ask(cached.as_ref().map(|cached| cached.live()))
         })
     }
 
     #[inline(always)]
-    fn standing<'p>(&self, place: &'p Place) -> Option<Ref<'p, ThreadCache>> {
+    fn current<'p>(&self, place: &'p Place) -> Option<Ref<'p, ThreadCache>> {
         // ORDERING: Acquire, see `replace`.
         let replaced = self.replaced.load(Ordering::Acquire);
-        let stands =
+        let is_current =
             |cached: &&ThreadCache| cached.replaced == replaced && cached.snapshot.is_current();
-        Ref::filter_map(place.try_borrow().ok()?, |cached| cached.as_ref().filter(stands)).ok()
+        Ref::filter_map(place.try_borrow().ok()?, |cached| cached.as_ref().filter(is_current)).ok()
     }
 
     /// Asks the rule as it stands now.
     #[inline(always)]
     fn with<R>(&self, ask: impl FnOnce(RuleView<'_>) -> Result<R, Error>) -> Result<R, Error> {
         self.with_cached(|cached| match cached {
-            Some(standing) => ask(standing),
+            Some(current) => ask(current),
             None => self.with_new(ask),
         })
     }
@@ -135,7 +135,7 @@ impl RuleState {
     fn with_new<R>(&self, ask: impl FnOnce(RuleView<'_>) -> Result<R, Error>) -> Result<R, Error> {
         self.cached.claimed(|mine| {
             // A thread may not find its place at once.
-            if let Some(cached) = mine.and_then(|mine| self.standing(mine)) {
+            if let Some(cached) = mine.and_then(|mine| self.current(mine)) {
                 return ask(cached.live());
             }
             // ORDERING: Acquire, see `replace`. Read before the snapshot, so that no later one is missed.

@@ -158,7 +158,7 @@ impl Snapshot {
         tables: Arc<Tables>,
     ) -> Result<Snapshot, Error> {
         let (runtime, generation) = tables.runtime();
-        let (runtime, timed) = tables.standing(&runtime);
+        let (runtime, timed) = tables.in_force(&runtime);
         let runtime = by_labels(&runtime, &own_plan(&config, &tables.plan));
         let snapshot = Snapshot::build(config, labels, tables, &runtime)?;
         // Others are introduced when they are first compiled.
@@ -182,7 +182,7 @@ impl Snapshot {
 
     /// What was changed at run time and stands, by the names of this policy.
     pub(crate) fn changes(&self) -> Runtime {
-        let (runtime, _) = self.tables.standing(&self.tables.newest_runtime());
+        let (runtime, _) = self.tables.in_force(&self.tables.newest_runtime());
         by_labels(&runtime, &self.own_plan()).into_owned()
     }
 

@@ -15,7 +15,7 @@ const ALERT: usize = 2;
 
 /// Why a call is refused before its limits are asked, and for how long at least.
 #[derive(Clone, Copy)]
-pub(crate) struct Barred {
+pub(crate) struct Refusal {
     pub(crate) reason: Reason,
     pub(crate) wait: u64,
     /// The limit whose cooldown runs.
@@ -74,7 +74,7 @@ impl Denial {
     /// or a step that has not begun is nothing to wait for.
     pub(crate) fn uncounted(&self, variant: &Variant) -> Verdict {
         let notify = variant.notifies_always();
-        Verdict { wait: self.own, alert: false, notify, barred: None }
+        Verdict { wait: self.own, alert: false, notify, refusal: None }
     }
 }
 
@@ -83,12 +83,12 @@ pub(crate) struct Verdict {
     pub(crate) wait: u64,
     pub(crate) alert: bool,
     pub(crate) notify: bool,
-    /// That the key was barred already, by a denial that came first.
-    pub(crate) barred: Option<Barred>,
+    /// The key was refused already, by a denial that came first.
+    pub(crate) refusal: Option<Refusal>,
 }
 
 /// How a key stands with its denials so far.
-pub(crate) struct Standing {
+pub(crate) struct PenaltyState {
     hash: Option<Hash>,
     penalty: Penalty,
     /// When the notes were read, in nanoseconds of the rule's clock.
@@ -96,7 +96,7 @@ pub(crate) struct Standing {
     /// The notes were ahead of the clock, and have been repaired.
     pub(crate) repaired: bool,
     /// The cooldown or enforced wait that runs.
-    pub(crate) barred: Option<Barred>,
+    pub(crate) refusal: Option<Refusal>,
 }
 
 /// Nanoseconds that the cooldown of a penalty has to run.
@@ -121,7 +121,12 @@ fn enforced_left(penalty: Penalty, until: Option<u64>, variant: &Variant, now: u
 }
 
 /// Whether a penalty bars the key, and for how long.
-fn bars(penalty: Penalty, until: Option<u64>, variant: &Variant, now: u64) -> Option<Barred> {
+fn refusal_of(
+    penalty: Penalty,
+    until: Option<u64>,
+    variant: &Variant,
+    now: u64,
+) -> Option<Refusal> {
     let cooldown = cooldown_left(penalty, variant, now);
     let enforced = enforced_left(penalty, until, variant, now);
     let reason = match (cooldown, enforced) {
@@ -129,7 +134,7 @@ fn bars(penalty: Penalty, until: Option<u64>, variant: &Variant, now: u64) -> Op
         (0, _) => Reason::Backoff,
         _ => Reason::Cooldown,
     };
-    Some(Barred { reason, wait: cooldown.max(enforced), cooling: penalty.limit() })
+    Some(Refusal { reason, wait: cooldown.max(enforced), cooling: penalty.limit() })
 }
 
 /// Whether the last counted denial is less than `quiet` ago.
@@ -182,10 +187,16 @@ fn repair(ledger: &Penalties, hash: Hash, notes: &mut [u64; 3], now: u64) {
     ledger.update_known(hash, ALERT, |note| (Alert::from_note(note).repaired(now).note(), ()));
 }
 
-impl Standing {
+impl PenaltyState {
     /// Of a rule that keeps no notes on denials.
-    pub(crate) fn unknown(now: u64) -> Standing {
-        Standing { hash: None, penalty: Penalty::default(), now, repaired: false, barred: None }
+    pub(crate) fn unknown(now: u64) -> PenaltyState {
+        PenaltyState {
+            hash: None,
+            penalty: Penalty::default(),
+            now,
+            repaired: false,
+            refusal: None,
+        }
     }
 
     /// Reads the notes on a key. Those that are ahead of the clock, even when it is read again, are
@@ -196,7 +207,7 @@ impl Standing {
         variant: &Variant,
         time: &mut Time<'_>,
         may_write: bool,
-    ) -> Standing {
+    ) -> PenaltyState {
         let mut notes = ledger.read(hash).unwrap_or_default();
         let is_ahead = |time: &Time<'_>| Penalty::from_note(notes[PENALTY]).is_ahead(time.now());
         let mut repaired = false;
@@ -208,8 +219,8 @@ impl Standing {
             repair(ledger, hash, &mut notes, time.now());
         }
         let (penalty, now) = (Penalty::from_note(notes[PENALTY]), time.now());
-        let barred = bars(penalty, Some(notes[UNTIL]), variant, now);
-        Standing { hash: Some(hash), penalty, now, repaired, barred }
+        let refusal = refusal_of(penalty, Some(notes[UNTIL]), variant, now);
+        PenaltyState { hash: Some(hash), penalty, now, repaired, refusal }
     }
 
     /// The key was allowed: the next denial is the first of a new episode.
@@ -223,7 +234,7 @@ impl Standing {
     }
 
     /// Whether the sender should be told of a denial that counts for nothing else.
-    pub(crate) fn tell(&self, tables: &Tables, variant: &Variant) -> bool {
+    pub(crate) fn takes_notice(&self, tables: &Tables, variant: &Variant) -> bool {
         let now = self.now;
         let (true, Some(hash), Some(ledger)) =
             (variant.notifies_once(), self.hash, tables.penalties())
@@ -256,9 +267,9 @@ impl Standing {
         let counted = ledger.update(hash, PENALTY, &idle, |note| {
             let before = Penalty::from_note(note);
             if before != self.penalty
-                && let Some(barred) = bars(before, None, variant, now)
+                && let Some(refusal) = refusal_of(before, None, variant, now)
             {
-                return (note, Err(barred));
+                return (note, Err(refusal));
             }
             let limit = denial.cooldown.map(|(_, limit)| limit);
             let after = before.denied(now, next_count(before, variant, now), limit);
@@ -268,9 +279,9 @@ impl Standing {
         });
         let (penalty, first) = match counted {
             Some(Ok(counted)) => counted,
-            Some(Err(barred)) => {
-                let wait = barred.wait;
-                return Verdict { wait, alert: false, notify: false, barred: Some(barred) };
+            Some(Err(refusal)) => {
+                let wait = refusal.wait;
+                return Verdict { wait, alert: false, notify: false, refusal: Some(refusal) };
             }
             // No place for notes on this key: it is denied, and that is all.
             None => return denial.uncounted(variant),
@@ -291,7 +302,7 @@ impl Standing {
             wait,
             alert: alert.unwrap_or(false),
             notify: variant.notifies_always() || variant.notifies_once() && first,
-            barred: None,
+            refusal: None,
         }
     }
 }

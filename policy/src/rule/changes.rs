@@ -507,7 +507,7 @@ impl Rule {
     /// If the limiter is closed.
     pub fn exempts(&self) -> Result<Vec<Match>, Error> {
         let snapshot = self.snapshot()?;
-        let (runtime, _) = snapshot.tables.standing(&snapshot.tables.newest_runtime());
+        let (runtime, _) = snapshot.tables.in_force(&snapshot.tables.newest_runtime());
         Ok(runtime.exempts(&snapshot.config.exempt))
     }
 
@@ -606,7 +606,7 @@ impl Rule {
     pub fn blocks(&self) -> Result<Vec<BlockedKey>, Error> {
         let snapshot = self.snapshot()?;
         let now = snapshot.tables.clock().now();
-        let (runtime, _) = snapshot.tables.standing(&snapshot.tables.newest_runtime());
+        let (runtime, _) = snapshot.tables.in_force(&snapshot.tables.newest_runtime());
         let blocks = runtime.blocks.iter();
         Ok(blocks.map(|one| BlockedKey::new(one.what.clone(), &one.note, &snapshot, now)).collect())
     }
@@ -636,7 +636,7 @@ impl Rule {
     /// Stored changes that this policy can't apply, and why.
     pub(crate) fn ignored_changes(&self) -> Result<Vec<Problem>, Error> {
         let snapshot = self.snapshot()?;
-        let (runtime, _) = snapshot.tables.standing(&snapshot.tables.newest_runtime());
+        let (runtime, _) = snapshot.tables.in_force(&snapshot.tables.newest_runtime());
         Ok(snapshot.ignored(&runtime))
     }
 }

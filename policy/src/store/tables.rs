@@ -403,7 +403,7 @@ impl Tables {
 
     /// What was changed at run time and stands now, and for which readings of the clock that is so; none if
     /// nothing of it ends.
-    pub(crate) fn standing(&self, runtime: &Arc<Runtime>) -> (Arc<Runtime>, Option<Timed>) {
+    pub(crate) fn in_force(&self, runtime: &Arc<Runtime>) -> (Arc<Runtime>, Option<Timed>) {
         // Processes of another shape can't tell of their changes here: they are looked for.
         let look = |timed| match self.was_retired() {
             true => Some(Timed::at_most(timed, self.clock.now().saturating_add(LOOK_AGAIN))),
