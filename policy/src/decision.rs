@@ -128,7 +128,7 @@ pub struct Decision {
     pub notify: bool,
     pub(crate) reason: Option<Reason>,
     pub(crate) would: Option<Reason>,
-    pub(crate) left: [HeaderStatus; MOST_LIMITS],
+    pub(crate) statuses: [HeaderStatus; MOST_LIMITS],
     /// When it was made, by the limiter's clock.
     pub(crate) at: u64,
 }
@@ -191,7 +191,7 @@ impl Decision {
     /// A look at what is left as a no, for one who may not take it: others were first.
     pub(crate) fn out_of_turn(mut self) -> Decision {
         if self.allowed {
-            let least = self.variant.least(|index| self.left[index].remaining());
+            let least = self.variant.least(|index| self.statuses[index].remaining());
             self.allowed = false;
             self.reason = Some(Reason::limit(least));
             self.retry_after = Some(Duration::from_millis(1));

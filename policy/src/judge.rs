@@ -347,8 +347,8 @@ impl Case<'_> {
 
     /// What every decision says of its limits.
     fn fill(&self, answers: &LimitAnswers, decision: &mut Decision) {
-        for (left, status) in decision.left.iter_mut().zip(self.statuses(answers)) {
-            *left = HeaderStatus::new(status);
+        for (header, status) in decision.statuses.iter_mut().zip(self.statuses(answers)) {
+            *header = HeaderStatus::new(status);
         }
         decision.reset_after = self.reset_after(answers);
     }

@@ -464,7 +464,7 @@ impl Rule {
             retry_after_ms: if allowed { Some(0) } else { millis(wait) },
             reset_after_ms: millis(status.reset).unwrap_or_default(),
             reason,
-            left: &[HeaderStatus::new(&status)],
+            statuses: &[HeaderStatus::new(&status)],
             ..DecisionView::allowed(base, now)
         };
         Ok(sink.accept(&view))

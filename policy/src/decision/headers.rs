@@ -133,7 +133,7 @@ impl Decision {
     /// ```
     #[inline]
     pub fn limits(&self) -> impl Iterator<Item = LimitLeft<'_>> {
-        self.variant.limits(left_of(self.reason, &self.left))
+        self.variant.limits(reported(self.reason, &self.statuses))
     }
 
     /// The decision as header fields, names and values, in the order in which they are best sent.
@@ -154,12 +154,12 @@ impl Decision {
     }
 }
 
-/// What is told of the limits: nothing where none was asked.
+/// What is reported of the limits: nothing where none was asked.
 #[inline]
-pub(crate) fn left_of(reason: Option<Reason>, left: &[HeaderStatus]) -> &[HeaderStatus] {
+pub(crate) fn reported(reason: Option<Reason>, statuses: &[HeaderStatus]) -> &[HeaderStatus] {
     match reason {
         Some(Reason::Exempt | Reason::Off) => &[],
-        _ => left,
+        _ => statuses,
     }
 }
 
@@ -168,16 +168,16 @@ impl Variant {
     #[inline]
     pub(crate) fn limits<'a>(
         &'a self,
-        left: &'a [HeaderStatus],
+        statuses: &'a [HeaderStatus],
     ) -> impl Iterator<Item = LimitLeft<'a>> + use<'a> {
-        let limits = self.labels.limits.iter().zip(&self.params).zip(left);
-        limits.map(|((name, params), left)| LimitLeft {
+        let limits = self.labels.limits.iter().zip(&self.params).zip(statuses);
+        limits.map(|((name, params), status)| LimitLeft {
             name,
             max: params.size,
             window_seconds: params.window_seconds,
-            remaining: left.remaining(),
-            reset_after: left.reset_after(),
-            more_after: left.more_after(),
+            remaining: status.remaining(),
+            reset_after: status.reset_after(),
+            more_after: status.more_after(),
         })
     }
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::compiled::interned::Interned;
 use crate::compiled::labels::RuleLabels;
 use crate::compiled::variant::Variant;
-use crate::decision::headers::{LimitLeft, left_of};
+use crate::decision::headers::{LimitLeft, reported};
 use crate::decision::{Decision, HeaderStatus, Reason};
 
 /// The names of a rule's limits, which stay the same until the policy is reloaded.
@@ -69,7 +69,7 @@ pub struct DecisionView<'a> {
     pub at: u64,
     pub(crate) reason: Option<Reason>,
     pub(crate) would: Option<Reason>,
-    pub(crate) left: &'a [HeaderStatus],
+    pub(crate) statuses: &'a [HeaderStatus],
     pub(crate) variant: &'a Variant,
 }
 
@@ -89,7 +89,7 @@ impl<'a> DecisionView<'a> {
             at,
             reason: None,
             would: None,
-            left: &[],
+            statuses: &[],
             variant,
         }
     }
@@ -99,7 +99,7 @@ impl<'a> DecisionView<'a> {
     #[inline(always)]
     pub(crate) fn to_decision(&self, variant: &Interned) -> Decision {
         let none = HeaderStatus::default();
-        let left = std::array::from_fn(|index| *self.left.get(index).unwrap_or(&none));
+        let statuses = std::array::from_fn(|index| *self.statuses.get(index).unwrap_or(&none));
         Decision {
             variant: variant.clone(),
             allowed: self.allowed,
@@ -112,7 +112,7 @@ impl<'a> DecisionView<'a> {
             notify: self.notify,
             reason: self.reason,
             would: self.would,
-            left,
+            statuses,
             at: self.at,
         }
     }
@@ -150,7 +150,7 @@ impl<'a> DecisionView<'a> {
     /// As [`Decision::limits`].
     #[inline]
     pub fn limits(&self) -> impl Iterator<Item = LimitLeft<'a>> + use<'a> {
-        self.variant.limits(left_of(self.reason, self.left))
+        self.variant.limits(reported(self.reason, self.statuses))
     }
 }
 
@@ -179,7 +179,7 @@ impl Decision {
             at: self.at,
             reason: self.reason,
             would: self.would,
-            left: &self.left,
+            statuses: &self.statuses,
             variant: &self.variant,
         }
     }
