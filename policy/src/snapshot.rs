@@ -1,29 +1,28 @@
 //! A rule as it stands at one moment: its policy, what was changed at run time, and all limits that
 //! follow. Hits read it without a lock; a change makes a new one.
 
+mod call;
+mod checks;
 pub(crate) mod source;
+mod spent;
 
 use std::borrow::Cow;
-use std::cell::LazyCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::notes::Spent;
-use tidegate_core::{Algorithm, Engine, Hash, OnFull, Once};
+use tidegate_core::{Algorithm, Engine, Hash, Once};
 
 use crate::compiled::interned::Interned;
 use crate::compiled::labels::RuleLabels;
-use crate::compiled::matching::{Matcher, Subject, closest};
+use crate::compiled::matching::{Matcher, Subject};
 use crate::compiled::plan::{MOST_GROUPS, Plan};
 use crate::compiled::variant::{Effective, Variant};
 use crate::config::limit::{Counts, LimitPatches};
-use crate::config::policy::{Match, Mode, RuleConfig};
-use crate::decision::Reason;
-use crate::error::{Code, Error, Problem};
-use crate::key::{Call, MOST_PARTS};
+use crate::config::policy::{Mode, RuleConfig};
+use crate::error::{Error, Problem};
+use crate::key::MOST_PARTS;
 use crate::store::runtime::{Note, Runtime, Target, Timed};
-use crate::store::tables::{Tables, is_unspent};
-use crate::time::Day;
+use crate::store::tables::Tables;
 
 /// A key's row in each group; groups that the rule does not have are left at 0.
 pub(crate) type Hashes = [Option<Hash>; MOST_GROUPS];
@@ -293,20 +292,6 @@ impl Snapshot {
         }
     }
 
-    /// What is noted of a key's block, if it is blocked.
-    #[inline]
-    pub(crate) fn block_of(&self, subject: &Subject<'_>, now: u64) -> Option<&Note> {
-        if self.blocked.is_empty() { None } else { self.find_block(subject, now) }
-    }
-
-    #[cold]
-    fn find_block(&self, subject: &Subject<'_>, now: u64) -> Option<&Note> {
-        let parts = subject.parts();
-        let all = self.blocked.get(&self.hash_key(parts.iter().copied()))?;
-        let same = |one: &&Blocked| one.parts.iter().map(Vec::as_slice).eq(parts.iter().copied());
-        all.iter().find(same).map(|one| &one.note).filter(|note| !note.is_over(now))
-    }
-
     /// The same rule, closed.
     pub(crate) fn closed(&self) -> Result<Snapshot, Error> {
         let next = Snapshot::new(self.config.clone(), self.labels.clone(), self.tables.clone())?;
@@ -405,211 +390,6 @@ impl Snapshot {
         Variant::new(effective, self.plan(), &self.labels)
     }
 
-    /// Which of the changes this policy can't apply, and why: the rest of them are in force.
-    pub(crate) fn ignored(&self, runtime: &Runtime) -> Vec<Problem> {
-        let (plan, key) = (self.plan(), &self.config.key);
-        let mut ignored =
-            crate::compiled::validate::check_patches("default", &runtime.default.what, plan, key);
-        ignored.extend(self.refused_default.iter().map(|why| why.within("default")));
-        for (index, one) in runtime.overrides.iter().enumerate() {
-            let (target, limits) = &one.what;
-            let path = format!("overrides[{index}]");
-            let wrong = self.check_target(target).map(drop).err().unwrap_or_default();
-            ignored.extend(wrong.iter().map(|why| why.within(&path)));
-            let unknown = crate::compiled::validate::check_patches(&path, limits, plan, key);
-            let compile = |when| {
-                let effective = self.effective(when).patched(limits);
-                Variant::new(effective, plan, &self.labels).err()
-            };
-            let refused = || (0..=self.whens.len()).find_map(compile).unwrap_or_default();
-            match unknown.is_empty() {
-                true => ignored.extend(refused().iter().map(|why| why.within(&path))),
-                false => ignored.extend(unknown),
-            }
-        }
-        for (index, exempt) in runtime.exempts(&self.config.exempt).iter().enumerate() {
-            let wrong = self.check_match(exempt).err().unwrap_or_default();
-            ignored.extend(wrong.iter().map(|why| why.within(&format!("exempts[{index}]"))));
-        }
-        for (index, block) in runtime.blocks.iter().enumerate() {
-            let wrong = self.check_key(&block.what, "a block").err();
-            ignored.extend(wrong.map(|why| why.within(&format!("blocks[{index}]"))));
-        }
-        ignored.extend(runtime.unread.iter().map(|(field, value)| {
-            Problem::new(*field, format!("{value} can't be read by this version"))
-        }));
-        ignored
-    }
-
-    /// Whether a key has the rule's parts, and a match values that can be had.
-    pub(crate) fn check_target(&self, target: &Target) -> Result<(), Vec<Problem>> {
-        match target {
-            Target::Match(matches) => self.check_match(matches),
-            Target::Key(parts) => self.check_key(parts, "an override").map_err(|why| vec![why]),
-        }
-    }
-
-    /// Whether a key has the rule's parts.
-    pub(crate) fn check_key(&self, parts: &[Vec<u8>], what: &str) -> Result<(), Problem> {
-        if parts.len() == self.plan().parts {
-            return Ok(());
-        }
-        let names = self.config.key.join(", ");
-        let message =
-            format!("{what} is for all parts of a key [{names}], not for {}", parts.len());
-        Err(Problem::new("", message))
-    }
-
-    pub(crate) fn check_match(&self, matches: &crate::Match) -> Result<(), Vec<Problem>> {
-        let problem = |(field, message): (String, String)| Problem::new(field, message);
-        Matcher::new(matches, &self.config.key)
-            .map(drop)
-            .map_err(|wrong| wrong.into_iter().map(problem).collect())
-    }
-
-    /// Compiles everything that this target's changes may come to. For a look before they are made.
-    pub(crate) fn check_override(&self, target: &Target) -> Result<bool, Vec<Problem>> {
-        let (mut by_match, mut by_key) = (0..=self.by_match.len(), 0..=self.key_layers.len());
-        match target {
-            Target::Key(parts) => {
-                let layer = self.layer_of(parts.iter().map(Vec::as_slice));
-                by_key = layer..=layer;
-            }
-            Target::Match(matches) => {
-                let matcher = Matcher::new(matches, &self.config.key).ok();
-                let at =
-                    self.by_match.iter().position(|(other, _)| Some(other) == matcher.as_ref());
-                let layer = at.map_or(0, |at| at + 1);
-                by_match = layer..=layer;
-            }
-        }
-        let mut penalties = false;
-        for by_key in by_key {
-            for by_match in by_match.clone() {
-                for when in 0..=self.whens.len() {
-                    penalties |= self.compile(Layers { when, by_match, by_key })?.has_penalties();
-                }
-            }
-        }
-        Ok(penalties)
-    }
-
-    /// The key of a call that needs nothing but the engine's own answer.
-    #[inline]
-    pub(crate) fn plain_key<'a>(&self, call: &'a Call<'_>) -> Option<&'a [u8]> {
-        call.key.single().filter(|_| self.plain && call.max.is_none())
-    }
-
-    /// A call as the rule looks at it.
-    #[inline(always)]
-    pub(crate) fn subject<'a>(&'a self, call: &'a Call<'_>) -> Result<(Subject<'a>, bool), Error> {
-        let wanted =
-            self.plan().parts - usize::from(self.classes.as_ref().is_some_and(|c| c.is_part));
-        if call.key.len() != wanted {
-            return Err(self.wrong_key(call.key.len(), wanted));
-        }
-        let mut subject = Subject {
-            parts: std::array::from_fn::<&[u8], MOST_PARTS, _>(|i| match i < wanted {
-                true => call.key.part(i),
-                false => &[],
-            }),
-            len: wanted,
-            attributes: call.attributes,
-            classified: None,
-        };
-        let Some(classes) = &self.classes else {
-            return Ok((subject, false));
-        };
-        let known = subject.attribute(&classes.from).and_then(|value| classes.map.get(value));
-        let class = known.unwrap_or(&classes.default);
-        if classes.is_part {
-            subject.parts[wanted] = class.as_bytes();
-            subject.len += 1;
-        } else {
-            subject.classified = Some((&classes.to, class));
-        }
-        Ok((subject, known.is_none()))
-    }
-
-    #[cold]
-    fn wrong_key(&self, got: usize, wanted: usize) -> Error {
-        let parts = self.config.key[..wanted].join(", ");
-        let made = match self.config.key.get(wanted) {
-            Some(part) => format!("; classify makes {part:?}"),
-            None => String::new(),
-        };
-        let message = format!(
-            "rule {:?} has keys of {wanted} {} [{parts}], not of {got}{made}",
-            self.labels.rule,
-            if wanted == 1 { "part" } else { "parts" },
-        );
-        Error::new(Code::Key, message)
-    }
-
-    #[inline(always)]
-    fn layers(&self, subject: &Subject<'_>) -> Layers {
-        let after = |place: Option<usize>| place.map_or(0, |place| place + 1);
-        Layers {
-            when: after(closest(self.whens.iter(), subject)),
-            by_match: after(closest(self.by_match.iter().map(|(matcher, _)| matcher), subject)),
-            by_key: match self.by_key.is_empty() {
-                true => 0,
-                false => self.layer_of(subject.parts().iter().copied()),
-            },
-        }
-    }
-
-    /// The layers that a call is judged by, without those that the policy has no room for any more.
-    pub(crate) fn layers_in_force(&self, subject: &Subject<'_>) -> Layers {
-        let mut layers = self.layers(subject);
-        for without in
-            [|l: Layers| Layers { by_key: 0, ..l }, |l: Layers| Layers { by_match: 0, ..l }]
-        {
-            if self.compile(layers).is_err() {
-                layers = without(layers);
-            }
-        }
-        layers
-    }
-
-    /// The exemptions that the snapshot goes by, in their order.
-    pub(crate) fn exempts_in_force(&self) -> Vec<Match> {
-        let all = self.changes().exempts(&self.config.exempt);
-        all.into_iter().filter(|one| Matcher::new(one, &self.config.key).is_ok()).collect()
-    }
-
-    /// Which exemption a call has.
-    pub(crate) fn exemption(&self, subject: &Subject<'_>) -> Option<usize> {
-        self.exempts.iter().position(|matcher| matcher.fit(subject).is_some())
-    }
-
-    /// The call, and the limits that it is judged by.
-    #[inline]
-    pub(crate) fn resolve<'a>(&'a self, call: &'a Call<'_>) -> Result<Resolved<'a>, Error> {
-        let (subject, defaulted) = self.subject(call)?;
-        let variant = self.variant(self.layers(&subject));
-        let variant = match call.max {
-            Some(max) => VariantRef::Own(Interned::own(self.with_max(variant, max)?)),
-            None => VariantRef::Known(variant),
-        };
-        Ok(Resolved { subject, variant, defaulted })
-    }
-
-    /// Why a call is allowed and not counted, if it is.
-    pub(crate) fn uncounted(&self, resolved: &Resolved<'_>) -> Option<Reason> {
-        let exempt = || self.exempts.iter().any(|m| m.fit(&resolved.subject).is_some());
-        match resolved.variant.effective.mode {
-            Mode::Off => Some(Reason::Off),
-            _ => exempt().then_some(Reason::Exempt),
-        }
-    }
-
-    fn layer_of<'p>(&self, parts: impl Iterator<Item = &'p [u8]> + Clone) -> usize {
-        let same = |other: &&ForKey| other.parts.iter().map(Vec::as_slice).eq(parts.clone());
-        let for_hash = self.by_key.get(&self.hash_key(parts.clone()));
-        for_hash.and_then(|all| all.iter().find(same)).map_or(0, |found| found.layer)
-    }
-
     fn hash_key<'p>(&self, parts: impl Iterator<Item = &'p [u8]>) -> u64 {
         let mut all = [&[] as &[u8]; MOST_PARTS];
         let mut len = 0;
@@ -618,22 +398,6 @@ impl Snapshot {
             len += 1;
         }
         self.tables.engines[0].hash_parts(&all[..len.min(MOST_PARTS)]).as_u64()
-    }
-
-    /// The same limits with the call's own `max`.
-    fn with_max(&self, variant: &Variant, max: u64) -> Result<Variant, Error> {
-        let effective = variant.effective.clone().with_max(max).ok_or_else(|| {
-            let rule = &self.labels.rule;
-            let message = format!("rule {rule:?} has several limits; `max` is for rules with one");
-            Error::new(Code::Operation, message)
-        })?;
-        let error = |problems| {
-            let message = Error::policy(problems).to_string();
-            Error::new(Code::Range, message)
-        };
-        let compiled = Variant::new(effective, self.plan(), &self.labels).map_err(error)?;
-        self.tables.introduce_limits(&compiled);
-        Ok(compiled)
     }
 
     /// The key's row in each table.
@@ -660,61 +424,6 @@ impl Snapshot {
     /// The key that penalties are kept for.
     pub(crate) fn penalty_hash(&self, subject: &Subject<'_>) -> Hash {
         self.hash_scope(subject, &self.plan().penalty_scope)
-    }
-
-    /// What a key has spent of its budget, or those together that found no place for it.
-    pub(crate) fn spent(&self, subject: &Subject<'_>) -> Spent {
-        let Some((ledger, budget)) = self.tables.budgets().zip(self.config.budget.as_ref()) else {
-            return Spent::default();
-        };
-        let hash = self.whole_hash(subject);
-        // The wall clock is read only where others have spent something in this key's place.
-        let today = LazyCell::new(|| Day::today(self.tables.clock(), budget.reset_hour_utc).number);
-        let notes = match self.tables.on_full {
-            OnFull::Allow => ledger.read(hash),
-            _ => ledger.read_or_shared(hash, &|notes| is_unspent(notes, *today)),
-        };
-        notes.map_or(Spent::default(), |notes| Spent::from_note(notes[0]))
-    }
-
-    /// Adds to what a key has spent of its budget on `day`, and says what that has come to. Where no place is left
-    /// it shares one, unless keys for which there is none are to be allowed without counting. `today_again` is
-    /// asked where something was spent on a later day.
-    pub(crate) fn spend(
-        &self,
-        subject: &Subject<'_>,
-        amount: u64,
-        day: u64,
-        today_again: impl Fn() -> u64,
-    ) -> Option<u64> {
-        let (ledger, hash) = (self.tables.budgets()?, self.whole_hash(subject));
-        let idle = |notes: &[u64; 1]| is_unspent(notes, day);
-        let add = |note: u64| {
-            let spent = Spent::from_note(note);
-            let day = if spent.is_ahead(day) { today_again() } else { day };
-            let spent = spent.plus(amount, day);
-            (spent.note(), spent.on(day))
-        };
-        match self.tables.on_full {
-            OnFull::Allow => ledger.update(hash, 0, &idle, add),
-            _ => ledger.update_or_share(hash, 0, &idle, add),
-        }
-    }
-
-    /// Stores what was spent on a day that is ahead of the clock as spent on `day`, so that it is
-    /// forgotten with it. A note that was changed meanwhile is left alone.
-    #[cold]
-    pub(crate) fn repair_spent(&self, subject: &Subject<'_>, ahead: Spent, day: u64) {
-        let Some(ledger) = self.tables.budgets() else { return };
-        let hash = self.whole_hash(subject);
-        let repair = |note: u64| match note == ahead.note() {
-            true => (ahead.repaired(day).note(), ()),
-            false => (note, ()),
-        };
-        let own = ledger.update_known(hash, 0, repair);
-        if own.is_none() && self.tables.on_full != OnFull::Allow {
-            ledger.update_or_share(hash, 0, &|notes| is_unspent(notes, day), repair);
-        }
     }
 
     /// The key that a budget is kept for.
