@@ -1,187 +1,36 @@
 //! A rule at work, and everything that can be done with it.
 
 pub(crate) mod changes;
+mod fast;
 pub(crate) mod headers;
 pub(crate) mod held;
 pub(crate) mod metrics;
 pub(crate) mod shared;
+pub(crate) mod state;
 pub(crate) mod stats;
 pub(crate) mod waiters;
 pub(crate) mod why;
 
-use std::cell::{Ref, RefCell};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use arc_swap::{ArcSwap, Guard};
-use tidegate_core::{Answer, AtomicU64, Engine, LimitStatus, NEVER, PerThread, Time};
+use arc_swap::Guard;
+use tidegate_core::{LimitStatus, Time};
 
 use crate::compiled::interned::Interned;
 use crate::compiled::plan::MOST_LIMITS;
 use crate::compiled::variant::Variant;
 use crate::config::limit::Counts;
-use crate::decision::view::{DecisionSink, DecisionView, ToDecision};
-use crate::decision::{Decision, HeaderStatus, Reason};
+use crate::decision::Decision;
+use crate::decision::view::{DecisionSink, ToDecision};
 use crate::error::{Code, Error};
-use crate::judge::penalty::Denial;
 use crate::judge::{Effects, Op, Receipts, judge, part_of};
 use crate::key::Call;
-use crate::metrics::Meter;
-use crate::metrics::event::Sequence;
 use crate::rule::held::{Charged, Permit, Reservation};
 use crate::rule::shared::Shared;
-use crate::rule::waiters::Waiters;
+use crate::rule::state::RuleState;
 use crate::snapshot::{Hashes, Resolved, RuleView, Snapshot};
-use crate::time::{Day, millis, whole_millis};
-
-/// What belongs to a rule for as long as its limiter lives, whatever its policy becomes.
-#[derive(Debug)]
-pub(crate) struct RuleState {
-    live: ArcSwap<Snapshot>,
-    /// How often `live` was replaced by another policy's.
-    replaced: AtomicU64,
-    /// What each thread goes by, so that a hit need not count one more owner of `live`, which would
-    /// have all threads write to one place. An idle thread may keep an old one.
-    cached: PerThread<Place>,
-    pub(crate) meter: Meter,
-    pub(crate) waiters: Waiters,
-}
-
-/// A panic leaves what a thread keeps as it was: it is replaced whole, or not.
-impl std::panic::RefUnwindSafe for RuleState {}
-
-type Place = RefCell<Option<ThreadCache>>;
-
-/// A rule as a thread found it.
-#[derive(Debug)]
-struct ThreadCache {
-    /// The rule's `replaced` before it was looked at.
-    replaced: u64,
-    snapshot: Arc<Snapshot>,
-    /// The first of the snapshot's, where it is found without going from one to the other: a hit can't
-    /// begin before it has read the engine's seed.
-    engine: Arc<Engine>,
-    base: Interned,
-}
-
-impl ThreadCache {
-    #[inline(always)]
-    fn live(&self) -> RuleView<'_> {
-        RuleView { snapshot: &self.snapshot, engine: &self.engine, base: &self.base }
-    }
-}
-
-impl RuleState {
-    pub(crate) fn new(snapshot: Snapshot, sequence: Arc<Sequence>) -> RuleState {
-        RuleState {
-            live: ArcSwap::from_pointee(snapshot),
-            replaced: AtomicU64::new(0),
-            cached: PerThread::default(),
-            meter: Meter::new(sequence),
-            waiters: Waiters::default(),
-        }
-    }
-
-    /// The rule as it was last seen, which others may have changed or closed since.
-    pub(crate) fn last(&self) -> Guard<Arc<Snapshot>> {
-        self.live.load()
-    }
-
-    /// From the next hit on, of all threads.
-    pub(crate) fn replace(&self, next: Snapshot) {
-        self.live.store(Arc::new(next));
-        // ORDERING: Release, with the Acquire of who reads it: who sees this count sees `next`. Who
-        // looked in between has an older count, and looks again next time.
-        self.replaced.fetch_add(1, Ordering::Release);
-        self.forget_ended_threads();
-    }
-
-    /// They look no more: what they went by, and the tables of that, would stay.
-    fn forget_ended_threads(&self) {
-        self.cached.vacant(|place| drop(place.take()));
-    }
-
-    /// Asks the rule as this thread found it; none if it does not stand so any more.
-    #[inline(always)]
-    fn with_cached<R>(&self, ask: impl FnOnce(Option<RuleView<'_>>) -> R) -> R {
-        self.cached.with(|mine| {
-            let cached = mine.and_then(|mine| self.current(mine));
-            ask(cached.as_ref().map(|cached| cached.live()))
-        })
-    }
-
-    #[inline(always)]
-    fn current<'p>(&self, place: &'p Place) -> Option<Ref<'p, ThreadCache>> {
-        // ORDERING: Acquire, see `replace`.
-        let replaced = self.replaced.load(Ordering::Acquire);
-        let is_current =
-            |cached: &&ThreadCache| cached.replaced == replaced && cached.snapshot.is_current();
-        Ref::filter_map(place.try_borrow().ok()?, |cached| cached.as_ref().filter(is_current)).ok()
-    }
-
-    /// Asks the rule as it stands now.
-    #[inline(always)]
-    fn with<R>(&self, ask: impl FnOnce(RuleView<'_>) -> Result<R, Error>) -> Result<R, Error> {
-        self.with_cached(|cached| match cached {
-            Some(current) => ask(current),
-            None => self.with_new(ask),
-        })
-    }
-
-    /// Asks the rule as it stands now, which this thread goes by from now on.
-    #[cold]
-    #[inline(never)]
-    fn with_new<R>(&self, ask: impl FnOnce(RuleView<'_>) -> Result<R, Error>) -> Result<R, Error> {
-        self.cached.claimed(|mine| {
-            // A thread may not find its place at once.
-            if let Some(cached) = mine.and_then(|mine| self.current(mine)) {
-                return ask(cached.live());
-            }
-            // ORDERING: Acquire, see `replace`. Read before the snapshot, so that no later one is missed.
-            let replaced = self.replaced.load(Ordering::Acquire);
-            let snapshot = self.snapshot()?;
-            // There is no place for one of too many threads; and in a call within a call the outer one's
-            // stays where it is.
-            if let Some(Ok(mut mine)) = mine.map(RefCell::try_borrow_mut) {
-                let base = snapshot.base.apart();
-                let engine = snapshot.tables.engines[0].clone();
-                *mine =
-                    Some(ThreadCache { replaced, snapshot: Arc::clone(&snapshot), engine, base });
-            }
-            let engine = &snapshot.tables.engines[0];
-            ask(RuleView { snapshot: &snapshot, engine, base: &snapshot.base })
-        })
-    }
-
-    /// The rule as it stands now.
-    pub(crate) fn snapshot(&self) -> Result<Guard<Arc<Snapshot>>, Error> {
-        let snapshot = self.live.load();
-        if snapshot.is_current() { Ok(snapshot) } else { self.renewed(&snapshot) }
-    }
-
-    #[cold]
-    fn renewed(&self, old: &Guard<Arc<Snapshot>>) -> Result<Guard<Arc<Snapshot>>, Error> {
-        if old.closed {
-            return Err(closed());
-        }
-        if !old.is_in_time() && old.tables.was_retired() {
-            // Processes of another shape change what this one goes by, and can't tell it so.
-            old.tables.look_again();
-        }
-        if old.tables.runtime().1 == old.generation && old.is_in_time() {
-            // Another thread reads what was changed; until then this is all that is known.
-            return Ok(Guard::from_inner(Arc::clone(old)));
-        }
-        let next = Snapshot::new(old.config.clone(), old.labels.clone(), old.tables.clone())?;
-        let next = Arc::new(next);
-        // Who loses to a reload or to another change goes by its own, which knows all that was
-        // changed before this call. The winner's may not: it may have been read before that.
-        self.live.compare_and_swap(old, next.clone());
-        self.meter.note_retired(&next);
-        Ok(Guard::from_inner(next))
-    }
-}
+use crate::time::{Day, whole_millis};
 
 /// What was used after a [`record`](Rule::record): of the limit with the least left.
 ///
@@ -201,11 +50,6 @@ pub struct Recorded {
     pub remaining: u64,
     /// Until the key has its full quota again, the longest over its limits.
     pub reset_after: Duration,
-}
-
-#[cold]
-pub(crate) fn closed() -> Error {
-    Error::new(Code::Closed, "the limiter is closed")
 }
 
 /// A rule of a limiter: limits that are taken together, all or nothing.
@@ -265,43 +109,6 @@ impl Rule {
             Some(allowed) => Ok(allowed),
             None => self.allow_any(&{ call }),
         }
-    }
-
-    /// The call is copied only where something is done with it but reading its key: else it would have
-    /// to be written down before each hit.
-    #[inline(always)]
-    fn fast_allow(&self, rule: RuleView<'_>, call: Call<'_>) -> Option<bool> {
-        let RuleView { snapshot, engine, .. } = rule;
-        let key = call.key.single().filter(|_| call.max.is_none())?;
-        if !snapshot.single {
-            return snapshot.plain.then(|| self.allow_several(rule, key));
-        }
-        let (allowed, nth) = engine.allow_counted(key);
-        let weight = self.state.meter.weight(nth);
-        if weight > 0 {
-            let denied = (!allowed).then_some(Reason::Limit(0));
-            self.state.meter.note_name(snapshot, &{ call }, denied, weight, 1);
-        }
-        Some(allowed)
-    }
-
-    /// As `fast_allow`, of a rule with several limits: the one that denies is counted.
-    #[inline(always)]
-    fn allow_several(&self, rule: RuleView<'_>, key: &[u8]) -> bool {
-        let RuleView { snapshot, engine, .. } = rule;
-        let (mut denied, meter) = (Reason::Full, &self.state.meter);
-        let (answer, nth) = engine.allow_explained(key, |statuses| {
-            denied = Reason::limit(Denial::without_cooldowns(statuses).limit);
-        });
-        let denied = (!answer.is_allowed()).then_some(denied);
-        if let Some(denied) = denied {
-            meter.count_reason(denied);
-        }
-        let weight = meter.weight(nth);
-        if weight > 0 {
-            meter.note_name(snapshot, &key.into(), denied, weight, 1);
-        }
-        answer.is_allowed()
     }
 
     fn allow_any(&self, call: &Call<'_>) -> Result<bool, Error> {
@@ -424,50 +231,6 @@ impl Rule {
             Ok(decision) => Ok(decision),
             Err(_) => self.hit_any(rule.snapshot, call, cost),
         }
-    }
-
-    /// A hit of a plain rule with one bucket: what the order of judgement comes to then. Hands the
-    /// decision to `sink`, or `sink` back if the hit needs the whole order.
-    #[inline(always)]
-    fn fast_hit<S: DecisionSink>(
-        &self,
-        rule: RuleView<'_>,
-        call: &Call<'_>,
-        cost: u64,
-        sink: S,
-    ) -> Result<S::Output, S> {
-        let RuleView { snapshot, engine, base } = rule;
-        let Some(key) = snapshot.plain_key(call).filter(|_| snapshot.lone) else {
-            return Err(sink);
-        };
-        let row = engine.part(engine.hash(key));
-        row.prefetch();
-        let mut time = Time::read(engine.clock());
-        let Some((outcome, status, _)) = row.hit_lone(cost, &mut time) else { return Err(sink) };
-        let now = time.now();
-        let reason = match outcome {
-            outcome if outcome.is_allowed() => None,
-            Answer::Denied => Some(Reason::Limit(0)),
-            _ => Some(Reason::Full),
-        };
-        let (allowed, full) = (reason.is_none(), reason == Some(Reason::Full));
-        let warning = allowed && base.warns(status.remaining, status.limit);
-        // Before the view is made, so that the view need not be kept in memory meanwhile.
-        self.state.meter.fast_count(snapshot, call, reason, warning, cost);
-        let wait = if full { NEVER } else { status.wait };
-        let view = DecisionView {
-            allowed,
-            warning,
-            notify: !allowed && base.notifies_always(),
-            limit: (!full).then_some(status.limit),
-            remaining: Some(if full { 0 } else { status.remaining }),
-            retry_after_ms: if allowed { Some(0) } else { millis(wait) },
-            reset_after_ms: millis(status.reset).unwrap_or_default(),
-            reason,
-            statuses: &[HeaderStatus::new(&status)],
-            ..DecisionView::allowed(base, now)
-        };
-        Ok(sink.accept(&view))
     }
 
     /// As [`Rule::hit`], for who writes the answer down in a form of their own; see [`DecisionView`](crate::DecisionView).

@@ -9,7 +9,7 @@ use crate::compiled::plan::MOST_GROUPS;
 use crate::config::limit::Counts;
 use crate::decision::Decision;
 use crate::judge::{Receipts, part_of};
-use crate::rule::RuleState;
+use crate::rule::state::RuleState;
 use crate::rule::waiters::{LineKey, WHOLE_KEY};
 use crate::snapshot::{Hashes, Snapshot};
 
