@@ -50,7 +50,8 @@ impl Reason {
     }
 }
 
-/// How a decision left one limit, in two words: every decision holds one for each limit that a rule may have.
+/// How a decision left one limit, in two words: every decision holds one for each limit that a rule
+/// may have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct HeaderStatus {
     /// Milliseconds until there is more 48, upper half of what remains 16.
@@ -112,7 +113,8 @@ pub struct Decision {
     pub(crate) variant: Interned,
     /// Yes or no.
     pub allowed: bool,
-    /// The size of the limit with the least left, or of the one that denies; none for exempt and off.
+    /// The size of the limit with the least left, or of the one that denies; none for exempt and
+    /// off.
     pub limit: Option<u64>,
     /// What is left of it, rounded down.
     pub remaining: Option<u64>,
@@ -149,8 +151,8 @@ impl Decision {
         &self.labels().rule
     }
 
-    /// Why it was denied: the denying limit's name, `cooldown`, `backoff`, `budget`, `cost` or `full`; or
-    /// why it was not counted: `exempt` or `off`.
+    /// Why it was denied: the denying limit's name, `cooldown`, `backoff`, `budget`, `cost` or
+    /// `full`; or why it was not counted: `exempt` or `off`.
     ///
     /// ```
     /// let limiter = tidegate::Limiter::new("3/min").unwrap();

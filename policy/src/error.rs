@@ -35,8 +35,8 @@ pub enum Code {
 }
 
 impl Code {
-    /// The code as a word: `policy`, `key`, `rule`, `operation`, `range`, `address`, `store`, `file`,
-    /// `memory` or `closed`.
+    /// The code as a word: `policy`, `key`, `rule`, `operation`, `range`, `address`, `store`,
+    /// `file`, `memory` or `closed`.
     ///
     /// ```
     /// assert_eq!(tidegate::Code::Closed.as_str(), "closed");
@@ -166,8 +166,8 @@ impl Error {
     }
 }
 
-/// Characters of a path and of a message that are shown. What is wrong may quote what a user wrote, and
-/// that may be of any length.
+/// Characters of a path and of a message that are shown. What is wrong may quote what a user wrote,
+/// and that may be of any length.
 const LONGEST_PATH: usize = 200;
 const LONGEST_MESSAGE: usize = 400;
 /// Problems that are shown; [`Error::problems`] has them all.
@@ -184,8 +184,8 @@ fn list(problems: &[Problem]) -> String {
     text
 }
 
-/// A text that is safe to print: nothing in it moves a cursor or turns the direction of writing, and
-/// the middle of a long one is left out.
+/// A text that is safe to print: nothing in it moves a cursor or turns the direction of writing,
+/// and the middle of a long one is left out.
 fn shown(text: String, most: usize) -> String {
     let unsafe_to_print = |c: char| {
         c.is_control()

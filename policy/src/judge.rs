@@ -226,8 +226,8 @@ impl Case<'_> {
         }
     }
 
-    /// Repairs the limits of a key whose notes were ahead of the clock. Their stamps are ahead too, and would
-    /// deny the key anew when its penalty is over.
+    /// Repairs the limits of a key whose notes were ahead of the clock. Their stamps are ahead too,
+    /// and would deny the key anew when its penalty is over.
     #[cold]
     fn repair_limits(&self, time: &mut Time<'_>) {
         let part = |group| part_of(self.snapshot, self.variant(), self.hashes, group);

@@ -171,8 +171,9 @@ impl Meter {
         if nth.wrapping_mul(SPREAD) < u64::MAX / SAMPLE { SAMPLE } else { 0 }
     }
 
-    /// Notes a batch for a rule with one limit, which the engine has counted. Where names are sampled, the others are
-    /// not looked at: one key in so many is noted, from another place on in each batch.
+    /// Notes a batch for a rule with one limit, which the engine has counted. Where names are
+    /// sampled, the others are not looked at: one key in so many is noted, from another place on in
+    /// each batch.
     pub(crate) fn note_batch<K: AsRef<[u8]>>(&self, snapshot: &Snapshot, keys: &[K], mask: &[u8]) {
         let many = keys.len() as u64;
         let before = self.counters.add_many(Count::Batched as usize, many).wrapping_sub(many);
@@ -407,8 +408,8 @@ pub struct Metrics {
     pub keys: usize,
     /// Bytes of all its tables, fixed from the start.
     pub bytes: u64,
-    /// Whether another table took the place of this rule's in a file store, or it was removed: what is
-    /// counted here, others don't see.
+    /// Whether another table took the place of this rule's in a file store, or it was removed: what
+    /// is counted here, others don't see.
     pub retired: bool,
     /// Keys that were denied most.
     pub top_offenders: Vec<NamedCount>,

@@ -1,6 +1,8 @@
-//! What a key's denials and spending lead to, as notes of 60 bits (see [`Ledger`](tidegate_core::Ledger)).
+//! What a key's denials and spending lead to, as notes of 60 bits (see
+//! [`Ledger`](tidegate_core::Ledger)).
 //!
-//! Plain data and arithmetic: which denials count, and what durations mean, is the caller's business.
+//! Plain data and arithmetic: which denials count, and what durations mean, is the caller's
+//! business.
 //!
 //! ```text
 //! Penalty:  last counted denial 48 (us) | limit 4 | count 7 | told 1
@@ -9,14 +11,16 @@
 //! Spent:    day 16 | units 44
 //! ```
 //!
-//! Every end is a start and a length. A cooldown starts with the last counted denial and is as long as
-//! the limit that gave it says, which is exact because refusals during a cooldown don't count. An
-//! enforced wait starts with that denial too; its length is a note of its own, tied to the penalty that
-//! it belongs to. A reader who finds one without the other falls back on what the penalty alone says.
+//! Every end is a start and a length. A cooldown starts with the last counted denial and is as long
+//! as the limit that gave it says, which is exact because refusals during a cooldown don't count.
+//! An enforced wait starts with that denial too; its length is a note of its own, tied to the
+//! penalty that it belongs to. A reader who finds one without the other falls back on what the
+//! penalty alone says.
 //!
-//! **A start that is ahead of the clock counts as now** (a clock went back, or a stamp wrapped). It would
-//! do so again at each reading, so the caller reads the clock again and, if the start is ahead still,
-//! stores the note as [`repaired`](Penalty::repaired). Then the note lasts its own length from there.
+//! **A start that is ahead of the clock counts as now** (a clock went back, or a stamp wrapped). It
+//! would do so again at each reading, so the caller reads the clock again and, if the start is
+//! ahead still, stores the note as [`repaired`](Penalty::repaired). Then the note lasts its own
+//! length from there.
 
 /// Bits of a stored time: microseconds modulo 2^48, as in the engine's own words.
 const STAMP_BITS: u32 = 48;
@@ -26,8 +30,8 @@ const MICRO: u64 = 1000;
 const REST_BITS: u32 = 60 - STAMP_BITS;
 const REST: u64 = (1 << REST_BITS) - 1;
 
-/// Microseconds since `stamp`, or none where it is ahead of the clock. The last quarter of the range
-/// counts as ahead, so that silences of up to 6.7 years are told apart.
+/// Microseconds since `stamp`, or none where it is ahead of the clock. The last quarter of the
+/// range counts as ahead, so that silences of up to 6.7 years are told apart.
 fn since(stamp: u64, now: u64) -> Option<u64> {
     let distance = (now / MICRO).wrapping_sub(stamp) & STAMP_MASK;
     (distance < 3 << (STAMP_BITS - 2)).then_some(distance)
@@ -130,7 +134,8 @@ impl Penalty {
         self.with(Penalty::LIMIT, Penalty::NO_LIMIT)
     }
 
-    /// The same, where the limit whose cooldown runs has another number; `None` if it is there no more.
+    /// The same, where the limit whose cooldown runs has another number; `None` if it is there no
+    /// more.
     #[must_use]
     pub(crate) fn renumbered(self, number: impl Fn(usize) -> Option<usize>) -> Penalty {
         match self.limit().map(number) {
@@ -265,26 +270,28 @@ impl Spent {
         self.0
     }
 
-    /// How many days after `day` the note is dated, modulo 2^16: the first half of the range is ahead.
+    /// How many days after `day` the note is dated, modulo 2^16: the first half of the range is
+    /// ahead.
     fn days_after(self, day: u64) -> u64 {
         (self.0 >> Spent::UNIT_BITS).wrapping_sub(day) & 0xffff
     }
 
-    /// Whether it was spent on a later day, as a wall clock had it that went back since. Any day of the
-    /// next 89 years is later. Every other one is over, since a wall clock that jumped ahead can't be told
-    /// from time that has passed.
+    /// Whether it was spent on a later day, as a wall clock had it that went back since. Any day of
+    /// the next 89 years is later. Every other one is over, since a wall clock that jumped ahead
+    /// can't be told from time that has passed.
     #[inline]
     pub(crate) fn is_ahead(self, day: u64) -> bool {
         self.0 != 0 && (1..0x8000).contains(&self.days_after(day))
     }
 
-    /// Units spent on `day`. Those of a later day count too: a fault of the clock gives nothing away.
+    /// Units spent on `day`. Those of a later day count too: a fault of the clock gives nothing
+    /// away.
     pub(crate) fn on(self, day: u64) -> u64 {
         if self.days_after(day) < 0x8000 { self.0 & Spent::MOST } else { 0 }
     }
 
-    /// The same, with units of a later day spent on this one, so that a fault of the clock is over with
-    /// the day.
+    /// The same, with units of a later day spent on this one, so that a fault of the clock is over
+    /// with the day.
     #[must_use]
     pub(crate) fn repaired(self, day: u64) -> Spent {
         if self.is_ahead(day) { self.plus(0, day) } else { self }

@@ -84,8 +84,8 @@ impl Rule {
         self.state.last().labels.rule.clone()
     }
 
-    /// Whether the two are one rule at work, and not only of one name: a rule that a reload took away
-    /// and another one brought back is a new one, unless it was held meanwhile.
+    /// Whether the two are one rule at work, and not only of one name: a rule that a reload took
+    /// away and another one brought back is a new one, unless it was held meanwhile.
     #[doc(hidden)]
     pub fn is_same(&self, other: &Rule) -> bool {
         Arc::ptr_eq(&self.state, &other.state)
@@ -157,7 +157,8 @@ impl Rule {
         decision
     }
 
-    /// Whether it has a concurrent limit, so that [`permit`](Rule::permit) takes the place of a hit.
+    /// Whether it has a concurrent limit, so that [`permit`](Rule::permit) takes the place of a
+    /// hit.
     ///
     /// ```
     /// let limiter = tidegate::Limiter::new("100 concurrent").unwrap();
@@ -212,7 +213,8 @@ impl Rule {
         self.hit_call(&call.into(), cost)
     }
 
-    /// In one piece for all kinds of keys: what it finds stays in registers until the decision is written.
+    /// In one piece for all kinds of keys: what it finds stays in registers until the decision is
+    /// written.
     fn hit_call(&self, call: &Call<'_>, cost: u64) -> Result<Decision, Error> {
         self.state.with_cached(|rule| match rule {
             Some(rule) => self.hit_by(rule, call, cost),
@@ -233,7 +235,8 @@ impl Rule {
         }
     }
 
-    /// As [`Rule::hit`], for who writes the answer down in a form of their own; see [`DecisionView`](crate::DecisionView).
+    /// As [`Rule::hit`], for who writes the answer down in a form of their own; see
+    /// [`DecisionView`](crate::DecisionView).
     ///
     /// # Errors
     /// As [`Rule::hit`].
@@ -274,8 +277,8 @@ impl Rule {
         self.decided(snapshot, call, cost, Op::Hit)
     }
 
-    /// As a hit, but an allowed one spends nothing: for "check, do the work, then [`record`](Rule::record)".
-    /// A denial counts like a hit's.
+    /// As a hit, but an allowed one spends nothing: for "check, do the work, then
+    /// [`record`](Rule::record)". A denial counts like a hit's.
     ///
     /// ```
     /// let limiter = tidegate::Limiter::new("3/min").unwrap();
@@ -293,8 +296,8 @@ impl Rule {
         self.decided(&snapshot, &call.into(), cost, Op::Check)
     }
 
-    /// What a hit would get, changing nothing. With a cost of 0, what is left now. `retry_after` holds no
-    /// cooldown or backoff that has not begun.
+    /// What a hit would get, changing nothing. With a cost of 0, what is left now. `retry_after`
+    /// holds no cooldown or backoff that has not begun.
     ///
     /// ```
     /// let limiter = tidegate::Limiter::new("3/min").unwrap();
@@ -458,7 +461,8 @@ impl Rule {
     /// ```
     ///
     /// # Errors
-    /// As [`Rule::allow`]; then none was judged, unless a key is not the rule's: those before it were.
+    /// As [`Rule::allow`]; then none was judged, unless a key is not the rule's: those before it
+    /// were.
     pub fn allow_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<u8>, Error> {
         let snapshot = self.snapshot()?;
         let mut mask = vec![0; keys.len()];
@@ -504,7 +508,8 @@ impl Rule {
         })
     }
 
-    /// Forgets the key's limits, penalties and budget, but never those of a wider scope, and ends its block.
+    /// Forgets the key's limits, penalties and budget, but never those of a wider scope, and ends
+    /// its block.
     ///
     /// ```
     /// let limiter = tidegate::Limiter::new("3/min").unwrap();
@@ -631,8 +636,8 @@ impl Rule {
     }
 }
 
-/// Does something to the key's row in each group, and gives all statuses in declared order. A call that is
-/// not counted is seen as a new key.
+/// Does something to the key's row in each group, and gives all statuses in declared order. A call
+/// that is not counted is seen as a new key.
 pub(crate) fn each_status(
     snapshot: &Snapshot,
     variant: &Variant,

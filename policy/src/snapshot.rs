@@ -69,7 +69,8 @@ pub(crate) struct Snapshot {
     pub(crate) generation: u64,
     /// Nothing is served any more.
     pub(crate) closed: bool,
-    /// Where run-time changes end by themselves, for which readings of the clock these are in force.
+    /// Where run-time changes end by themselves, for which readings of the clock these are in
+    /// force.
     timed: Option<Timed>,
     /// A hit of 1 needs nothing but the engine's own answer.
     pub(crate) plain: bool,
@@ -101,7 +102,8 @@ pub(crate) struct Snapshot {
     pub(crate) refused_default: Vec<Problem>,
 }
 
-/// The limits for each of `by_match` and none of them, and for each entry of `when` and none of them.
+/// The limits for each of `by_match` and none of them, and for each entry of `when` and none of
+/// them.
 type Row = Box<[Once<Interned>]>;
 
 /// The limits that a call is judged by: the rule's, or some of its own.
@@ -149,8 +151,8 @@ pub(crate) struct Resolved<'a> {
 }
 
 impl Snapshot {
-    /// The rule as its policy and run-time changes have it. Changes that the policy does not know (any
-    /// more) are left out.
+    /// The rule as its policy and run-time changes have it. Changes that the policy does not know
+    /// (any more) are left out.
     pub(crate) fn new(
         config: Arc<RuleConfig>,
         labels: Arc<RuleLabels>,
@@ -173,8 +175,8 @@ impl Snapshot {
         Snapshot::build(self.config.clone(), self.labels.clone(), self.tables.clone(), &runtime)
     }
 
-    /// The plan with the names that this policy has for its limits. Those who made the tables, or an
-    /// earlier version of the policy, may have had other labels.
+    /// The plan with the names that this policy has for its limits. Those who made the tables, or
+    /// an earlier version of the policy, may have had other labels.
     pub(crate) fn own_plan(&self) -> Plan {
         own_plan(&self.config, &self.tables.plan)
     }
@@ -298,7 +300,8 @@ impl Snapshot {
         Ok(Snapshot { closed: true, plain: false, single: false, lone: false, ..next })
     }
 
-    /// Whether nothing was changed at run time since it was built, nor has ended, nor the limiter was closed.
+    /// Whether nothing was changed at run time since it was built, nor has ended, nor the limiter
+    /// was closed.
     #[inline]
     pub(crate) fn is_current(&self) -> bool {
         self.generation == self.tables.generation() && !self.closed && self.is_in_time()
@@ -333,8 +336,8 @@ impl Snapshot {
         &self.tables.plan
     }
 
-    /// Where the limits of these layers are kept. A row is made when the first of it is asked for: most keys
-    /// that have an override are met by few of the others.
+    /// Where the limits of these layers are kept. A row is made when the first of it is asked for:
+    /// most keys that have an override are met by few of the others.
     fn slot(&self, layers: Layers) -> &Once<Interned> {
         let Layers { when, by_match, by_key } = layers;
         let (columns, rows) = (1 + self.whens.len(), 1 + self.by_match.len());

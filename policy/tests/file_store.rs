@@ -447,7 +447,8 @@ fn a_max_that_the_policy_states_for_some_is_known_to_all() {
 
 #[test]
 fn a_max_that_the_policy_states_is_known_to_all_whatever_the_run_time_default_changes() {
-    // The default, what is spent by the policy's own `max`, after how many seconds another prunes, and what is left then.
+    // The default, what is spent by the policy's own `max`, after how many seconds another prunes,
+    // and what is left then.
     let slow = LimitPatch::max(2).per(Duration::from_secs(3_600));
     let deep = LimitPatch::max(60).burst(100);
     for (default, spent, seconds, left) in [(slow, 5, 60, 5), (deep, 100, 101, 16)] {

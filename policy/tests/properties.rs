@@ -1,11 +1,13 @@
 //! Laws of the policy layer, for random rules and random sequences of what can be done with them.
 //!
-//! * **One answer**: every field of every answer (hit, check, peek, record, spend, budget, is_limited,
+//! * **One answer**: every field of every answer (hit, check, peek, record, spend, budget,
+//!   is_limited,
 //!   stats) is that of `reference`, a plain reading of the contract: order of judgement, cooldown,
 //!   backoff, alert, notify, warn_at, budget, scopes, `when`, overrides, defaults, exemptions.
 //! * **I4 denial is free**: a denial under a rule without penalties changes nothing that `stats` or
 //!   `peek` can see, of any key.
-//! * **I5 exact wait**: a denied hit passes at now + retry_after where no advice lengthens it, and a
+//! * **I5 exact wait**: a denied hit passes at now + retry_after where no advice lengthens it, and
+//!   a
 //!   millisecond before it does not.
 //! * **Peek is what a hit gets**, but for `alert` and `notify`, and changes nothing.
 //! * **Stats is none exactly when the key is as new**: then, and only then, a reset changes nothing

@@ -569,7 +569,8 @@ fn a_line_of_the_trail_whose_change_was_not_made_is_not_told() {
     let log = place.0.join("changes.log");
     let text = std::fs::read_to_string(&log).unwrap();
     assert_eq!(text.lines().count(), 2);
-    // As a process leaves it that is killed between the line and the change, and one within the line.
+    // As a process leaves it that is killed between the line and the change, and one within the
+    // line.
     let third = text.lines().last().unwrap().replace("\"number\":2", "\"number\":3");
     for rest in [format!("{third}\n"), third[..20].to_string()] {
         std::fs::OpenOptions::new()

@@ -1,8 +1,8 @@
-//! The JSON Schema that editors use: it is the one checked in, it accepts the example policies, and it
-//! refuses what the reader refuses.
+//! The JSON Schema that editors use: it is the one checked in, it accepts the example policies, and
+//! it refuses what the reader refuses.
 //!
-//! The checker below knows what this schema uses of JSON Schema, and stops at anything else. (A whole one
-//! brings sixty crates and takes minutes to build.)
+//! The checker below knows what this schema uses of JSON Schema, and stops at anything else. (A
+//! whole one brings sixty crates and takes minutes to build.)
 
 use std::path::{Path, PathBuf};
 

@@ -1,7 +1,8 @@
-//! I9 and I13 for what is noted on keys: cooldowns, backoff, alerts, budgets (promise 8 of the contract).
+//! I9 and I13 for what is noted on keys: cooldowns, backoff, alerts, budgets (promise 8 of the
+//! contract).
 //!
-//! Whatever the clock does, a note denies a key for no longer than its own cooldown, step or day, and a
-//! fault of the clock forgets nothing.
+//! Whatever the clock does, a note denies a key for no longer than its own cooldown, step or day,
+//! and a fault of the clock forgets nothing.
 
 use std::time::Duration;
 
@@ -33,7 +34,8 @@ fn says(decision: &Decision) -> (Option<&str>, Option<Duration>) {
     (decision.reason(), decision.retry_after)
 }
 
-/// A key whose cooldown of a minute began at 100,000 s, under a clock that has gone back by 90,000 s.
+/// A key whose cooldown of a minute began at 100,000 s, under a clock that has gone back by 90,000
+/// s.
 fn cooling_ahead(limits: &str) -> (Limiter, ManualClock) {
     let mut rule = rule(limits);
     rule.cooldown = Some(MINUTE);

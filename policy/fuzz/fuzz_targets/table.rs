@@ -1,12 +1,12 @@
-//! A table file with other bytes in its header and body: refused with a reason, or served within its
-//! limits (I1) from then on; never a crash, a hang, or another file in its place.
+//! A table file with other bytes in its header and body: refused with a reason, or served within
+//! its limits (I1) from then on; never a crash, a hang, or another file in its place.
 //!
 //! ```text
 //! input:  kind 1 │ overlays 1 │ overlays × (place 2 │ length 1 │ bytes) │ operations, one byte each
 //! ```
 //!
-//! An overlay is laid over a sound image, one and the same in every run. The header's checksum would
-//! stop nearly all of them, so that one bit of the kind repairs it.
+//! An overlay is laid over a sound image, one and the same in every run. The header's checksum
+//! would stop nearly all of them, so that one bit of the kind repairs it.
 #![no_main]
 
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -268,7 +268,8 @@ fn operate(rule: &Rule, clock: &ManualClock, operation: u8, tally: &mut Tally) {
     }
 }
 
-/// Everything once, on an old key and a new one, and a whole quota and more: short inputs reach it too.
+/// Everything once, on an old key and a new one, and a whole quota and more: short inputs reach it
+/// too.
 fn use_up(rule: &Rule, clock: &ManualClock, tally: &mut Tally) {
     let each = (0..=u8::MAX).step_by(KEYS).flat_map(|operation| [operation, operation + 5]);
     let quota = (0..8).flat_map(|_| [0, 1, 5, 6]);

@@ -33,7 +33,8 @@ pub(crate) struct Plan {
     pub(crate) groups: Vec<Group>,
     /// For each limit its group, and its place there.
     pub(crate) places: Vec<(usize, usize)>,
-    /// For each limit the largest `max` that may be asked of it; nothing for those that need no room.
+    /// For each limit the largest `max` that may be asked of it; nothing for those that need no
+    /// room.
     pub(crate) ceilings: Vec<u64>,
     pub(crate) parts: usize,
     /// Which parts penalties are kept for.
@@ -72,8 +73,8 @@ impl Plan {
         })
     }
 
-    /// A plan as a file describes it: a name (and whether it is a label), an algorithm, a scope with what it
-    /// counts, and its room for each limit.
+    /// A plan as a file describes it: a name (and whether it is a label), an algorithm, a scope
+    /// with what it counts, and its room for each limit.
     pub(crate) fn described(
         parts: usize,
         (names, labelled): (Vec<String>, Vec<bool>),

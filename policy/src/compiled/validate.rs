@@ -318,9 +318,9 @@ impl Built {
     }
 }
 
-/// Gives each rule without a stated capacity its share of `memory`: what the stated ones leave, divided
-/// equally. Tables that are there already keep their capacity, and the others have what they leave. So do those
-/// that are moved, if there is room; else they have a share, as new ones.
+/// Gives each rule without a stated capacity its share of `memory`: what the stated ones leave,
+/// divided equally. Tables that are there already keep their capacity, and the others have what
+/// they leave. So do those that are moved, if there is room; else they have a share, as new ones.
 fn check_memory(
     policy: &Policy,
     built: &mut [Built],

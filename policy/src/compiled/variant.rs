@@ -238,8 +238,8 @@ impl Variant {
         }
     }
 
-    /// The limit with the least left; ties go to the one declared first. Costs and hits are compared by
-    /// their shares of the limits' sizes.
+    /// The limit with the least left; ties go to the one declared first. Costs and hits are
+    /// compared by their shares of the limits' sizes.
     #[inline]
     pub(crate) fn least(&self, remaining: impl Fn(usize) -> u64) -> usize {
         if self.mixed {

@@ -65,7 +65,8 @@ impl Counts {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Limit {
     pub(crate) name: String,
-    /// Whether the name is a label that was made of its parameters. A store knows such limits by position.
+    /// Whether the name is a label that was made of its parameters. A store knows such limits by
+    /// position.
     pub(crate) labelled: bool,
     pub(crate) algorithm: Algorithm,
     pub(crate) max: u64,
@@ -129,7 +130,8 @@ impl Limit {
     pub fn fixed(max: u64, per: Duration) -> Limit {
         Limit::new(Algorithm::Fixed, max, per)
     }
-    /// At most `max` permits at once, each for 60 s unless released, renewed, or told [otherwise](Limit::lease).
+    /// At most `max` permits at once, each for 60 s unless released, renewed, or told
+    /// [otherwise](Limit::lease).
     ///
     /// ```
     /// assert_eq!(tidegate::Limit::concurrent(5).to_string(), "5 concurrent lease min");
@@ -138,8 +140,8 @@ impl Limit {
         Limit::new(Algorithm::Concurrent, max, DEFAULT_LEASE)
     }
 
-    /// With a name of its own. Without one it is named by its text, and that is a label only: a store
-    /// knows such limits by their position among those of the same algorithm and scope.
+    /// With a name of its own. Without one it is named by its text, and that is a label only: a
+    /// store knows such limits by their position among those of the same algorithm and scope.
     ///
     /// ```
     /// let minute = std::time::Duration::from_secs(60);
@@ -194,7 +196,8 @@ impl Limit {
         Limit { scope: Some(parts.into_iter().map(Into::into).collect()), ..self }
     }
 
-    /// Counting the cost of each hit, or hits. A concurrent limit counts permits, so that it can't have this.
+    /// Counting the cost of each hit, or hits. A concurrent limit counts permits, so that it can't
+    /// have this.
     ///
     /// ```
     /// use tidegate::{Counts, Limit};

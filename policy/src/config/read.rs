@@ -67,7 +67,8 @@ pub(crate) const ON_FULL: [(&str, OnFull); 3] =
 /// What is said of all that needs one.
 pub(crate) const NO_REDIS: &str = "this build has no Redis store";
 
-/// Reads what changes of a rule's limits, from a map by names or, for a rule with one limit, a text.
+/// Reads what changes of a rule's limits, from a map by names or, for a rule with one limit, a
+/// text.
 ///
 /// ```
 /// use serde_json::json;

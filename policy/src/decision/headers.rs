@@ -74,7 +74,8 @@ impl LimitLeft<'_> {
     }
 }
 
-/// What header fields are made of: a decision as a surface keeps it that can't hold on to a [`Decision`].
+/// What header fields are made of: a decision as a surface keeps it that can't hold on to a
+/// [`Decision`].
 ///
 /// ```
 /// use tidegate::{Limiter, Style};
@@ -119,7 +120,8 @@ impl Decision {
         self.at
     }
 
-    /// How it left each limit, in declared order; none for exempt and off. Times are whole milliseconds, each rounded up once.
+    /// How it left each limit, in declared order; none for exempt and off. Times are whole
+    /// milliseconds, each rounded up once.
     ///
     /// ```
     /// use std::time::Duration;

@@ -70,8 +70,8 @@ impl Denial {
         }
     }
 
-    /// What a denial that starts nothing comes to: only the limits have to be waited for. A cooldown
-    /// or a step that has not begun is nothing to wait for.
+    /// What a denial that starts nothing comes to: only the limits have to be waited for. A
+    /// cooldown or a step that has not begun is nothing to wait for.
     pub(crate) fn uncounted(&self, variant: &Variant) -> Verdict {
         let notify = variant.notifies_always();
         Verdict { wait: self.own, alert: false, notify, refusal: None }
@@ -164,8 +164,9 @@ impl Variant {
     }
 }
 
-/// Stores notes that a clock fault left ahead of the clock as of now, so that they last their own time
-/// from here. A thread that finds the penalty changed leaves it: whoever changed it has dated it.
+/// Stores notes that a clock fault left ahead of the clock as of now, so that they last their own
+/// time from here. A thread that finds the penalty changed leaves it: whoever changed it has dated
+/// it.
 #[cold]
 fn repair(ledger: &Penalties, hash: Hash, notes: &mut [u64; 3], now: u64) {
     let ahead = Penalty::from_note(notes[PENALTY]);

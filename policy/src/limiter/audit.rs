@@ -49,7 +49,8 @@ impl Severity {
 #[non_exhaustive]
 pub struct Finding {
     /// `rule_disabled`, `high_burst`, `exempt_all`, `no_budget`, `large_window`, `full_allows`,
-    /// `store_exposed`, `shadow`, `slow_eviction`, `capacity_adapted`, `change_ignored` or `retired`.
+    /// `store_exposed`, `shadow`, `slow_eviction`, `capacity_adapted`, `change_ignored` or
+    /// `retired`.
     pub id: &'static str,
     /// How much it matters.
     pub severity: Severity,

@@ -29,8 +29,8 @@ use crate::time::{ms, nanos};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ChangeOptions {
-    /// After this the change ends by itself, and what was there before it is not restored. None: it stands until
-    /// it is taken back.
+    /// After this the change ends by itself, and what was there before it is not restored. None: it
+    /// stands until it is taken back.
     pub for_: Option<Duration>,
     /// Who makes it; at most 200 bytes.
     pub by: Option<String>,
@@ -365,8 +365,8 @@ impl Changing<'_> {
     }
 }
 
-/// Run-time changes act on the next hit in every process that shares the store. Each gives the number of the
-/// change, by which [`Rule::changes`] tells of it; 0 if there was nothing to change.
+/// Run-time changes act on the next hit in every process that shares the store. Each gives the
+/// number of the change, by which [`Rule::changes`] tells of it; 0 if there was nothing to change.
 impl Rule {
     /// To change something for a time, and to say who does and why.
     ///
@@ -391,8 +391,8 @@ impl Rule {
         Changing { rule: self, options: ChangeOptions::default() }
     }
 
-    /// Judges a key, or the calls that match, by other limits from the next hit on. What was set for the
-    /// same target before is replaced.
+    /// Judges a key, or the calls that match, by other limits from the next hit on. What was set
+    /// for the same target before is replaced.
     ///
     /// ```
     /// use tidegate::{LimitPatch, Target};
@@ -402,8 +402,8 @@ impl Rule {
     /// ```
     ///
     /// # Errors
-    /// For limits that the rule does not have, another algorithm or scope than a limit's own, values
-    /// that can't be had, and a `max` above the rule's `ceiling`.
+    /// For limits that the rule does not have, another algorithm or scope than a limit's own,
+    /// values that can't be had, and a `max` above the rule's `ceiling`.
     pub fn set_override(
         &self,
         target: impl Into<Target>,
@@ -541,10 +541,10 @@ impl Rule {
         self.without_note().clear_mode()
     }
 
-    /// Refuses a key by hand, with reason `blocked`: for a ban, or as long as an upstream's `Retry-After`
-    /// says. What was said of the key before is replaced. The block is kept with the store; it counts for no
-    /// cooldown, backoff or alert. [`Rule::record`], [`Rule::spend`] and [`Permit::renew`](crate::Permit::renew)
-    /// work, and exempt keys pass.
+    /// Refuses a key by hand, with reason `blocked`: for a ban, or as long as an upstream's
+    /// `Retry-After` says. What was said of the key before is replaced. The block is kept with the
+    /// store; it counts for no cooldown, backoff or alert. [`Rule::record`], [`Rule::spend`] and
+    /// [`Permit::renew`](crate::Permit::renew) work, and exempt keys pass.
     ///
     /// ```
     /// use std::time::Duration;
@@ -611,8 +611,8 @@ impl Rule {
         Ok(blocks.map(|one| BlockedKey::new(one.what.clone(), &one.note, &snapshot, now)).collect())
     }
 
-    /// The run-time changes of this rule with a number above `since`: at least those of the last 256 that its
-    /// store has seen.
+    /// The run-time changes of this rule with a number above `since`: at least those of the last
+    /// 256 that its store has seen.
     ///
     /// ```
     /// use tidegate::Mode;
@@ -649,8 +649,8 @@ fn check_target(snapshot: &Snapshot, target: &Target) -> Result<(), Error> {
     })
 }
 
-/// What is to change, as a store keeps it, if the rule has such limits, and they are by the algorithms
-/// and scopes stated.
+/// What is to change, as a store keeps it, if the rule has such limits, and they are by the
+/// algorithms and scopes stated.
 fn checked(snapshot: &Snapshot, limits: LimitPatches) -> Result<LimitPatches, Error> {
     let (key, plan) = (&snapshot.config.key, snapshot.own_plan());
     let problems = crate::compiled::validate::check_patches("limits", &limits, &plan, key);

@@ -11,8 +11,8 @@ use crate::snapshot::RuleView;
 use crate::time::millis;
 
 impl Rule {
-    /// The call is copied only where something is done with it but reading its key: else it would have
-    /// to be written down before each hit.
+    /// The call is copied only where something is done with it but reading its key: else it would
+    /// have to be written down before each hit.
     #[inline(always)]
     pub(super) fn fast_allow(&self, rule: RuleView<'_>, call: Call<'_>) -> Option<bool> {
         let RuleView { snapshot, engine, .. } = rule;

@@ -38,8 +38,8 @@ struct ThreadCache {
     /// The rule's `replaced` before it was looked at.
     replaced: u64,
     snapshot: Arc<Snapshot>,
-    /// The first of the snapshot's, where it is found without going from one to the other: a hit can't
-    /// begin before it has read the engine's seed.
+    /// The first of the snapshot's, where it is found without going from one to the other: a hit
+    /// can't begin before it has read the engine's seed.
     engine: Arc<Engine>,
     base: Interned,
 }
@@ -123,11 +123,12 @@ impl RuleState {
             if let Some(cached) = mine.and_then(|mine| self.current(mine)) {
                 return ask(cached.live());
             }
-            // ORDERING: Acquire, see `replace`. Read before the snapshot, so that no later one is missed.
+            // ORDERING: Acquire, see `replace`. Read before the snapshot, so that no later one is
+            // missed.
             let replaced = self.replaced.load(Ordering::Acquire);
             let snapshot = self.snapshot()?;
-            // There is no place for one of too many threads; and in a call within a call the outer one's
-            // stays where it is.
+            // There is no place for one of too many threads; and in a call within a call the outer
+            // one's stays where it is.
             if let Some(Ok(mut mine)) = mine.map(RefCell::try_borrow_mut) {
                 let base = snapshot.base.apart();
                 let engine = snapshot.tables.engines[0].clone();

@@ -118,8 +118,8 @@ impl Rule {
         Ok(budget_of(&snapshot, &resolved, budget))
     }
 
-    /// Whether the key should be left alone: if it is blocked; with backoff, if it was denied less than `quiet` ago;
-    /// without, if a hit of 1 would be denied now.
+    /// Whether the key should be left alone: if it is blocked; with backoff, if it was denied less
+    /// than `quiet` ago; without, if a hit of 1 would be denied now.
     ///
     /// ```
     /// let limiter = tidegate::Limiter::new("1/h").unwrap();

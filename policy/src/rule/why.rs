@@ -68,17 +68,18 @@ pub enum StepValue {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Step {
-    /// `mode`, `exempt`, `blocked`, `cost`, `budget`, `cooldown`, `backoff`, or `limit`, once for each.
+    /// `mode`, `exempt`, `blocked`, `cost`, `budget`, `cooldown`, `backoff`, or `limit`, once for
+    /// each.
     pub step: &'static str,
     /// What it came to.
     pub outcome: Outcome,
     /// The limit that it is about.
     pub limit: Option<String>,
-    /// What it goes by: the mode, the exemption that matches, why a key is blocked, a limit's size, the day's
-    /// budget, a cooldown.
+    /// What it goes by: the mode, the exemption that matches, why a key is blocked, a limit's size,
+    /// the day's budget, a cooldown.
     pub value: StepValue,
-    /// Who stated that value: `rule`, `default` (set at run time), `when[0]`, `override` or `call`; of a mode,
-    /// an exemption and a block `change` if it was set at run time.
+    /// Who stated that value: `rule`, `default` (set at run time), `when[0]`, `override` or `call`;
+    /// of a mode, an exemption and a block `change` if it was set at run time.
     pub source: Option<String>,
     /// When it ends, since the start of 1970, if it refuses the call and ends.
     pub until: Option<Duration>,
@@ -132,7 +133,8 @@ impl Step {
 pub struct Why {
     /// What a [`peek`](Rule::peek) gets.
     pub decision: Decision,
-    /// In the order of judgement. A step that allows is the last; after one that refuses, the rest is told too.
+    /// In the order of judgement. A step that allows is the last; after one that refuses, the rest
+    /// is told too.
     pub steps: Vec<Step>,
 }
 
@@ -184,7 +186,8 @@ impl Explained<'_> {
         Some(self.snapshot.labels.dates.wall(self.now).saturating_add(left))
     }
 
-    /// The step with the value that it goes by, who stated that, and who made the change if it was one.
+    /// The step with the value that it goes by, who stated that, and who made the change if it was
+    /// one.
     fn by(&self, step: Step, value: StepValue, source: Source) -> Step {
         let note = self.snapshot.note_of(source, self.layers, &self.resolved.subject);
         Step { by: note.and_then(|note| note.by), ..step.stating(value, source) }
@@ -320,7 +323,8 @@ impl Explained<'_> {
 }
 
 impl Rule {
-    /// Why a hit would get what it would get: the judgement in order, each number with its source. Changes nothing.
+    /// Why a hit would get what it would get: the judgement in order, each number with its source.
+    /// Changes nothing.
     ///
     /// ```
     /// use tidegate::{LimitPatch, Outcome, Target};

@@ -26,9 +26,9 @@ impl Snapshot {
         notes.map_or(Spent::default(), |notes| Spent::from_note(notes[0]))
     }
 
-    /// Adds to what a key has spent of its budget on `day`, and says what that has come to. Where no place is left
-    /// it shares one, unless keys for which there is none are to be allowed without counting. `today_again` is
-    /// asked where something was spent on a later day.
+    /// Adds to what a key has spent of its budget on `day`, and says what that has come to. Where
+    /// no place is left it shares one, unless keys for which there is none are to be allowed
+    /// without counting. `today_again` is asked where something was spent on a later day.
     pub(crate) fn spend(
         &self,
         subject: &Subject<'_>,

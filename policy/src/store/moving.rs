@@ -6,9 +6,9 @@
 //! | penalties | `penalty_scope` is the same |
 //! | budgets | always |
 //!
-//! Everything else starts fresh. All windows of one scope that count the same share a log. So a window
-//! that is added beside others finds what their log holds. A cooldown that runs is over if its limit
-//! is not in the new table.
+//! Everything else starts fresh. All windows of one scope that count the same share a log. So a
+//! window that is added beside others finds what their log holds. A cooldown that runs is over if
+//! its limit is not in the new table.
 
 use tidegate_core::{
     Clock, FileLayout, FileTables, Format1, Format1Tables, Limits, NoPlace, TableFile,
@@ -176,7 +176,8 @@ pub(crate) fn check_rows(
     moved.map_err(|error| no_place(from, to, error))
 }
 
-/// The same as [`move_rows`] from a file of format 1. Its words are read by the limits that keys are judged by from now on.
+/// The same as [`move_rows`] from a file of format 1. Its words are read by the limits that keys
+/// are judged by from now on.
 pub(crate) fn move_rows_of_format1(
     (from, old): (&Shape, &Format1),
     (to, new): (&Shape, &TableFile),
