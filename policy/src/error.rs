@@ -60,7 +60,8 @@ impl Code {
 /// One mistake in a policy.
 ///
 /// ```
-/// let error = tidegate::Policy::from_text("version: 1\nrules: { a: { limit: 3/min } }").unwrap_err();
+/// let text = "version: 1\nrules: { a: { limit: 3/min } }";
+/// let error = tidegate::Policy::from_text(text).unwrap_err();
 /// assert_eq!(error.problems()[0].path, "rules.a.limit");
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,7 +103,8 @@ impl fmt::Display for Problem {
 ///
 /// let error = Limiter::new("20/mni").unwrap_err();
 /// assert_eq!(error.code(), Code::Policy);
-/// assert_eq!(error.to_string(), "limits: 20/mni: \"mni\" is not a unit; write ms, s, min, h or d");
+/// let wrong = "limits: 20/mni: \"mni\" is not a unit; write ms, s, min, h or d";
+/// assert_eq!(error.to_string(), wrong);
 /// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct Error(Box<Inner>);

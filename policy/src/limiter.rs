@@ -236,7 +236,8 @@ impl Limiter {
     /// A rule by its name, or the policy's `fallback` for names that it does not know.
     ///
     /// ```
-    /// let policy = tidegate::Policy::from_text("version: 1\nfallback: b\nrules: { a: { limits: 1/s }, b: { limits: 2/s } }");
+    /// let text = "version: 1\nfallback: b\nrules: { a: { limits: 1/s }, b: { limits: 2/s } }";
+    /// let policy = tidegate::Policy::from_text(text);
     /// let limiter = tidegate::Limiter::from_policy(policy.unwrap()).unwrap();
     /// assert_eq!(limiter.rule("a").unwrap().name(), "a");
     /// assert_eq!(limiter.rule("other").unwrap().name(), "b");
@@ -401,7 +402,8 @@ impl Limiter {
     /// let limiter = tidegate::Limiter::new("1/h").unwrap();
     /// (0..2).for_each(|_| drop(limiter.allow("alice").unwrap()));
     /// let seen = limiter.events(None).unwrap();
-    /// assert_eq!((seen.events[0].key[0].as_str(), seen.events[0].reason.as_str()), ("alice", "1/h"));
+    /// let event = &seen.events[0];
+    /// assert_eq!((event.key[0].as_str(), event.reason.as_str()), ("alice", "1/h"));
     /// assert!(limiter.events(Some(&seen.next)).unwrap().events.is_empty());
     /// ```
     ///
@@ -681,13 +683,19 @@ impl Limiter {
 
 /// Operations of the limiter's only rule, or of the one called `default`.
 macro_rules! of_the_main_rule {
-    ($($(#[$meta:meta])* fn $name:ident $(<$life:lifetime>)?(&self $(, $arg:ident: $type:ty)*) -> $result:ty;)*) => {
+    ($(
+        $(#[$meta:meta])*
+        fn $name:ident $(<$life:lifetime>)?(&self $(, $arg:ident: $type:ty)*) -> $result:ty;
+    )*) => {
         impl Limiter {
             $(
                 $(#[$meta])*
                 ///
                 /// # Errors
-                #[doc = concat!("As [`Rule::", stringify!($name), "`]; and if it is not clear which rule is meant.")]
+                #[doc = concat!(
+                    "As [`Rule::", stringify!($name),
+                    "`]; and if it is not clear which rule is meant."
+                )]
                 #[inline]
                 pub fn $name $(<$life>)? (&self $(, $arg: $type)*) -> Result<$result, Error> {
                     self.main()?.$name($($arg),*)
@@ -725,7 +733,9 @@ of_the_main_rule! {
     /// See [`Rule::wait_permit`].
     fn wait_permit<'a>(&self, call: impl Into<Call<'a>>, timeout: Option<Duration>) -> Permit;
     /// See [`Rule::wait_reservation`].
-    fn wait_reservation<'a>(&self, call: impl Into<Call<'a>>, estimate: u64, timeout: Option<Duration>) -> Reservation;
+    fn wait_reservation<'a>(
+        &self, call: impl Into<Call<'a>>, estimate: u64, timeout: Option<Duration>
+    ) -> Reservation;
     /// See [`Rule::spend`].
     fn spend<'a>(&self, call: impl Into<Call<'a>>, amount: u64) -> Budget;
     /// See [`Rule::budget`].

@@ -345,8 +345,14 @@ fn a_folder_that_cannot_be_had_is_a_clear_error() {
 fn a_store_can_be_looked_at_from_outside() {
     let place = Place::new();
     let policy = json!({ "version": 1, "rules": {
-        "a/b": { "limits": "2/h window, 9/day", "capacity": 100, "cooldown": "1h", "key": ["channel", "sender"] },
-        "plain": { "limits": { "each": "3/h", "all": { "max": 5, "per": "1h", "scope": [] } }, "capacity": 50 },
+        "a/b": {
+            "limits": "2/h window, 9/day", "capacity": 100, "cooldown": "1h",
+            "key": ["channel", "sender"]
+        },
+        "plain": {
+            "limits": { "each": "3/h", "all": { "max": 5, "per": "1h", "scope": [] } },
+            "capacity": 50
+        },
     }});
     let options = Limiter::builder().store(place.store());
     let limiter = options.value(&policy).build().unwrap();

@@ -202,7 +202,11 @@ fn a_log_that_does_not_fit_denies_as_it_did() {
 fn several_scopes_go_on_each_by_itself() {
     let place = Place::new();
     let key = json!(["channel", "sender"]);
-    let parts = |limits: Value, capacity: u64| json!({ "key": key, "limits": limits, "capacity": capacity });
+    let parts = |limits: Value, capacity: u64| {
+        json!({
+            "key": key, "limits": limits, "capacity": capacity,
+        })
+    };
     let each = json!({ "max": 10, "per": "1h" });
     let channel = json!({ "max": 20, "per": "1h", "algorithm": "window", "scope": ["channel"] });
     let all = json!({ "max": 30, "per": "1h", "algorithm": "fixed", "scope": [] });

@@ -90,7 +90,8 @@ fn the_file_is_the_schema_of_the_types() {
     let file = std::fs::read_to_string(folder().join("policy.schema.json")).unwrap();
     assert!(
         file == format!("{:#}\n", tidegate::schema()),
-        "policy.schema.json is old: cargo run -p tidegate --features schema --example schema > policy/policy.schema.json"
+        "policy.schema.json is old: cargo run -p tidegate --features schema --example schema > \
+        policy/policy.schema.json"
     );
 }
 

@@ -2,7 +2,7 @@
 //! its limits (I1) from then on; never a crash, a hang, or another file in its place.
 //!
 //! ```text
-//! input:  kind 1 │ overlays 1 │ overlays × (place 2 │ length 1 │ bytes) │ operations, one byte each
+//! input:  kind 1 │ overlays 1 │ overlays × (place 2 │ length 1 │ bytes) │ operations of one byte
 //! ```
 //!
 //! An overlay is laid over a sound image, one and the same in every run. The header's checksum

@@ -153,7 +153,8 @@ impl Plan {
             (exact && limit.max > ceiling && limit.max <= most).then(|| Problem {
                 path: format!("limits.{}.max", limit.name),
                 message: format!(
-                    "{} is above {ceiling}, the most that this {} has room for; state a larger `ceiling` in the rule",
+                    "{} is above {ceiling}, the most that this {} has room for; state a larger \
+                    `ceiling` in the rule",
                     limit.max,
                     algorithm_name(limit.algorithm)
                 ),

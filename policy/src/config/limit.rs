@@ -59,7 +59,8 @@ impl Counts {
 /// let text: Limit = "100/s burst 20".parse().unwrap();
 /// assert_eq!(text, Limit::bucket(100, Duration::from_secs(1)).burst(20));
 /// assert_eq!(text.name(), "100/s");
-/// let named = Limit::window(5, Duration::from_secs(10)).named("burst").cooldown(Duration::from_secs(60));
+/// let minute = Duration::from_secs(60);
+/// let named = Limit::window(5, Duration::from_secs(10)).named("burst").cooldown(minute);
 /// assert_eq!(named.name(), "burst");
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -165,7 +166,8 @@ impl Limit {
     ///
     /// ```
     /// let minute = std::time::Duration::from_secs(60);
-    /// assert_eq!(tidegate::Limit::concurrent(5).lease(minute / 2).to_string(), "5 concurrent lease 30s");
+    /// let limit = tidegate::Limit::concurrent(5).lease(minute / 2);
+    /// assert_eq!(limit.to_string(), "5 concurrent lease 30s");
     /// ```
     #[must_use]
     pub fn lease(self, lease: Duration) -> Limit {
@@ -175,7 +177,8 @@ impl Limit {
     ///
     /// ```
     /// let minute = std::time::Duration::from_secs(60);
-    /// let limiter = tidegate::Limiter::new(tidegate::Limit::bucket(1, minute).cooldown(minute)).unwrap();
+    /// let limit = tidegate::Limit::bucket(1, minute).cooldown(minute);
+    /// let limiter = tidegate::Limiter::new(limit).unwrap();
     /// assert!(limiter.allow("a").unwrap() && !limiter.allow("a").unwrap());
     /// assert_eq!(limiter.hit("a", 1).unwrap().reason(), Some("cooldown"));
     /// ```
@@ -436,7 +439,8 @@ fn number(text: &str, what: &str) -> Result<u64, String> {
     }
 }
 
-const FORMS: &str = "a limit is MAX/PERIOD [burst N] [bucket | window | counter | fixed], or N concurrent [lease PERIOD]";
+const FORMS: &str = "a limit is MAX/PERIOD [burst N] [bucket | window | counter | fixed], or N \
+    concurrent [lease PERIOD]";
 
 impl FromStr for Limit {
     type Err = Error;
@@ -564,7 +568,8 @@ pub(crate) fn parse_limits(text: &str) -> Result<Vec<Limit>, Vec<String>> {
 ///
 /// ```
 /// use tidegate::IntoLimits;
-/// assert_eq!("5/10s window, 20/min".into_limits().unwrap(), ["5/10s window", "20/min"].into_limits().unwrap());
+/// let listed = ["5/10s window", "20/min"].into_limits().unwrap();
+/// assert_eq!("5/10s window, 20/min".into_limits().unwrap(), listed);
 /// ```
 pub trait IntoLimits {
     /// The limits, or what is wrong with them.

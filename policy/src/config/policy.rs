@@ -231,7 +231,8 @@ impl Classify {
 ///
 /// ```
 /// let admins = tidegate::Match::new([("role", "admin"), ("role", "system")]);
-/// assert_eq!(admins.fields, [("role".to_string(), vec!["admin".to_string(), "system".to_string()])]);
+/// let roles = vec!["admin".to_string(), "system".to_string()];
+/// assert_eq!(admins.fields, [("role".to_string(), roles)]);
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]

@@ -72,7 +72,8 @@ pub(crate) const NO_REDIS: &str = "this build has no Redis store";
 ///
 /// ```
 /// use serde_json::json;
-/// let patches = tidegate::bindings::limit_patches(&json!({"per-minute": {"max": 60}}), &["per-minute"]).unwrap();
+/// let value = json!({"per-minute": {"max": 60}});
+/// let patches = tidegate::bindings::limit_patches(&value, &["per-minute"]).unwrap();
 /// assert_eq!(patches, [("per-minute".to_string(), tidegate::LimitPatch::max(60))]);
 /// ```
 ///
@@ -87,7 +88,8 @@ pub fn limit_patches<S: AsRef<str>>(value: &Value, names: &[S]) -> Result<LimitP
 /// ```
 /// use std::time::Duration;
 /// let map = serde_json::json!({"a": {"per": 90}});
-/// let patches = tidegate::bindings::limit_patches_in(&map, &["a"], Duration::from_secs(1)).unwrap();
+/// let second = Duration::from_secs(1);
+/// let patches = tidegate::bindings::limit_patches_in(&map, &["a"], second).unwrap();
 /// assert_eq!(patches[0].1.per, Some(Duration::from_secs(90)));
 /// ```
 ///
@@ -115,7 +117,8 @@ impl Match {
     /// Reads a match from a map, as a policy file has it.
     ///
     /// ```
-    /// let matches = tidegate::Match::from_value(&serde_json::json!({"role": ["admin", "system"]})).unwrap();
+    /// let value = serde_json::json!({"role": ["admin", "system"]});
+    /// let matches = tidegate::Match::from_value(&value).unwrap();
     /// assert_eq!(matches, tidegate::Match::new([("role", "admin"), ("role", "system")]));
     /// ```
     ///

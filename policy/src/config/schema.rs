@@ -53,7 +53,10 @@ forms! {
     Version => json_schema!({"const": 1});
     Whole => json_schema!({
         "description": "A whole number from 0 on.",
-        "anyOf": [{"type": "integer", "minimum": 0}, {"type": "string", "pattern": r"^[0-9]+$|\$\{"}]
+        "anyOf": [
+            {"type": "integer", "minimum": 0},
+            {"type": "string", "pattern": r"^[0-9]+$|\$\{"}
+        ]
     });
     Fraction => json_schema!({
         "description": "A number from 0 to 1.",

@@ -147,7 +147,8 @@ impl Decision {
     /// let clock = ManualClock::new(Duration::ZERO, Duration::ZERO).clock();
     /// let limiter = Limiter::builder().clock(clock).limits("20/min").build().unwrap();
     /// let headers = limiter.hit("alice", 1).unwrap().headers(Style::Ietf);
-    /// assert_eq!(headers[0], ("RateLimit-Policy".to_string(), r#""20/min";q=20;w=60"#.to_string()));
+    /// let policy = r#""20/min";q=20;w=60"#;
+    /// assert_eq!(headers[0], ("RateLimit-Policy".to_string(), policy.to_string()));
     /// assert_eq!(headers[1], ("RateLimit".to_string(), r#""20/min";r=19;t=3"#.to_string()));
     /// ```
     pub fn headers(&self, style: Style) -> Vec<(String, String)> {

@@ -111,7 +111,8 @@ impl Findings {
             return;
         }
         let message = format!(
-            "no `capacity` is stated, so this rule holds {capacity} keys and not {DEFAULT_CAPACITY}: its share of \
+            "no `capacity` is stated, so this rule holds {capacity} keys and not \
+            {DEFAULT_CAPACITY}: its share of \
              `memory`, or what its table was made for; state a `capacity`, or a larger `memory`"
         );
         self.add("capacity_adapted", Severity::Info, format!("rules.{name}.capacity"), message);
@@ -124,7 +125,8 @@ impl Findings {
         }
         let seconds = |nanos: u64| nanos.div_ceil(1_000_000_000);
         let message = format!(
-            "an override, an entry of `when` or a call's `max` is so slow that idle keys are kept for {} s; \
+            "an override, an entry of `when` or a call's `max` is so slow that idle keys are \
+            kept for {} s; \
              the rule's own limits need {} s",
             seconds(horizon),
             seconds(own),
@@ -211,7 +213,8 @@ impl Limiter {
                 findings.add("change_ignored", Severity::Warn, path, message);
             }
             if self.rule(name)?.is_retired()? {
-                let message = "another table took the place of this rule's, or it was removed: what is counted \
+                let message = "another table took the place of this rule's, or it was removed: \
+                what is counted \
                      here, others don't see; make the limiter anew";
                 let path = format!("rules.{name}");
                 findings.add("retired", Severity::Warn, path, message.to_string());

@@ -352,7 +352,8 @@ impl Changing<'_> {
             let before = runtime.block_of(&key).is_some();
             if !before && runtime.blocks.len() >= most {
                 let message = format!(
-                    "rule {:?} has no room for another blocked key: {most} are blocked, as many as its \
+                    "rule {:?} has no room for another blocked key: {most} are blocked, as many \
+                    as its \
                      capacity; unblock some, or give the rule a larger capacity",
                     snapshot.labels.rule
                 );
@@ -397,7 +398,8 @@ impl Rule {
     /// ```
     /// use tidegate::{LimitPatch, Target};
     /// let limiter = tidegate::Limiter::new("3/min").unwrap();
-    /// limiter.set_override(Target::key("alice"), vec![("3/min".into(), LimitPatch::max(9))]).unwrap();
+    /// let limits = vec![("3/min".into(), LimitPatch::max(9))];
+    /// limiter.set_override(Target::key("alice"), limits).unwrap();
     /// assert_eq!(limiter.hit("alice", 1).unwrap().limit, Some(9));
     /// ```
     ///

@@ -84,10 +84,13 @@ impl Charged {
 
 /// An estimate that was spent, to be settled with the true cost. Dropped, the estimate stays spent.
 ///
-/// It gives back only its own, and only while that counts: of a bucket at most the estimate less
-/// what was refilled since, of a window its own entry while that is inside, of a fixed count or a
-/// counter only in the same period or cell. After a reset or an eviction of the key it gives back
-/// nothing.
+/// It gives back only its own, and only while that counts:
+///
+/// - of a bucket at most the estimate, less what was refilled since;
+/// - of a window its own entry, while that is inside;
+/// - of a fixed count or a counter, only in the same period or cell.
+///
+/// After a reset or an eviction of the key it gives back nothing.
 ///
 /// ```
 /// let limiter = tidegate::Limiter::new("3/min").unwrap();

@@ -329,7 +329,8 @@ impl Rule {
     /// ```
     /// use tidegate::{LimitPatch, Outcome, Target};
     /// let limiter = tidegate::Limiter::new("1/h").unwrap();
-    /// limiter.set_override(Target::key("alice"), vec![("1/h".into(), LimitPatch::max(2))]).unwrap();
+    /// let limits = vec![("1/h".into(), LimitPatch::max(2))];
+    /// limiter.set_override(Target::key("alice"), limits).unwrap();
     /// assert!(limiter.hit("alice", 2).unwrap().allowed);
     /// let why = limiter.why("alice", 1).unwrap();
     /// let last = why.steps.last().unwrap();

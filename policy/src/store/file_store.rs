@@ -3,10 +3,10 @@
 //! ```text
 //! limits/                 mode 0700; with `group: true` 0770
 //!   messages.table        what keys have spent (see `tidegate-core`, file.rs); mode 0600, or 0660
-//!   messages.changes      overrides, exemptions, the run-time default, mode, blocks: JSON, replaced whole
+//!   messages.changes      run-time changes and blocks, as JSON; replaced whole
 //!   changes.log           the trail of all changes (see trail.rs)
-//!   messages.lock         held by flock while a process replaces it; the kernel drops it with the process
-//!   messages.….tmp        what a process builds; if that process was killed, the next to open removes it
+//!   messages.lock         held by flock while a process replaces it, and freed at its end
+//!   messages.….tmp        what a process builds; removed by the next one if it was killed
 //! ```
 //!
 //! The folder is opened once and checked, and its files are opened from that descriptor. Each of
@@ -74,7 +74,8 @@ const MOST_CHANGES: u64 = if cfg!(test) { 1 << 10 } else { 64 << 20 };
 /// or only read the lock's file and keep it locked.
 const PATIENCE: Duration =
     if cfg!(test) { Duration::from_millis(20) } else { Duration::from_secs(30) };
-const HELD: &str = "another process has had it locked for long, and nothing can be changed meanwhile; \
+const HELD: &str = "another process has had it locked for long, and nothing can be changed \
+    meanwhile; \
      end that process (`fuser` on this file names it), or let it go on if it is stopped";
 
 /// Held while a rule's files are replaced.
@@ -562,7 +563,8 @@ impl Other {
             return Ok(());
         }
         Err(self.refusal(
-            "a newer policy has moved it to that shape, and another process, or another limiter of this \
+            "a newer policy has moved it to that shape, and another process, or another limiter \
+            of this \
              process, has it open: end those that use it to move it back, or use their policy",
         ))
     }

@@ -2,7 +2,7 @@
 //!
 //! | | goes on if |
 //! |---|---|
-//! | a limit | it keeps its name (one named by its text: its position), algorithm, scope and `counts` |
+//! | a limit | it keeps its name (position, if named by its text), algorithm, scope, `counts` |
 //! | penalties | `penalty_scope` is the same |
 //! | budgets | always |
 //!
