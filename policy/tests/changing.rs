@@ -1,5 +1,5 @@
-//! I13 and I9 through the policy: overrides, defaults, `when`, a call's `max` and the clock change at
-//! random, and a key's bucket stays within the bounds of `core/tests/reference/exact.rs`.
+//! I13 and I9 through the policy: overrides, defaults, `when`, a call's `max` and the clock change
+//! at random, and a key's bucket stays within the bounds of `core/tests/reference/exact.rs`.
 //!
 //! `TIDEGATE_CASES` is the number of sequences of both suites, 10,000 unless said.
 
@@ -34,7 +34,8 @@ type Numbers = (usize, usize);
 
 #[derive(Clone, Copy, Debug)]
 enum Op {
-    /// Parts of 8 of the size, as a caller that `when` matches or not, with a `max` of its own or not.
+    /// Parts of 8 of the size, as a caller that `when` matches or not, with a `max` of its own or
+    /// not.
     Hit(u64, bool, Option<usize>),
     Record(u64, bool),
     Refund(u64, bool),

@@ -85,7 +85,7 @@ impl Engine {
         let hash = spot.hash;
         let time = &mut Time::at(&self.clock, now);
         let Some(bucket) = &self.lone else {
-            return self.allow_any(hash, time);
+            return self.allow_any(hash, time, None::<fn(&LimitStatuses)>).is_allowed();
         };
         for _ in 0..ATTEMPTS {
             match self.fast_try(spot, time.now()) {
@@ -107,38 +107,118 @@ impl Engine {
         }
     }
 
+    /// As [`Engine::allow_counted`], with the whole answer. On [`Answer::Denied`], `explain` gets
+    /// what each limit said, so that the caller need not judge the key again to name the limit.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tidegate_core::{Engine, Limit, Limits, Options};
+    ///
+    /// let limit = |max| Limit::bucket(max, Duration::from_secs(60));
+    /// let limits = Limits::new(&[limit(9), limit(1)]).unwrap();
+    /// let engine = Engine::new(limits, Options::default()).unwrap();
+    /// let mut waits = Vec::new();
+    /// for _ in 0..2 {
+    ///     let explain = |statuses: &tidegate_core::LimitStatuses| {
+    ///         waits = statuses.iter().map(|status| status.wait > 0).collect();
+    ///     };
+    ///     let _ = engine.allow_explained(b"alice", explain);
+    /// }
+    /// assert_eq!(waits, [false, true]);
+    /// ```
+    #[inline(always)]
+    pub fn allow_explained(
+        &self,
+        key: &[u8],
+        explain: impl FnOnce(&LimitStatuses),
+    ) -> (Answer, u64) {
+        let hash = self.hash(key);
+        let answer = self.allow_any(hash, &mut Time::read(&self.clock), Some(explain));
+        let count = if answer.is_allowed() { Count::Allowed } else { Count::Denied };
+        (answer, self.counters.add(count as usize))
+    }
+
     /// As [`hit_together`] for one row and a cost of 1, without statuses of a hit that passes.
-    fn allow_any(&self, hash: Hash, time: &mut Time<'_>) -> bool {
-        let limits = self.limits();
-        let lone = limits.placed.len() == 1;
-        let (mut rechecked, mut taken) = (false, Taken::default());
-        if limits.smallest() == 0 {
-            return false;
+    #[inline]
+    fn allow_any(
+        &self,
+        hash: Hash,
+        time: &mut Time<'_>,
+        explain: Option<impl FnOnce(&LimitStatuses)>,
+    ) -> Answer {
+        match self.limits().placed.len() {
+            _ if self.limits().smallest() == 0 => self.refuse(hash, time, explain),
+            1 => self.allow_cell(hash, time, explain),
+            _ => self.allow_cells(hash, time, explain),
         }
+    }
+
+    /// A lone cell refuses before it writes.
+    fn allow_cell(
+        &self,
+        hash: Hash,
+        time: &mut Time<'_>,
+        explain: Option<impl FnOnce(&LimitStatuses)>,
+    ) -> Answer {
+        let (limits, mut taken) = (self.limits(), Taken::default());
         for _ in 0..ATTEMPTS {
             let row = match self.row(hash, time.now()) {
                 Ok(row) => row,
-                Err(answer) => return answer.is_allowed(),
+                Err(answer) => return answer,
             };
-            // A lone cell refuses before it writes; several are looked at before the first is
-            // taken.
-            let fits = || {
-                let mut statuses = LimitStatuses::default();
-                limits.inspect(&row, 1, time.now(), &mut statuses).is_ok() && statuses.fits()
-            };
-            let fits = lone || fits();
-            match fits.then(|| limits.take(&row, 1, self.keep_us(), time, &mut taken)) {
-                Some(Ok(true)) => return true,
-                Some(Ok(false)) if lone => return false,
-                Some(_) => {}
-                None if rechecked => return false,
-                None => {
-                    let _ = limits.repair_clock_skew(&row, time);
-                    rechecked = true;
-                }
+            match limits.take(&row, 1, self.keep_us(), time, &mut taken) {
+                Ok(true) => return Answer::Allowed,
+                Ok(false) => break,
+                Err(Moved) => {}
             }
         }
-        false
+        self.refuse(hash, time, explain)
+    }
+
+    /// A denial, explained by what the row holds now.
+    fn refuse(
+        &self,
+        hash: Hash,
+        time: &Time<'_>,
+        explain: Option<impl FnOnce(&LimitStatuses)>,
+    ) -> Answer {
+        if let Some(explain) = explain {
+            explain(&self.part(hash).inspect(1, time.now()));
+        }
+        Answer::Denied
+    }
+
+    /// Several cells are inspected before the first is taken.
+    fn allow_cells(
+        &self,
+        hash: Hash,
+        time: &mut Time<'_>,
+        explain: Option<impl FnOnce(&LimitStatuses)>,
+    ) -> Answer {
+        let limits = self.limits();
+        let (mut rechecked, mut taken) = (false, Taken::default());
+        let mut statuses = LimitStatuses::default();
+        for _ in 0..ATTEMPTS {
+            let row = match self.row(hash, time.now()) {
+                Ok(row) => row,
+                Err(answer) => return answer,
+            };
+            let seen = limits.inspect(&row, 1, time.now(), &mut statuses);
+            if seen.is_ok() && statuses.fits() {
+                if let Ok(true) = limits.take(&row, 1, self.keep_us(), time, &mut taken) {
+                    return Answer::Allowed;
+                }
+            } else if rechecked {
+                break;
+            } else {
+                let _ = limits.repair_clock_skew(&row, time);
+                rechecked = true;
+            }
+        }
+        if let Some(explain) = explain {
+            explain(&statuses);
+        }
+        Answer::Denied
     }
 
     /// A batch of [`Engine::allow`]: `out[i]` is 1 or 0 for `keys[i]`.

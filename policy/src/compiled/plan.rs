@@ -23,7 +23,7 @@ pub(crate) struct Group {
     pub(crate) limits: Vec<usize>,
 }
 
-/// The shape of a rule's state. It stays as it is while numbers change.
+/// The shape of a rule's state. It stays as it is while limits change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Plan {
     pub(crate) names: Vec<String>,
@@ -33,7 +33,8 @@ pub(crate) struct Plan {
     pub(crate) groups: Vec<Group>,
     /// For each limit its group, and its place there.
     pub(crate) places: Vec<(usize, usize)>,
-    /// For each limit the largest `max` that may be asked of it; nothing for those that need no room.
+    /// For each limit the largest `max` that may be asked of it; nothing for those that need no
+    /// room.
     pub(crate) ceilings: Vec<u64>,
     pub(crate) parts: usize,
     /// Which parts penalties are kept for.
@@ -72,8 +73,8 @@ impl Plan {
         })
     }
 
-    /// A plan as a file describes it: a name (and whether it is a label), an algorithm, a scope with what it
-    /// counts, and its room for each limit.
+    /// A plan as a file describes it: a name (and whether it is a label), an algorithm, a scope
+    /// with what it counts, and its room for each limit.
     pub(crate) fn described(
         parts: usize,
         (names, labelled): (Vec<String>, Vec<bool>),
@@ -152,7 +153,8 @@ impl Plan {
             (has_ceiling && limit.max > ceiling && limit.max <= most).then(|| Problem {
                 path: format!("limits.{}.max", limit.name),
                 message: format!(
-                    "{} is above {ceiling}, the most that this {} has room for; state a larger `ceiling` in the rule",
+                    "{} is above {ceiling}, the most that this {} has room for; state a larger \
+                    `ceiling` in the rule",
                     limit.max,
                     algorithm_name(limit.algorithm)
                 ),

@@ -59,13 +59,15 @@ impl Counts {
 /// let text: Limit = "100/s burst 20".parse().unwrap();
 /// assert_eq!(text, Limit::bucket(100, Duration::from_secs(1)).burst(20));
 /// assert_eq!(text.name(), "100/s");
-/// let named = Limit::window(5, Duration::from_secs(10)).named("burst").cooldown(Duration::from_secs(60));
+/// let minute = Duration::from_secs(60);
+/// let named = Limit::window(5, Duration::from_secs(10)).named("burst").cooldown(minute);
 /// assert_eq!(named.name(), "burst");
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Limit {
     pub(crate) name: String,
-    /// Whether the name is a label that was made of the numbers. A store knows such limits by position.
+    /// Whether the name is a label that was made of its parameters. A store knows such limits by
+    /// position.
     pub(crate) labelled: bool,
     pub(crate) algorithm: Algorithm,
     pub(crate) max: u64,
@@ -129,7 +131,8 @@ impl Limit {
     pub fn fixed(max: u64, per: Duration) -> Limit {
         Limit::new(Algorithm::Fixed, max, per)
     }
-    /// At most `max` permits at once, each for 60 s unless released, renewed, or told [otherwise](Limit::lease).
+    /// At most `max` permits at once, each for 60 s unless released, renewed, or told
+    /// [otherwise](Limit::lease).
     ///
     /// ```
     /// assert_eq!(tidegate::Limit::concurrent(5).to_string(), "5 concurrent lease min");
@@ -138,8 +141,8 @@ impl Limit {
         Limit::new(Algorithm::Concurrent, max, DEFAULT_LEASE)
     }
 
-    /// With a name of its own. Without one it is named by its text, and that is a label only: a store
-    /// knows such limits by their position among those of the same algorithm and scope.
+    /// With a name of its own. Without one it is named by its text, and that is a label only: a
+    /// store knows such limits by their position among those of the same algorithm and scope.
     ///
     /// ```
     /// let minute = std::time::Duration::from_secs(60);
@@ -163,7 +166,8 @@ impl Limit {
     ///
     /// ```
     /// let minute = std::time::Duration::from_secs(60);
-    /// assert_eq!(tidegate::Limit::concurrent(5).lease(minute / 2).to_string(), "5 concurrent lease 30s");
+    /// let limit = tidegate::Limit::concurrent(5).lease(minute / 2);
+    /// assert_eq!(limit.to_string(), "5 concurrent lease 30s");
     /// ```
     #[must_use]
     pub fn lease(self, lease: Duration) -> Limit {
@@ -173,7 +177,8 @@ impl Limit {
     ///
     /// ```
     /// let minute = std::time::Duration::from_secs(60);
-    /// let limiter = tidegate::Limiter::new(tidegate::Limit::bucket(1, minute).cooldown(minute)).unwrap();
+    /// let limit = tidegate::Limit::bucket(1, minute).cooldown(minute);
+    /// let limiter = tidegate::Limiter::new(limit).unwrap();
     /// assert!(limiter.allow("a").unwrap() && !limiter.allow("a").unwrap());
     /// assert_eq!(limiter.hit("a", 1).unwrap().reason(), Some("cooldown"));
     /// ```
@@ -194,7 +199,8 @@ impl Limit {
         Limit { scope: Some(parts.into_iter().map(Into::into).collect()), ..self }
     }
 
-    /// Counting the cost of each hit, or hits. A concurrent limit counts permits, so that it can't have this.
+    /// Counting the cost of each hit, or hits. A concurrent limit counts permits, so that it can't
+    /// have this.
     ///
     /// ```
     /// use tidegate::{Counts, Limit};
@@ -438,7 +444,8 @@ fn number(text: &str, what: &str) -> Result<u64, String> {
     }
 }
 
-const FORMS: &str = "a limit is MAX/PERIOD [burst N] [bucket | window | counter | fixed], or N concurrent [lease PERIOD]";
+const FORMS: &str = "a limit is MAX/PERIOD [burst N] [bucket | window | counter | fixed], or N \
+    concurrent [lease PERIOD]";
 
 impl FromStr for Limit {
     type Err = Error;
@@ -483,7 +490,7 @@ fn parse_stated(text: &str) -> Result<(Limit, Option<Algorithm>), String> {
     Ok((limit, algorithm))
 }
 
-/// Reads what a text changes of a limit: its numbers.
+/// Reads what a text changes of a limit: its parameters.
 pub(crate) fn parse_patch(text: &str) -> Result<LimitPatch, String> {
     let (limit, algorithm) = parse_stated(text)?;
     let (per, lease) = match limit.algorithm.has_lease() {
@@ -566,7 +573,8 @@ pub(crate) fn parse_limits(text: &str) -> Result<Vec<Limit>, Vec<String>> {
 ///
 /// ```
 /// use tidegate::IntoLimits;
-/// assert_eq!("5/10s window, 20/min".into_limits().unwrap(), ["5/10s window", "20/min"].into_limits().unwrap());
+/// let listed = ["5/10s window", "20/min"].into_limits().unwrap();
+/// assert_eq!("5/10s window, 20/min".into_limits().unwrap(), listed);
 /// ```
 pub trait IntoLimits {
     /// The limits, or what is wrong with them.

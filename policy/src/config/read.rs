@@ -69,11 +69,13 @@ pub(crate) const ON_FULL: [(&str, OnFull); 3] =
 /// What is said of all that needs one.
 pub(crate) const NO_REDIS: &str = "this build has no Redis store";
 
-/// Reads what changes of a rule's limits, from a map by names or, for a rule with one limit, a text.
+/// Reads what changes of a rule's limits, from a map by names or, for a rule with one limit, a
+/// text.
 ///
 /// ```
 /// use serde_json::json;
-/// let patches = tidegate::bindings::limit_patches(&json!({"per-minute": {"max": 60}}), &["per-minute"]).unwrap();
+/// let value = json!({"per-minute": {"max": 60}});
+/// let patches = tidegate::bindings::limit_patches(&value, &["per-minute"]).unwrap();
 /// assert_eq!(patches, [("per-minute".to_string(), tidegate::LimitPatch::max(60))]);
 /// ```
 ///
@@ -88,7 +90,8 @@ pub fn limit_patches<S: AsRef<str>>(value: &Value, names: &[S]) -> Result<LimitP
 /// ```
 /// use std::time::Duration;
 /// let map = serde_json::json!({"a": {"per": 90}});
-/// let patches = tidegate::bindings::limit_patches_in(&map, &["a"], Duration::from_secs(1)).unwrap();
+/// let second = Duration::from_secs(1);
+/// let patches = tidegate::bindings::limit_patches_in(&map, &["a"], second).unwrap();
 /// assert_eq!(patches[0].1.per, Some(Duration::from_secs(90)));
 /// ```
 ///
@@ -117,7 +120,8 @@ impl Match {
     /// serializes to such a map.
     ///
     /// ```
-    /// let matches = tidegate::Match::from_value(&serde_json::json!({"role": ["admin", "system"]})).unwrap();
+    /// let value = serde_json::json!({"role": ["admin", "system"]});
+    /// let matches = tidegate::Match::from_value(&value).unwrap();
     /// assert_eq!(matches, tidegate::Match::new([("role", "admin"), ("role", "system")]));
     /// ```
     ///
@@ -706,7 +710,7 @@ impl Reader {
         }
     }
 
-    /// What changes of one limit: a map of fields, or a text whose numbers are taken.
+    /// What changes of one limit: a map of fields, or a text whose parameters are taken.
     fn patch(&mut self, path: &str, value: &Value) -> Option<LimitPatch> {
         if let Value::String(text) = value {
             let read = parse_patch(text).map_err(|message| format!("{text}: {message}"));
