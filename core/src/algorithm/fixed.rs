@@ -347,8 +347,8 @@ impl Fixed {
             if is_busy(idle) || row.check().is_err() {
                 return false;
             }
-            // The count first: whoever charges it meanwhile, by numbers that have the span open, is
-            // noticed; and nobody charges a count that is ahead of its span.
+            // The count first: a charge meanwhile, by a limit that has the span open, is
+            // noticed; and no hit charges a count that is ahead of its span.
             let closed = Tagged::new(span.epoch() + 1, 0);
             if row.replace(at + 1, count, closed.0).is_ok()
                 && row.replace(at, span.0, closed.0).is_ok()

@@ -339,7 +339,7 @@ impl Sight {
     }
 }
 
-/// What a set of slots has to say to who wants one.
+/// What a set of slots says to a hit that wants one.
 struct Chance {
     held: u64,
     /// The first that is not held.
@@ -489,7 +489,7 @@ impl Permits {
     }
 
     /// What is out, and how long until one more fits, until fewer are out, and until none is; if
-    /// nobody releases, renews or takes one.
+    /// no thread releases, renews or takes one.
     pub(crate) fn out(&self, row: &Row<'_>, at: usize, now: u64) -> Out {
         let sight = self.sight(now);
         let mut span = Span { held: 0, soonest: u64::MAX, latest: 0, ahead: false };

@@ -86,7 +86,7 @@ const LAP_SHIFT: u32 = stamp::BITS + WEIGHT_BITS;
 /// The most that one entry weighs; what a `record` has beyond that is forgotten.
 pub(crate) const MOST_WEIGHT: u64 = (1 << WEIGHT_BITS) - 1;
 
-/// Positions from here on are nobody's but a damaged ring's.
+/// Positions from here on are only in a damaged ring.
 const FAR: u64 = 1 << 62;
 
 /// The numbers of one window.
@@ -282,7 +282,8 @@ impl<'r> Ring<'r> {
 
     /// Raises `base`, `mixed` or `descent`; they never sink.
     fn raise(&self, which: usize, to: u64) {
-        // ORDERING: Release, so that who sees the entry written next sees the mark before it.
+        // ORDERING: Release, so that a thread that sees the entry written next sees the mark before
+        // it.
         self.row.words[self.at + which].fetch_max(to, Ordering::Release);
     }
 
@@ -523,7 +524,7 @@ impl<'r> Ring<'r> {
     /// What to do with a live entry at the tip.
     #[cold]
     fn room(&self, tip: Tip, log: Log, keep_us: u64, now: u64) -> Room {
-        // Before the base it is live for nobody.
+        // Before the base it is live for no reader.
         if log.len() < self.len {
             return Room::Free;
         }

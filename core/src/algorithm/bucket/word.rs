@@ -66,7 +66,7 @@ const WHOLE: u64 = 1 << 63;
 /// Quanta of a token in all but the deep classes.
 const MILLI: u64 = MilliTokens::PER_TOKEN;
 
-/// A bucket word. Zero was never used; [`Word::fresh`] is full and nobody's yet.
+/// A bucket word. Zero was never used; [`Word::fresh`] is full and no key's yet.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Word(pub(crate) u64);
 
