@@ -158,8 +158,8 @@ impl ManualClock {
 
     /// Nanoseconds now.
     pub fn now(&self) -> u64 {
-        // ORDERING: Acquire, with the Release in `set`: who sees the new time sees what was done
-        // before.
+        // ORDERING: Acquire, with the Release in `set`: a thread that sees the new time sees what
+        // was done before.
         self.nanos.load(Ordering::Acquire)
     }
 

@@ -45,7 +45,7 @@ pub struct Options {
     /// Where time comes from.
     pub clock: Clock,
     /// The seed of the hash, for tables that are to hash alike; by default it is random, so that
-    /// nobody outside can make keys that collide.
+    /// no outsider can make keys that collide.
     pub seed: Option<u64>,
 }
 

@@ -2,7 +2,7 @@
 //!
 //! A row may go to another key, or be freed, if it gives its own key no more and no less than a new
 //! row would. Its key may be judged by several sets of numbers: overrides, `when`, a call's `max`,
-//! and the policies of other processes. Nobody keeps a list of them. Three words, which all users
+//! and the policies of other processes. There is no list of them. Three words, which all users
 //! of the table share, say what the evictor must know; they only grow.
 //!
 //! | word | meaning |
@@ -94,7 +94,7 @@ impl Limits {
     }
 }
 
-/// By one set of numbers, which nobody else changes.
+/// By one set of numbers, which no other thread changes.
 impl Shape for Limits {
     fn row_words(&self) -> usize {
         Limits::row_words(self)
@@ -200,8 +200,8 @@ impl Eviction {
         self.load(WINDOW)
     }
 
-    /// Begins a new era, for a user that has the table to itself: nobody else reads these words
-    /// now.
+    /// Begins a new era, for a user that has the table to itself: no other process reads these
+    /// words now.
     #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "only files are opened again"))]
     pub(crate) fn begin_era(words: &[AtomicU64], now: u64) {
         // ORDERING: Relaxed; other users come after this one has let them, by a lock of the
@@ -239,7 +239,7 @@ impl Eviction {
     #[cfg(all(target_os = "linux", not(all(test, loom))))]
     pub(crate) fn begin_after(from: &[AtomicU64], to: &[AtomicU64], now: u64) {
         let before = Eviction::horizon_of(from, now);
-        // ORDERING: Relaxed; nobody else has the new table yet.
+        // ORDERING: Relaxed; no other process has the new table yet.
         let store = |which: usize, value| to[which].store(value, Ordering::Relaxed);
         store(WINDOW, Eviction::window_of(from));
         store(BEFORE, before);
@@ -248,7 +248,7 @@ impl Eviction {
 
     /// What the table's rows must be at `now`.
     fn demand(&self, now: u64) -> Demand {
-        // The digest comes first: whoever sees that there are several sees their horizon.
+        // The digest comes first: an evictor that sees several sees their horizon.
         let only_mine = self.load(DIGEST) == self.digest;
         match now < self.load(BEFORE_UNTIL) {
             true => Demand::Untouched(self.horizon().max(self.load(BEFORE))),

@@ -1,4 +1,5 @@
-//! The engine of Tidegate: a fixed-capacity table of atomic words that says who may spend what.
+//! The engine of Tidegate: a fixed-capacity table of atomic words that says which key may spend
+//! what.
 //!
 //! Most users want the crate `tidegate`, which adds rules, policies and decisions.
 //!

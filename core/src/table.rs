@@ -133,7 +133,7 @@ impl Table {
             overflow_width: limits.row_words(),
         };
         for row in 0..OVERFLOW_ROWS {
-            // ORDERING: Relaxed; nobody else has the table yet, or it is there already.
+            // ORDERING: Relaxed; no other thread has the table yet, or it is there already.
             let key = &table.overflow[row * table.overflow_width];
             if !KeyWord(key.load(Ordering::Relaxed)).is_shared() {
                 key.store(KeyWord::SHARED.0, Ordering::Relaxed);
@@ -177,7 +177,8 @@ impl Table {
 
     #[inline]
     fn load_key(&self, place: usize) -> KeyWord {
-        // ORDERING: Acquire, with the Release in `step`: who sees a row live sees its fresh words.
+        // ORDERING: Acquire, with the Release in `step`: a thread that sees a row live sees its
+        // fresh words.
         KeyWord(self.key(place).load(Ordering::Acquire))
     }
 
@@ -335,7 +336,7 @@ impl Table {
         })
     }
 
-    /// Undoes a seal. Whoever had sealed the row finds its last step failing.
+    /// Undoes a seal. The thread that had sealed the row finds its last step failing.
     #[cold]
     fn reopen(&self, place: usize, sealed: KeyWord) {
         let _ = step(self.key(place), sealed, sealed.then(State::Live));
@@ -374,7 +375,7 @@ impl Table {
         Err(Full)
     }
 
-    /// Claims a row that is nobody's.
+    /// Claims a row that is free.
     fn claim(&self, place: usize, seen: KeyWord, hash: Hash) -> Option<(usize, KeyWord)> {
         let pending = seen.then_for(State::Pending, hash.print());
         Some((place, step(self.key(place), seen, pending).ok()?))
@@ -382,7 +383,7 @@ impl Table {
 
     /// Makes a pending row live if it is the key's only one. `None`: look again.
     ///
-    /// Anybody may do this for anybody's claim.
+    /// Any thread may do this for any claim.
     fn settle(&self, hash: Hash, place: usize, pending: KeyWord) -> Option<KeyWord> {
         let home = self.home(hash);
         let mut distance = 0;
@@ -444,7 +445,8 @@ impl Table {
                 return Ok(step(self.key(place), sealed, pending).ok().map(|p| (place, p)));
             }
         }
-        // Every row is live and in use, or somebody is at work on it, who may be dead: undo that.
+        // Every row is live and in use, or a process is at work on it, which may be dead: undo
+        // that.
         let (place, word) = unsettled.ok_or(Full)?;
         match word.state() {
             State::Sealed => self.reopen(place, word),
@@ -468,8 +470,8 @@ impl Table {
         }
         let sealed = step(self.key(place), live, live.then(State::Sealed)).ok()?;
         // ORDERING: SeqCst, with the fence in `Eviction::introduce`: numbers that were introduced
-        // before this are seen by the judgement that follows, and whoever introduces others later
-        // finds the row sealed. Checked by `numbers_introduced_against_eviction`.
+        // before this are seen by the judgement that follows, and a user that introduces others
+        // later finds the row sealed. Checked by `numbers_introduced_against_eviction`.
         fence(Ordering::SeqCst);
         if !limits.reset_words(&self.row(place, sealed), sealed.sequence(), true, now) {
             self.reopen(place, sealed);
@@ -525,7 +527,7 @@ impl Table {
         }
     }
 
-    /// Seals the row, makes it fresh and moves it on. False if somebody came in between.
+    /// Seals the row, makes it fresh and moves it on. False if another thread came in between.
     fn clear(&self, row: &Row<'_>, then: State, limits: &impl Shape, now: u64) -> bool {
         let Ok(sealed) = step(row.key, row.seen(), row.seen().to_clear()) else {
             return false;
@@ -603,7 +605,7 @@ impl Table {
         (0..self.layout.rows).filter(used).count()
     }
 
-    /// A claim that nobody goes on with, as a process that is killed leaves it.
+    /// A claim that no process goes on with, as a process that is killed leaves it.
     #[cfg(all(test, loom))]
     pub(crate) fn claim_first_free(&self, hash: Hash) {
         if let Lookup::Missing(Some((place, seen))) = self.look_up(hash) {
@@ -619,7 +621,7 @@ impl Table {
         }
     }
 
-    /// Whether the key has a row that nobody has sealed.
+    /// Whether the key has a row that is not sealed.
     #[cfg(all(test, loom))]
     pub(crate) fn is_unsealed(&self, hash: Hash) -> bool {
         matches!(self.look_up(hash), Lookup::Live(..))

@@ -166,7 +166,7 @@ pub struct PerThread<T> {
 // SAFETY: a place is lent only to the thread that owns its number, for the time of a call that
 // can't keep it. Numbers change hands by Release and Acquire (see `Lease`). So a `T` is never used
 // by two threads at once, but moves from one to the next, which `Send` allows. `all`, which lends
-// every place to anybody, wants `Sync`.
+// every place to any thread, wants `Sync`.
 unsafe impl<T: Send> Sync for PerThread<T> {}
 
 impl<T: Default> Default for PerThread<T> {
@@ -271,7 +271,7 @@ mod tests {
         assert_eq!(sum, places.places.into_iter().map(|place| place.get()).sum::<u64>());
     }
 
-    /// What a thread left is there for who cleans up, and what a living one has is not.
+    /// What a thread left is there for a thread that cleans up, and what a living one has is not.
     #[test]
     fn the_places_of_ended_threads_are_vacant() {
         let places = PerThread::<Cell<u64>>::default();

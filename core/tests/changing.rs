@@ -7,9 +7,9 @@
 //! * **I5 exact wait**: a hit passes at now + wait, and not a millisecond before.
 //! * **I6 refund**: at most what is missing.
 //! * **I9 time**: a clock fault grants nothing, and denies for no longer than one full refill.
-//! * **I13 change**: numbers that refill no faster and hold no more find no more than was there;
-//!   faster ones no more than they would have refilled since; none denies for longer than its own
-//!   fill time.
+//! * **I13 change**: a limit that refills no faster and holds no more finds no more than was there.
+//!   A faster one finds no more than it would have refilled since. None denies for longer than its
+//!   own fill time.
 //!
 //! `reference/exact.rs` has the bounds. `TIDEGATE_CASES` is the number of sequences in all, 10,000
 //! unless said.

@@ -65,8 +65,8 @@ fn a_rate_that_divides_no_tick_does_not_drift() {
     // 100,010.001… ns a token: polled often enough that waiting for the next poll costs little.
     let limit = Limit::bucket(9_999, Duration::from_secs(1)).burst(1);
     assert_rate(granted_from(UNEVEN, limit, 41, SECOND), 1 + 9_999);
-    // Each token waits for a poll, up to 10 µs, and a bucket of one forgets that time: with polls
-    // every 10 µs there are 9,090 a second to be had, and all of them are.
+    // Each token waits for a poll, up to 10 µs, and a bucket of one forgets that time. So polls
+    // every 10 µs can have 9,090 a second, and they get all of them.
     assert_rate(granted(limit, 10 * MICRO, 60 * SECOND), 1 + 60 * SECOND / (110 * MICRO));
     // Room for a second token keeps it.
     let roomy = Limit::bucket(9_999, Duration::from_secs(1)).burst(2);

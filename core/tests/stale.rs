@@ -1,8 +1,8 @@
 //! A reading of the clock may be older than the word it is held against: the thread was slow.
 //!
-//! A batch reads the clock, then the bytes of its keys, and judges them after that; a key whose
-//! bytes are asked for can act in between, which is another thread running at that very moment,
-//! without a race. Each test was a bug once.
+//! A batch reads the clock, then the bytes of its keys, and judges them after that. A key whose
+//! bytes are read can act in between. That is another thread running at that very moment, without a
+//! race. Each test was a bug once.
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;

@@ -9,9 +9,9 @@
 //! * **I10** live keys stay: an eviction changes nobody's rights
 //!
 //! A hit judges by a clock reading of its own that nobody outside sees. It is read between the two
-//! readings that the caller takes around the call, so a grant is known to lie in `[before, after]`,
-//! and the checker charges an interval only with grants that lie in it whole. That is sound with
-//! any clock.
+//! readings that the caller takes around the call, so a grant is known to lie in `[before, after]`.
+//! The checker charges an interval only with grants that lie in it whole. That is sound with any
+//! clock.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
@@ -137,8 +137,8 @@ fn starts(grants: &[Grant]) -> Vec<u64> {
     starts
 }
 
-/// I1 for a bucket, over all intervals at once: with f(i) = i·per − max·start(i), grants i..=j are
-/// too many exactly when (j+1)·per − max·after(j) − f(i) is above burst·per, so the least f
+/// I1 for a bucket, over all intervals at once. Let f(i) = i·per − max·start(i). Grants i..=j are
+/// too many exactly when (j+1)·per − max·after(j) − f(i) is above burst·per. So the least f
 /// decides.
 fn check_bucket(grants: &[Grant], limit: &Limit, slack: u64) {
     let (per, max) = (limit.per.as_nanos() as i128, i128::from(limit.max));
@@ -210,9 +210,9 @@ const CROWDS: [Crowd; 9] = [
     Crowd { threads: 8, keys: 10_000, hits: 400_000 },
 ];
 
-/// Hits by hand-moved time: the first thread empties every key and only then moves the clock on, so
-/// that what must have been granted is known to the unit; the others hit keys at random meanwhile.
-/// Returns the history and how often the clock was moved.
+/// Hits by hand-moved time. The first thread empties every key and only then moves the clock on, so
+/// that what must have been granted is known to the unit. The other threads hit keys at random
+/// meanwhile. Returns the history and how often the clock was moved.
 fn run_by_hand(
     engine: &Engine,
     hand: &ManualClock,

@@ -357,8 +357,8 @@ pub(crate) struct Share {
 /// What a bucket gets back of `amount`: no more than the estimate less what was refilled since.
 ///
 /// What was refilled is rounded up, so that rounding is never in the key's favour. It may be
-/// rounded down if the bucket would not have been full by now without the charge: then even the
-/// whole estimate would be no gain, because a bucket that is not full loses nothing of its refill.
+/// rounded down if the bucket would not have been full by now without the charge. Then even the
+/// whole estimate would be no gain: a bucket that is not full loses nothing of its refill.
 ///
 /// `None` if nothing is left to give. That includes a clock behind the charge: it went back, and
 /// what was refilled by it since is not known.

@@ -12,10 +12,10 @@
 //! └────────┴─────┴────────────┴─────────┘      0: never used
 //! ```
 //!
-//! * Two words, for even cells and for odd ones. A word does not name its cell, which only those
-//!   with the same `per` could read, but *when the last of its units was spent*, in ticks modulo
-//!   2^24, and the *class* of its writer's `per`: eight classes for each doubling. A tick is 1/125
-//!   to 1/111 of `per`.
+//! * Two words, for even cells and for odd ones. A word does not name its cell, which only a limit
+//!   with the same `per` could read. It says *when the last of its units was spent*, in ticks
+//!   modulo 2^24, and the *class* of its writer's `per`. There are eight classes for each doubling.
+//!   A tick is 1/125 to 1/111 of `per`.
 //! * **One reading.** By any `per` the units of a word count in full up to a moment that the word
 //!   alone decides, and then fall evenly to 0 within `per`. What is used, how long to wait and when
 //!   all is clear follow from these moments, so they agree at any time.
@@ -33,7 +33,7 @@
 //! * A charge goes into the current cell's word, with what that still counts for, and both are
 //!   spent now.
 //! * The last quarter of the range, and what would be before the clock's 0, is ahead of the clock
-//!   and counts as now; once the clock was read again the stamp is repaired, and the units stay.
+//!   and counts as now. Once the clock was read again the stamp is repaired, and the units stay.
 
 use std::cmp::Ordering::{Equal, Greater, Less};
 

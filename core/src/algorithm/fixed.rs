@@ -1,10 +1,10 @@
 //! A count that starts at a key's first hit and is forgotten `per` later.
 //!
 //! Two words: the *span* (epoch 6 | start 58) and the *count* (epoch 6 | life 10 | units 48). A
-//! count belongs to the span of its own epoch and is nothing in any other, so a new span is opened
-//! by one swap of the first word and counted in by one of the second; who dies between them has
-//! spent nothing. The count is loaded before the span: an epoch that a count names was opened
-//! before.
+//! count belongs to the span of its own epoch and is nothing in any other. So a new span is opened
+//! by one swap of the first word, and counted in by one of the second. A process that dies between
+//! the two has spent nothing. The count is loaded before the span: an epoch that a count names was
+//! opened before.
 //!
 //! Epochs repeat after 64 spans. The last span that was counted in has left its epoch in the count,
 //! so an old count comes back only if 64 spans are opened and nothing is counted in any. The *life*
@@ -12,8 +12,7 @@
 //! it knows.
 //!
 //! The start is an exact stamp, so a span ends `per` after the hit that opened it, to the
-//! nanosecond. It does not depend on the numbers: who has another `per` finds the span open for
-//! that long.
+//! nanosecond. A limit with another `per` finds the span open for that `per`.
 
 use crate::algorithm::limit::Limit;
 use crate::algorithm::{AlgorithmCell, Cell, Facts, MakeCell, ReservedCharge, Taken, stamp};
@@ -348,8 +347,8 @@ impl Fixed {
             if is_busy(idle) || row.check().is_err() {
                 return false;
             }
-            // The count first: whoever charges it meanwhile, by numbers that have the span open, is
-            // noticed; and nobody charges a count that is ahead of its span.
+            // The count first: a charge meanwhile, by a limit that has the span open, is
+            // noticed; and no hit charges a count that is ahead of its span.
             let closed = Tagged::new(span.epoch() + 1, 0);
             if row.replace(at + 1, count, closed.0).is_ok()
                 && row.replace(at, span.0, closed.0).is_ok()

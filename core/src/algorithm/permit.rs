@@ -7,29 +7,28 @@
 //! └───────────┴─────────┴──────────┴──────────┘      both 0: free, and the start is a tag
 //! ```
 //!
-//! * **A permit that is out keeps the lease it was given**, whoever looks at it by whatever
-//!   numbers: a slot is held while its start is younger than the lease that stands beside it.
-//!   Nobody rewrites a slot because they have another lease. The code of a lease has three digits,
-//!   rounded up; who has a lease of the same code takes that for the slot's, so by one set of
-//!   numbers every lease is exact.
+//! * **A permit that is out keeps the lease it was given**, whatever lease its reader has. A slot
+//!   is held while its start is younger than the lease that stands beside it. The code of a lease
+//!   has three digits, rounded up. A reader with a lease of the same code takes its own for the
+//!   slot's, so where all have one lease it is exact.
 //! * A start ahead of a clock that was read again is now: the slot is *repaired*, with the same
 //!   lease. Its holder can't release or renew it from then on, and it is free when the lease is
-//!   over. (To take an earlier start for one's own repaired slot would take other holders' for it,
-//!   too: nonces come again after four, and a clock that went back gives later holders earlier
-//!   starts.)
-//! * Whoever holds a permit knows its exact word, so a release or renewal that comes after the slot
-//!   went to somebody else finds another word and does nothing. It also does nothing once the lease
-//!   has run out, though nobody may have taken the slot yet. The nonce goes up with each holder, so
-//!   that two who take one slot in one microsecond have different words.
-//! * The tag of a free slot says which life of the row it is of: a hit that loaded a free slot and
-//!   then slept until another key has the row finds another tag, and its swap fails.
-//! * **Taking**: a permit is had by swapping the *first* slot that is not held, if fewer than `max`
-//!   are. Whoever took a later slot saw that one held. So of several who count the same only one
-//!   gets its slot, and the others count again: no more than `max` are ever out by the numbers of
-//!   whoever takes. Slots beyond one's own `max`, which those with a larger one take, count like
-//!   all others. A refusal is one pass that found no such slot. (While it is under way somebody may
-//!   release a slot that it has passed, and another, who still saw that one held, take a later one:
-//!   then there was a place for as long as those two crossed.)
+//!   over. A holder can't take an earlier start for its own repaired slot, since that could be
+//!   another's: nonces come again after four, and a clock that went back gives later holders
+//!   earlier starts.
+//! * The holder of a permit knows its exact word. So a release or renewal that comes after the slot
+//!   went to another holder finds another word and does nothing. It also does nothing once the
+//!   lease has run out, though the slot may not be taken yet. The nonce goes up with each holder,
+//!   so that two holders of one slot in one microsecond have different words.
+//! * The tag of a free slot says which life of the row it is of. A hit that loaded a free slot and
+//!   then slept until another key has the row finds another tag. So its swap fails.
+//! * **Taking**: a hit swaps the *first* slot that is not held, if fewer than `max` are. A hit that
+//!   took a later slot saw that one held. So of several hits that count the same only one gets its
+//!   slot, and the others count again. No more than `max` are ever out by the taker's own limit.
+//!   Slots beyond its `max`, which hits with a larger one take, count like all others. A refusal is
+//!   one pass that found no such slot. While the pass is under way one thread may release a slot
+//!   behind it, and another thread, which saw that slot held, take a later one. Then there was a
+//!   place for as long as those two crossed.
 
 use crate::algorithm::limit::Limit;
 use crate::algorithm::{AlgorithmCell, Cell, Facts, MakeCell, ReservedCharge, Taken, stamp};
@@ -287,9 +286,9 @@ impl std::fmt::Debug for Slot {
 /// How slots are seen at one time by those with one lease.
 ///
 /// A slot that is held by that lease, and no other word, comes out of one subtraction and one
-/// rotation as a number below `bound`: one less than the microseconds that it is still held, and
-/// its nonce. (If the start is ahead it is more, and another code, in the top bits, makes it larger
-/// still.)
+/// rotation as a number below `bound`. That number is one less than the microseconds that it is
+/// still held, and its nonce. A start that is ahead makes it larger. Another code, in the top bits,
+/// makes it larger still.
 #[derive(Clone, Copy)]
 struct Sight {
     base: u64,
@@ -340,7 +339,7 @@ impl Sight {
     }
 }
 
-/// What a set of slots has to say to who wants one.
+/// What a set of slots says to a hit that wants one.
 struct Chance {
     held: u64,
     /// The first that is not held.
@@ -490,7 +489,7 @@ impl Permits {
     }
 
     /// What is out, and how long until one more fits, until fewer are out, and until none is; if
-    /// nobody releases, renews or takes one.
+    /// no thread releases, renews or takes one.
     pub(crate) fn out(&self, row: &Row<'_>, at: usize, now: u64) -> Out {
         let sight = self.sight(now);
         let mut span = Span { held: 0, soonest: u64::MAX, latest: 0, ahead: false };

@@ -10,13 +10,13 @@
 //! ```
 //!
 //! * A *position* counts admissions for ever; position p lies in slot p mod N and carries the lap
-//!   ⌊p/N⌋ + 1. `head` is a hint at the next position and never ahead of it: it is moved on, by
-//!   anybody, only from p to p + 1 and only after slot p was seen to carry p's lap.
+//!   ⌊p/N⌋ + 1. `head` is a hint at the next position and never ahead of it. Any thread may move it
+//!   on, only from p to p + 1, and only after slot p was seen to carry p's lap.
 //! * **Admission** is the swap of slot `head` from the entry of one lap ago to the new one,
-//!   whatever its cost (the entry's weight). There is one such slot at any time, so a hit that
-//!   looked at the log and then wins its swap knows that nothing was admitted in between. A process
-//!   that dies has admitted nothing, or all of it.
-//! * **Looking** takes as long as the log's [`Order`] demands. The n newest entries decide about
+//!   whatever its cost (the entry's weight). There is one such slot at any time, so a hit that read
+//!   the log and then wins its swap knows that nothing was admitted in between. A process that dies
+//!   has admitted nothing, or all of it.
+//! * **Reading** takes as long as the log's [`Order`] demands. The n newest entries decide about
 //!   any window of up to n, so one ring serves several windows (5/10 s, 20/min, 200/h in 200 slots)
 //!   and a `max` that changes at run time.
 //!
@@ -37,22 +37,22 @@
 //!     `head` with its old stamp, by the same swap as an admission.
 //!   * All entries are live (numbers with a shorter `per` let them in, or `record`). Then the
 //!     oldest is overwritten, and its units are *added to the next oldest*. For windows of up to N
-//!     that changes no answer: the N entries that stay are at least N units, so the overwritten
-//!     units alone decide nothing, and those that do decide leave no earlier than the next oldest.
+//!     that changes no answer. The N entries that stay are at least N units, so the overwritten
+//!     units alone decide nothing. The units that do decide leave no earlier than the next oldest.
 //!     Only after units were given back may the moved ones deny for longer than exact, by less than
 //!     `per`.
 //! * **Clearing** writes an expired entry at `head`, which makes every hit under way start over,
 //!   then raises `base`; entries before `base` don't count.
 //! * **Clocks.** A stamp ahead of a clock that was read again is now: a hit repairs it before it
-//!   adds an entry behind it, and before it is refused by it. A look repairs nothing and reads it
-//!   as now.
+//!   adds an entry behind it, and before it is refused by it. An inspection repairs nothing and
+//!   reads it as now.
 //! * **Damage** (a file that others wrote into) costs denials, and grants nothing from then on. A
-//!   `base` beyond the tip, which would hide entries to come, is brought back; an entry that the
-//!   head passes and that no plain log has next raises `mixed` and `descent`, so that every slot
-//!   counts; a head near the end of all numbers starts over.
+//!   `base` beyond the tip would hide entries to come, so it is brought back. An entry that the
+//!   head passes, and that no plain log has next, raises `mixed` and `descent`, so that every slot
+//!   counts. A head near the end of all numbers starts over.
 //! * Laps repeat after eight. To mistake an entry for the one it saw, a thread would have to sleep
-//!   through exactly 8·k laps and find them all stamped with one microsecond: that takes a clock
-//!   which stands still while hits and refunds go on.
+//!   through exactly 8·k laps, all stamped with one microsecond. That takes a clock which stands
+//!   still while hits and refunds go on.
 
 mod count;
 mod log;
@@ -86,7 +86,7 @@ const LAP_SHIFT: u32 = stamp::BITS + WEIGHT_BITS;
 /// The most that one entry weighs; what a `record` has beyond that is forgotten.
 pub(crate) const MOST_WEIGHT: u64 = (1 << WEIGHT_BITS) - 1;
 
-/// Positions from here on are nobody's but a damaged ring's.
+/// Positions from here on are only in a damaged ring.
 const FAR: u64 = 1 << 62;
 
 /// The numbers of one window.
@@ -282,7 +282,8 @@ impl<'r> Ring<'r> {
 
     /// Raises `base`, `mixed` or `descent`; they never sink.
     fn raise(&self, which: usize, to: u64) {
-        // ORDERING: Release, so that who sees the entry written next sees the mark before it.
+        // ORDERING: Release, so that a thread that sees the entry written next sees the mark before
+        // it.
         self.row.words[self.at + which].fetch_max(to, Ordering::Release);
     }
 
@@ -523,7 +524,7 @@ impl<'r> Ring<'r> {
     /// What to do with a live entry at the tip.
     #[cold]
     fn room(&self, tip: Tip, log: Log, keep_us: u64, now: u64) -> Room {
-        // Before the base it is live for nobody.
+        // Before the base it is live for no reader.
         if log.len() < self.len {
             return Room::Free;
         }
@@ -605,9 +606,9 @@ impl<'r> Ring<'r> {
     }
 
     /// Stamps ahead of the clock: read it again; if it went back, bring them with it. The oldest
-    /// come first, so that the newest tells of unfinished work if this process dies on the way;
-    /// those of a later lap are left to the next look, unless that never comes to an end: then they
-    /// are damaged.
+    /// come first: if this process dies on the way, the newest still shows that work is left.
+    /// Entries of a later lap are left to the next try. If that never comes to an end, they are
+    /// damaged.
     #[cold]
     fn repair_entries(
         &self,

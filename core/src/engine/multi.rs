@@ -127,7 +127,7 @@ fn hit_noting<const N: usize>(
     if statuses.iter().all(LimitStatuses::fits) && N > 0 {
         statuses[0].set_wait(1);
     }
-    // Nobody is to be punished for that.
+    // No key is to be punished for that.
     denied(true)
 }
 
@@ -163,7 +163,7 @@ enum Attempt<const N: usize> {
     Refused {
         shared: bool,
     },
-    /// Somebody else was quicker.
+    /// Another thread was quicker.
     Lost,
 }
 

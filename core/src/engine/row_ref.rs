@@ -121,9 +121,10 @@ impl RowRef<'_> {
     }
 
     /// Gives back what a [reservation](crate::reserve_together) took here, up to `amount` and only
-    /// what still counts: of a bucket the cost less what was refilled since, of a window its own
-    /// entry while that is inside, of a fixed count or a counter only in the same span or cell;
-    /// nothing after a reset or an eviction. A receipt is good for once.
+    /// what still counts. A bucket gets the cost less what was refilled since. A window gets the
+    /// charge's own entry, while that is inside. A fixed count or a counter gets its units in the
+    /// same span or cell only. After a reset or an eviction nothing is owed. A receipt is good for
+    /// once.
     pub fn give_back(&self, receipt: &Receipt, amount: u64, time: &mut Time<'_>) {
         let row = match receipt.is_shared() {
             true => Some(self.engine.table.overflow(self.hash)),

@@ -1,10 +1,10 @@
 //! Several limits in one row: looked at together, taken all or nothing.
 //!
 //! First all limits are looked at, so that a denial writes nothing. Then they are taken one by one
-//! in the order of [`Limits`]; if a later one refuses after all, because somebody else was quicker,
-//! what was taken is given back. Between the two a concurrent hit may be refused that would have
-//! passed, but none is let through that should not. A process that dies in between has spent
-//! what it took.
+//! in the order of [`Limits`]; if a later one refuses after all, because another thread was
+//! quicker, what was taken is given back. Between the two a concurrent hit may be refused that
+//! would have passed, but none is let through that should not. A process that dies in between has
+//! spent what it took.
 
 use super::Limits;
 use crate::algorithm::limit::Limit;

@@ -65,7 +65,7 @@ impl Receipt {
         self.key.is_shared()
     }
 
-    /// Whether the row is the one that was charged, and nobody sealed it since.
+    /// Whether the row is the one that was charged, and no thread sealed it since.
     pub(crate) fn is_of(&self, row: &Row<'_>) -> bool {
         (row.place(), row.seen()) == (self.place, self.key)
     }

@@ -11,7 +11,7 @@
 //! or not, as it comes.
 //!
 //! **Rows** are found in the new file by the same hash: the seed is carried, and a key's home is a
-//! function of the fingerprint that its row stores. A row that may still count for somebody must
+//! function of the fingerprint that its row stores. A row that may still count for its key must
 //! have a place, else nothing is moved. Idle rows are moved if there is room. The few rows that
 //! keys share when a table is full are moved too, as they are: to begin them afresh would give keys
 //! without a row more.
@@ -21,7 +21,7 @@
 //! slots.
 //!
 //! **Time** goes on: the words of the clock are copied last. The new tables begin an era of
-//! eviction, in which rows are kept for as long as anybody's numbers asked before the move.
+//! eviction, in which rows are kept for as long as any limits asked before the move.
 
 use crate::algorithm::{Cell, Placed};
 use crate::eviction::{self, Eviction};
@@ -39,7 +39,7 @@ use crate::table::row::{KeyWord, Row, Shape, State};
 /// How often a row is read that changes hands all the while.
 const MOST_READS: usize = 64;
 
-/// The tables of a file, for one who moves their rows.
+/// The tables of a file, for moving their rows.
 #[derive(Debug)]
 pub struct FileTables {
     engines: Vec<(Limits, Table, Words)>,
@@ -49,14 +49,14 @@ pub struct FileTables {
     planned: bool,
 }
 
-/// Rows that count for somebody have no place in a table that is to take them.
+/// Rows that count for their keys have no place in a table that is to take them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoPlace {
     /// How many rows must have one.
     pub rows: usize,
 }
 
-/// Rows of so many words, which nobody judges.
+/// Rows of so many words, which no limit judges.
 struct Blank(usize);
 
 impl Shape for Blank {
@@ -168,7 +168,7 @@ impl FileTables {
     }
 
     /// Tables that are in no file. What is moved to them is written nowhere, so that a move can be
-    /// tried: whether each row that counts for somebody has a place. `None` if there is no memory.
+    /// tried: whether each row that counts for its key has a place. `None` if there is no memory.
     pub fn planned(layout: &FileLayout) -> Option<FileTables> {
         FileTables::new(layout, None)
     }
@@ -179,7 +179,7 @@ impl FileTables {
     /// All windows of an engine share a log. It goes on if one of them does, for all of them.
     ///
     /// # Errors
-    /// If a row that counts for somebody has no place.
+    /// If a row that counts for its key has no place.
     pub fn move_engine(
         &self,
         to: usize,

@@ -198,7 +198,7 @@ impl Bucket {
     }
 
     /// What the writer's rate refilled between the moment that is stored and the charge may be
-    /// lost: that of the slack, or a token if the stamp of a bucket that was full stays until one
+    /// lost. That is the slack's, or a token if the stamp of a bucket that was full stays until one
     /// has come.
     fn lost_to_slower(&self, left: &Left, reader: &Numbers, writer: &Numbers) -> i128 {
         let slower = (writer.rate - reader.rate).max(0);

@@ -1,7 +1,7 @@
-//! What one key's limits must answer, said as plainly as possible, in exact arithmetic.
+//! What one key's limits must answer, in exact arithmetic.
 //!
-//! Nothing here is shared with the engine: a bucket is a real number that grows, a window is a list
-//! of what was spent when, a counter is two cells, a fixed span is a start and a sum. Waits are
+//! Nothing here is shared with the engine. A bucket is a real number that grows, a window is a list
+//! of what was spent when. A counter is two cells, a fixed span is a start and a sum. Waits are
 //! found by letting time pass until the cost fits, not by the engine's formulas.
 //!
 //! **Exact.** A bucket's content is a fraction whose denominator is always `per`, so it is kept as
@@ -191,9 +191,8 @@ impl Bucket {
         self.least = -self.loss();
     }
 
-    /// Takes the engine's word for what is there, which it told by how long the rest will take:
-    /// from the next tick on, so that now there may be the thousandth more that it loses until
-    /// then.
+    /// Takes the engine's word for what is there, as its wait for the rest has it. That counts from
+    /// the next tick on, so now there may be the thousandth more that it loses until then.
     fn follow(&mut self, status: &LimitStatus, now: u64) {
         self.refill(now);
         let missing = |nanos: u64| self.max * i128::from(nanos);

@@ -79,9 +79,9 @@ impl Rate {
 /// A multiplier and shift with ⌊x·magic / 2^shift⌋ = ⌊x·n/d⌋ for all x ≤ longest. The shift is at
 /// most 127. It is below 64 only if `longest` has the room.
 ///
-/// With magic = (2^shift·n + e)/d the product overshoots by x·e/(d·2^shift); as x·n/d is at least
-/// 1/d below the next whole number, x·e < 2^shift is enough (Granlund and Montgomery, "Division by
-/// invariant integers using multiplication").
+/// With magic = (2^shift·n + e)/d the product overshoots by x·e/(d·2^shift). As x·n/d is at least
+/// 1/d below the next whole number, x·e < 2^shift is enough. See Granlund and Montgomery, "Division
+/// by invariant integers using multiplication".
 fn reciprocal(n: u64, d: u64, longest: u64) -> Option<(u64, u32)> {
     let most = 127 - (64 - n.leading_zeros());
     let wide = |shift: u32| (u128::from(n) << shift).div_ceil(u128::from(d));

@@ -8,17 +8,18 @@
 //! ```
 //!
 //! Tokens and time change together or not at all, so the word is the whole truth about the key:
-//! nobody locks, and a reader may act on a copy.
+//! no thread locks, and a reader may act on a copy.
 //!
-//! **The word names its own scale.** `class` fixes how many bits `b` the tokens have, how many
-//! quanta a token has (1,000, fewer for buckets above 100,000 tokens), and the offset 2^(b−4) that
-//! is added to them. A tick is 10^tick ns. So any reader can decode the word, whatever limit wrote
-//! it.
+//! **The word names its own scale.** `class` fixes how many bits `b` the tokens have, and the
+//! offset 2^(b−4) that is added to them. It also fixes how many quanta a token has: 1,000, or fewer
+//! for buckets above 100,000 tokens. A tick is 10^tick ns. So any reader can decode the word,
+//! whatever limit wrote it.
 //!
-//! **The stamp is the last tick before the last charge** by that charge's reading of the clock:
-//! never ahead of it, and never more than `delay` ticks before it (1 tick; 1,000 for fewer quanta).
-//! What was refilled since is computed by the reader, at the reader's own rate. So a change of
-//! numbers applies from the last charge on, and slower numbers never find more than was there.
+//! **The stamp is the last tick before the last charge** by that charge's reading of the clock. It
+//! is never ahead of that reading, and never more than `delay` ticks before it. The delay is 1
+//! tick, or 1,000 for fewer quanta. What was refilled since is computed by the reader, at the
+//! reader's own rate. So a change of numbers applies from the last charge on, and slower numbers
+//! never find more than was there.
 //!
 //! ```text
 //! content(now) = min(full, t + ⌊(now − stamp)·rate⌋)        t = tokens; may be negative
@@ -65,7 +66,7 @@ const WHOLE: u64 = 1 << 63;
 /// Quanta of a token in all but the deep classes.
 const MILLI: u64 = MilliTokens::PER_TOKEN;
 
-/// A bucket word. Zero was never used; [`Word::fresh`] is full and nobody's yet.
+/// A bucket word. Zero was never used; [`Word::fresh`] is full and no key's yet.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Word(pub(crate) u64);
 

@@ -179,7 +179,7 @@ impl Ring<'_> {
         slot.map(Slot::stamp)
     }
 
-    /// The same in a log of any order, for an entry that is none of the oldest: sums up units by
+    /// The same in a log of any order, for an entry that is none of the oldest. Sums up units by
     /// age, then again within the span of ages that the answer is in, until that span is a
     /// microsecond.
     fn select(&self, log: Log, survey: &Survey, mut need: u64, now: u64) -> Option<u64> {

@@ -59,13 +59,13 @@ impl Ring<'_> {
         Entries::sorted(found, now)
     }
 
-    /// Writes a log into a ring that was never used and that nobody else has.
+    /// Writes a log into a ring that was never used and that no other thread has.
     pub(crate) fn fill(&self, entries: Entries, keep_us: u64, now: u64) {
         let entries = entries.cut(self.len as usize, keep_us, now);
         let words = &self.row.words[self.at..];
         for (position, slot) in entries.iter().enumerate() {
             let moved = Slot::new(self.lap(position as u64), slot.weight(), slot.stamp());
-            // ORDERING: Relaxed; nobody else has the row yet.
+            // ORDERING: Relaxed; no other thread has the row yet.
             words[HEADER_WORDS + position].store(moved.0, Ordering::Relaxed);
             if moved.weight() != 1 {
                 self.mark_mixed(position as u64);

@@ -20,8 +20,8 @@ pub(super) const FILLS: u128 = 100_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Step {
     pub(super) nanos: Nanos,
-    /// ⌈2^(64+shift) / nanos⌉ with 2^shift < nanos ≤ 2^(shift+1): exact for every time below 2^63,
-    /// as the excess is less than nanos/2^(64+shift) of it (see `rate.rs`). 0 for 1 ns.
+    /// ⌈2^(64+shift) / nanos⌉ with 2^shift < nanos ≤ 2^(shift+1). Exact for every time below 2^63:
+    /// the excess is less than nanos/2^(64+shift) of it (see `rate.rs`). 0 for 1 ns.
     magic: u64,
     shift: u32,
 }

@@ -217,8 +217,8 @@ proptest! {
         prop_assert_eq!(bucket.reading(word, start).tokens(), 0);
     }
 
-    /// Numbers that refill no faster and hold no more find no more than was there; any others no
-    /// more than they would have refilled themselves since the last charge; and none is denied for
+    /// A limit that refills no faster and holds no more finds no more than was there. Any other
+    /// finds no more than it would have refilled itself since the last charge. None is denied for
     /// longer than its own fill.
     #[test]
     fn a_change_of_numbers_grants_nothing(
