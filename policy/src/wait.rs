@@ -444,7 +444,8 @@ impl Rule {
     /// assert!((0..5).all(|_| limiter.wait("alice", 1, None).unwrap().allowed));
     /// let limiter = tidegate::Limiter::new("1/h").unwrap();
     /// assert!(limiter.wait("alice", 1, None).unwrap().allowed);
-    /// assert!(!limiter.wait("alice", 1, Some(Duration::from_secs(5))).unwrap().allowed); // at once
+    /// let at_once = limiter.wait("alice", 1, Some(Duration::from_secs(5))).unwrap();
+    /// assert!(!at_once.allowed);
     /// ```
     ///
     /// # Errors
