@@ -5,6 +5,9 @@
 //! policies state is kept for as long as the process lives, once for all limiters that state the
 //! same, and pointed at by whoever likes. That is bounded: beyond [`MOST_KEPT`], and for what is
 //! made at run time, owners are counted.
+//!
+//! Callgrind, on the system clock: a hit has 772 instructions, one with a cooldown 2,161. With an
+//! `Arc<Variant>` they are 764 and 2,050, two of them locked, on one word that all threads share.
 
 use std::ops::Deref;
 use std::sync::Arc;

@@ -129,8 +129,7 @@ struct File {
     /// What all tables together may take. 256MB unless set.
     memory: Option<Bytes>,
     /// Whether the folder of a file store is shared with its group: the folder has mode 0770, its
-    /// files
-    /// 0660. No unless set.
+    /// files 0660. No unless set.
     group: Option<Truth>,
     /// The rule for unknown rule names.
     fallback: Option<String>,
