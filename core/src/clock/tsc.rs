@@ -15,7 +15,8 @@
 //! processor that keeps the time gets no time itself.
 //!
 //! The coarse time costs instructions (an `allow` takes 262 with it and 217 without) and saves the
-//! wait for the counter.
+//! wait for the counter: an `allow` of one hot key takes 0.82 times as long with it, of one of
+//! 10,000 keys 0.86 (AMD EPYC).
 
 use std::sync::atomic::fence;
 
