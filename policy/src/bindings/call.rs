@@ -1,6 +1,17 @@
 //! A call that borrows nothing.
 
-use crate::key::{Call, Key};
+use crate::key::{Call, Key, RESERVED};
+
+/// Whether an operation takes this name itself, so that it is never an attribute.
+///
+/// ```
+/// use tidegate::bindings::is_reserved;
+/// assert_eq!((is_reserved("cost"), is_reserved("role")), (true, false));
+/// ```
+#[inline]
+pub fn is_reserved(name: &str) -> bool {
+    RESERVED.iter().any(|(reserved, _)| *reserved == name)
+}
 
 /// A call that outlives the values that its caller handed over: a waiting call is one.
 ///
