@@ -2,8 +2,9 @@
 //!
 //! For a method with `**attributes` pyo3 takes the slow one. The interpreter then makes a tuple for
 //! each call, which alone is twice the price of a hit. So the two methods that are called for every
-//! message replace pyo3's own. They take a key, perhaps a cost, and a few attributes. Any other call
-//! goes on to the method that they replaced. Only that knows the whole signature and all errors.
+//! message replace pyo3's own. They take a key, perhaps a cost, and a few attributes. Any other
+//! call goes on to the method that they replaced. Only that knows the whole signature and all
+//! errors.
 
 use std::borrow::Cow;
 use std::ffi::CString;
@@ -47,6 +48,7 @@ pub(crate) trait Fast: PyClass<Frozen = True> + PyTypeInfo + Sync {
         call: impl Into<Call<'a>>,
         cost: u64,
     ) -> Result<policy::Decision, policy::Error>;
+    fn permits(&self) -> Result<bool, policy::Error>;
 }
 
 /// What the interpreter hands a method by this convention.
