@@ -37,7 +37,8 @@ lint:
 		--features tidegate/tokio,tidegate/tower,tidegate/schema --locked -- -D warnings
 	cargo check -p tidegate --no-default-features --locked
 	python3 tests/cycles.py --check core/src policy/src
-	python3 tests/tidy.py versions links
+	python3 tests/tidy.py versions links widths
+	python3 tests/prose.py
 	python3 docs/reference.py --check
 	python3 docs/check.py --book
 	tests/actionlint.sh

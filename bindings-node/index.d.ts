@@ -12,17 +12,17 @@
 export type KeyPart = string | Uint8Array | number | bigint;
 
 /**
- * Who is limited: text, bytes, a whole number, or a list of parts. Compared as bytes; `'x'`, its
- * bytes and `['x']` are one key, and a number is its decimal digits. A number is a safe integer, a
- * bigint has 64 bits. A string with half of a surrogate pair is refused.
+ * What is limited: text, bytes, a whole number, or a list of parts. Keys are compared as bytes:
+ * `'x'`, its bytes and `['x']` are one key, and a number is its decimal digits. A number is a safe
+ * integer, a bigint has 64 bits. A string with half of a surrogate pair is refused.
  */
 export type Key = KeyPart | readonly KeyPart[];
 
 /**
- * What a rule may look at beside the key: `role`, `tier`, `ip`. Those that no rule names are
+ * What a rule may read beside the key: `role`, `tier`, `ip`. Those that no rule names are
  * ignored. Names that an operation takes (`cost`, `max`, `timeoutMs`, `signal`, `estimate`,
- * `amount`, `forMs`, `by`, `reason`) are never attributes: with an operation that does not take
- * them they are a TypeError.
+ * `amount`, `forMs`, `by`, `reason`) are never attributes. An operation that does not take one of
+ * them throws a TypeError for it.
  */
 export interface Attributes {
   readonly [name: string]: string | number | boolean | null | undefined;
@@ -156,7 +156,7 @@ export interface Denied extends DecisionFields {
   readonly warning: boolean;
   /** This denial was the one that reached the rule's alert. */
   readonly alert: boolean;
-  /** The sender should be told. */
+  /** The sender should be notified. */
   readonly notify: boolean;
   /** What the rule hands back with a denial. */
   readonly attach: Json;
@@ -215,7 +215,7 @@ export interface BlockedKey {
   readonly reason: string | null;
 }
 
-/** Whether what a rule denies is denied, only told of, or not even counted. */
+/** Whether what a rule denies is denied, only reported, or not even counted. */
 export type Mode = 'enforce' | 'shadow' | 'off';
 
 /**
@@ -319,8 +319,8 @@ export interface Events {
   /** What to ask for the events after these with: one text for all rules of the limiter. */
   readonly next: string;
   /**
-   * How many gave way to later ones before they were read; of one rule among several, at most so
-   * many.
+   * How many were overwritten by later ones before they were read. Of one rule among several, it is
+   * at most so many.
    */
   readonly missed: number;
 }
@@ -426,7 +426,7 @@ export interface RuleOptions {
   cooldown?: Period;
   backoff?: Backoff;
   alert?: Alert;
-  /** Whether the caller should tell the sender. */
+  /** Whether the caller should notify the sender. */
   notify?: 'silent' | 'once' | 'always';
   /** The parts that penalties are kept for; all unless set. */
   penaltyScope?: string[];
@@ -456,8 +456,8 @@ export interface RuleOptions {
 /** What a limiter is made with; what is set wins over the policy. */
 export interface LimiterOptions {
   /**
-   * `memory`, `memory:NAME` (one for everybody in the process who names it), or `file:PATH` (one
-   * for the host).
+   * `memory`, `memory:NAME` (one for all limiters of the process that name it), or `file:PATH`
+   * (one for the host).
    */
   store?: string | undefined;
   /**
@@ -470,7 +470,7 @@ export interface LimiterOptions {
   /** Where time comes from. */
   clock?: ManualClock | undefined;
   /**
-   * Make tables of a file store that don't fit the policy, or can't be read, anew; their counts are
+   * Makes tables of a file store anew that don't fit the policy or can't be read. Their counts are
    * lost.
    */
   recreate?: boolean | undefined;
@@ -500,7 +500,7 @@ export interface Step {
     'mode' | 'exempt' | 'blocked' | 'cost' | 'budget' | 'cooldown' | 'backoff' | 'limit';
   /**
    * `none`: the rule has no such thing. `allow`: uncounted, and the last step. `deny`: the first
-   * that does is the decision's reason, and the rest is told too.
+   * that does is the decision's reason, and the rest is listed too.
    */
   readonly outcome: 'none' | 'pass' | 'allow' | 'deny';
   /** The limit that it is about. */
@@ -532,9 +532,12 @@ interface Operations {
   /**
    * Whether a hit of 1 passes, and spends it: the fastest path.
    *
-   * @throws TypeError or RangeError for what is no key. TidegateError for a key that is not the
-   * rule's, a rule with permits (`operation`) and a closed limiter (`closed`); so with all
-   * operations.
+   * All operations throw alike.
+   *
+   * @throws TypeError or RangeError for what is no key.
+   *
+   * @throws TidegateError for a key that is not the rule's, a rule with permits (`operation`) and a
+   * closed limiter (`closed`).
    */
   allow(key: Key, options?: CallOptions): boolean;
   /** Spends if the rule allows it, and says how it went. */
@@ -598,11 +601,15 @@ interface Operations {
    * Judges a key, or the calls that match, by other limits from the next hit on. What was set for
    * the same target before is replaced.
    *
-   * @returns the number of the change, by which `changes` tells of it; so with all run-time
-   * changes.
-   * @throws TypeError for options that it does not have or of another type; RangeError for a
-   * `forMs`, `by` or `reason` that is too long; TidegateError (`policy`) for limits that the rule
-   * can't have. So with all run-time changes; what fails has changed nothing.
+   * All run-time changes return and throw alike. One that fails has changed nothing.
+   *
+   * @returns The number of the change, as `changes` lists it.
+   *
+   * @throws TypeError for an unknown option, or one of another type.
+   *
+   * @throws RangeError for a `forMs`, `by` or `reason` that is too long.
+   *
+   * @throws TidegateError (`policy`) for limits that the rule can't have.
    */
   setOverride(target: Key | Match, limits: LimitPatches, options?: ChangeOptions): number;
   /** Takes an override back; 0 if there was none. */
@@ -674,7 +681,7 @@ export declare class Limiter {
   static fromPolicy(policy: Policy, options?: LimiterOptions): Limiter;
   /** A limiter of a policy file, YAML or JSON. */
   static fromFile(path: string | URL, options?: LimiterOptions): Limiter;
-  /** Looks at the tables of a file store while others may be using them. */
+  /** Reads the tables of a file store, while other processes may use them. */
   static inspect(path: string): Inspected[];
   /** A rule by its name, or the policy's `fallback`; the same object each time. */
   rule(name: string): Rule;
@@ -683,7 +690,7 @@ export declare class Limiter {
   /** Reads the policy file again: all or nothing. */
   reload(): void;
   /**
-   * Lets go: every operation from now on is an error with code `closed`, for those who wait too.
+   * Frees it. Every operation from now on is an error with code `closed`, also one that waits.
    */
   close(): void;
   /** Writes the counts of a file store to the disk, and waits for it. */
@@ -734,7 +741,7 @@ export declare class Reservation {
   [Symbol.dispose](): void;
 }
 
-/** A clock that only moves when told to, for tests that don't wait. */
+/** A clock that only a test moves, so that the test need not wait. */
 export declare class ManualClock {
   /** Both in ms: what it shows, and the wall time (since the start of 1970), which moves along. */
   constructor(start?: { start?: number; wall?: number });

@@ -16,14 +16,19 @@ function platforms() {
 
 function load() {
   const tried = [];
-  for (const name of platforms().flatMap((platform) => [`./tidegate.${platform}.node`, `tidegate-${platform}`])) {
+  for (const name of platforms().flatMap((platform) => [
+    `./tidegate.${platform}.node`,
+    `tidegate-${platform}`,
+  ])) {
     try {
       return require(name);
     } catch (error) {
       tried.push(`${name}: ${error.message.split('\n')[0]}`);
     }
   }
-  const error = new Error(`tidegate has no native part for this platform; tried\n  ${tried.join('\n  ')}`);
+  const error = new Error(
+    `tidegate has no native part for this platform; tried\n  ${tried.join('\n  ')}`,
+  );
   error.code = 'native';
   throw error;
 }

@@ -89,7 +89,7 @@ class Checks:
             print(f"{place}: {wrong}", file=sys.stderr)
 
     def book(self, _: bool) -> None:
-        """The summary lists what there is, and each block is in a language that somebody checks."""
+        """The summary lists what there is, and each block is in a language that a mode checks."""
         guide = ROOT / "docs"
         summary = (guide / "SUMMARY.md").read_text(encoding="utf-8")
         listed = re.findall(r"\]\(([^)]+)\)", summary)
@@ -98,7 +98,8 @@ class Checks:
         for page in sorted((pages | set(listed)) - {"SUMMARY.md"}):
             missing = None if page in pages else "is in docs/SUMMARY.md, but there is no such page"
             times = listed.count(page)
-            self.judge(f"docs/{page}", missing or (times != 1 and f"is listed {times} times") or None)
+            self.judge(f"docs/{page}",
+                       missing or (times != 1 and f"is listed {times} times") or None)
         doctests = (ROOT / "tests/src/guide.rs").read_text(encoding="utf-8")
         doctests += (ROOT / "policy/src/lib.rs").read_text(encoding="utf-8")
         for block in self.blocks:
@@ -132,7 +133,7 @@ class Checks:
                     self.run(block.place, [python, "-c", load, str(policy)], folder)
 
     def python(self, python: str) -> None:
-        """A page's blocks share their names, as those of a reader who pastes them in order."""
+        """A page's blocks share their names, as if they were pasted in order."""
         pages: dict[pathlib.Path, list[Block]] = {}
         for block in self.blocks:
             if block.language == "python":

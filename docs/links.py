@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Links of the book. mdBook runs this file as a preprocessor, see book.toml.
 
-A page links to files of the tree, such as ../README.md. The book holds only the pages of SUMMARY.md.
-A link to any other file leads to the repository that Cargo.toml names. Without one, its text stays.
+A page links to files of the tree, such as ../README.md. The book holds only the pages
+of SUMMARY.md. A link to any other file leads to the repository that Cargo.toml names.
+Without one, its text stays.
 
     docs/links.py --html FOLDER    checks that no page of a built book links to a missing file
 """

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""Writes docs/policy-reference.md from policy/policy.schema.json; `--check` compares in place of that.
+"""Writes docs/policy-reference.md from policy/policy.schema.json; `--check`
+compares in place of that.
 
-The schema says which options there are and what each means. EXAMPLES says how each is used; an option without an
-example, or an example without an option, is an error. docs/check.py loads every example as a policy.
+The schema says which options there are and what each means. EXAMPLES says how each is used; an
+option without an example, or an example without an option, is an error. docs/check.py loads
+every example as a policy.
 """
 
 from __future__ import annotations
@@ -21,19 +23,25 @@ PARTS = [
     ("Policy", "Policy", "The top level of a policy file."),
     ("Headers", "Names of legacy headers", "Fields of `headers`."),
     ("Rule", "Rule", "Fields of an entry of `rules`. Everything but `limits` is off unless set."),
-    ("Limit", "Limit", "Fields of a limit in its map form. The text form is `MAX/PERIOD [burst N] [ALGORITHM]`\nor `N concurrent [lease PERIOD]`."),
+    ("Limit", "Limit", "Fields of a limit in its map form. The text form is `MAX/PERIOD [burst N] "
+                       "[ALGORITHM]`\nor `N concurrent [lease PERIOD]`."),
     ("Backoff", "Backoff", "Fields of `backoff`."),
     ("Alert", "Alert", "Fields of `alert`."),
     ("Budget", "Budget", "Fields of `budget`."),
     ("Classify", "Classify", "Fields of `classify`."),
-    ("When", "When", "Fields of an entry of `when`. Exactly one entry applies to a call: the one with most\nfields, then the longest address prefix, then the later one."),
-    ("Patch", "Changes of a limit", "Fields of a limit in `when`. Fields that are not written keep their value."),
+    ("When", "When", "Fields of an entry of `when`. Exactly one entry applies to a call: the one "
+                     "with most\nfields, then the longest address prefix, then the later one."),
+    ("Patch", "Changes of a limit",
+     "Fields of a limit in `when`. Fields that are not written keep their value."),
 ]
 
 
 def rule(options: str, limits: str = "20/min") -> str:
     """A policy with one rule that has these options."""
-    return f"version: 1\nrules:\n  messages:\n    limits: {limits}\n{textwrap.indent(options.strip(), '    ')}\n"
+    return (
+        f"version: 1\nrules:\n  messages:\n    limits: {limits}\n"
+        f"{textwrap.indent(options.strip(), '    ')}\n"
+    )
 
 
 def limit(fields: str, options: str = "") -> str:
@@ -44,7 +52,8 @@ def limit(fields: str, options: str = "") -> str:
 
 def patch(fields: str, stated: str = "max: 20, per: 1m") -> str:
     """A policy with one limit and an entry of `when` that changes these fields."""
-    return limit(stated, f"key: [channel, sender]\nwhen:\n  - match: {{ channel: discord }}\n    limits: {{ main: {{ {fields} }} }}")
+    return limit(stated, f"key: [channel, sender]\nwhen:\n  - match: {{ channel: discord }}\n"
+                         f"    limits: {{ main: {{ {fields} }} }}")
 
 
 def when(fields: str) -> str:
@@ -54,7 +63,10 @@ def when(fields: str) -> str:
 
 MESSAGES = "rules:\n  messages: { limits: 20/min }\n"
 BACKOFF = "backoff: { steps: [1s, 2s, 5s, 30s], quiet: 60s%s }"
-CLASSIFY = "key: [agent, tier]\nclassify: { from: action, to: tier, map: { ping: light, search: heavy }, default: normal }"
+CLASSIFY = (
+    "key: [agent, tier]\nclassify: { from: action, to: tier, map: { ping: light, search: heavy }, "
+    "default: normal }"
+)
 
 EXAMPLES = {
     "Policy": {
@@ -66,7 +78,8 @@ EXAMPLES = {
         "group": f"version: 1\nstore: file:limits\ngroup: true\n{MESSAGES}",
         "fallback": f"version: 1\nfallback: messages\n{MESSAGES}",
         "headers": f"version: 1\nheaders: {{ limit: X-Quota-Limit }}\n{MESSAGES}",
-        "rules": "version: 1\nrules:\n  messages: { limits: 20/min }\n  searches: { limits: \"5/10s window, 100/h\" }\n",
+        "rules": "version: 1\nrules:\n  messages: { limits: 20/min }\n"
+                 "  searches: { limits: \"5/10s window, 100/h\" }\n",
     },
     "Headers": {
         "limit": f"version: 1\nheaders: {{ limit: X-Quota-Limit }}\n{MESSAGES}",
@@ -75,7 +88,9 @@ EXAMPLES = {
     },
     "Rule": {
         "key": rule("key: [channel, account, sender]"),
-        "limits": "version: 1\nrules:\n  messages:\n    limits:\n      burst: { max: 5, per: 10s, algorithm: window }\n      per-hour: 200/h window\n",
+        "limits": "version: 1\nrules:\n  messages:\n    limits:\n"
+                  "      burst: { max: 5, per: 10s, algorithm: window }\n"
+                  "      per-hour: 200/h window\n",
         "warn_at": rule("warn_at: 0.8"),
         "cooldown": rule("cooldown: 60s"),
         "backoff": rule(BACKOFF % ", round: 1s"),
@@ -93,15 +108,20 @@ EXAMPLES = {
         "on_full": rule("on_full: deny"),
     },
     "Limit": {
-        "name": "version: 1\nrules:\n  messages:\n    limits:\n      - { name: per-minute, max: 20, per: 1m }\n",
+        "name": "version: 1\nrules:\n  messages:\n    limits:\n"
+                "      - { name: per-minute, max: 20, per: 1m }\n",
         "max": limit("max: 20, per: 1m"),
         "per": limit("max: 20, per: 90s"),
         "burst": limit("max: 100, per: 1s, burst: 20"),
         "algorithm": limit("max: 200, per: 1h, algorithm: window"),
         "lease": limit("max: 5, algorithm: concurrent, lease: 30s"),
         "cooldown": limit("max: 5, per: 10s, algorithm: window, cooldown: 60s"),
-        "scope": "version: 1\nrules:\n  templates:\n    key: [phone]\n    limits:\n      per-phone: { max: 250, per: 1d, algorithm: window }\n      overall: { max: 80, per: 1s, algorithm: window, scope: [] }\n",
-        "counts": "version: 1\nrules:\n  model:\n    limits:\n      requests: { max: 60, per: 1m, counts: hits }\n      tokens: { max: 100000, per: 1m }\n",
+        "scope": "version: 1\nrules:\n  templates:\n    key: [phone]\n    limits:\n"
+                 "      per-phone: { max: 250, per: 1d, algorithm: window }\n"
+                 "      overall: { max: 80, per: 1s, algorithm: window, scope: [] }\n",
+        "counts": "version: 1\nrules:\n  model:\n    limits:\n"
+                  "      requests: { max: 60, per: 1m, counts: hits }\n"
+                  "      tokens: { max: 100000, per: 1m }\n",
     },
     "Backoff": {
         "steps": rule(BACKOFF % ""),
@@ -121,12 +141,15 @@ EXAMPLES = {
     },
     "Classify": {
         "from": rule(CLASSIFY),
-        "to": rule("classify: { from: path, to: kind, map: { /search: slow }, default: fast }\nwhen:\n  - match: { kind: slow }\n    limits: 5/min"),
-        "map": rule("classify: { from: plan, to: tier, map: { gold: paid, silver: paid }, default: free }\nwhen:\n  - match: { tier: paid }\n    limits: 100/min"),
+        "to": rule("classify: { from: path, to: kind, map: { /search: slow }, default: fast }\n"
+                   "when:\n  - match: { kind: slow }\n    limits: 5/min"),
+        "map": rule("classify: { from: plan, to: tier, map: { gold: paid, silver: paid }, default: "
+                    "free }\nwhen:\n  - match: { tier: paid }\n    limits: 100/min"),
         "default": rule(CLASSIFY),
     },
     "When": {
-        "match": rule("when:\n  - match: { ip: [157.240.0.0/16, \"2a03:2880::/32\"] }\n    limits: 1000/min"),
+        "match": rule(
+            "when:\n  - match: { ip: [157.240.0.0/16, \"2a03:2880::/32\"] }\n    limits: 1000/min"),
         "limits": when("limits: 60/min"),
         "warn_at": when("warn_at: 0.5"),
         "cooldown": when("cooldown: 10s"),
@@ -178,18 +201,21 @@ def values(field: dict) -> str:
     return ", ".join(dict.fromkeys(found)) or "anything"
 
 
-WORDS = {"object": "map", "array": "list", "string": "text", "integer": "whole number", "boolean": "`true`, `false`"}
+WORDS = {"object": "map", "array": "list", "string": "text", "integer": "whole number",
+         "boolean": "`true`, `false`"}
 
 
 def section(name: str, title: str, below: str) -> str:
     part, examples = definition(name), EXAMPLES[name]
     fields = part["properties"]
     if set(fields) != set(examples):
-        sys.exit(f"docs/reference.py: {name} has other options than examples: {set(fields) ^ set(examples)}")
+        differ = set(fields) ^ set(examples)
+        sys.exit(f"docs/reference.py: {name} has other options than examples: {differ}")
     required = part.get("required", [])
     lines = [f"## {title}", "", below, "", "| option | values | needed |", "|---|---|---|"]
     anchor = lambda field: f"{name.lower()}-{field}"
-    lines += [f"| [`{f}`](#{anchor(f)}) | {values(s)} | {'yes' if f in required else ''} |" for f, s in fields.items()]
+    lines += [f"| [`{f}`](#{anchor(f)}) | {values(s)} | {'yes' if f in required else ''} |"
+              for f, s in fields.items()]
     for field, stated in fields.items():
         meaning = " ".join(stated["description"].split())
         lines += ["", f'<a id="{anchor(field)}"></a>', "", f"### {title}: `{field}`", ""]
@@ -212,7 +238,7 @@ the environment, in any text.
 |---|---|
 | period | an optional whole number and a unit: `250ms`, `10s`, `min`, `2h`, `1d` |
 | bytes | a whole number, or one with `KB`, `MB` or `GB` |
-| match | a map from key parts or attributes to one value or a list; an `ip` may be an address range |
+| match | a map from key parts or attributes to one value or a list; `ip` takes address ranges |
 """
     return "\n\n".join([head.rstrip(), *(section(*part) for part in PARTS)]) + "\n"
 

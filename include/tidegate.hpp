@@ -4,12 +4,16 @@
 //     tidegate::rule rule = limiter.rule("default");
 //     if (rule.allow("alice")) { ... }
 //
-// Threads. As in tidegate.h: everything may be shared, but moved, assigned and destroyed by one alone.
-// Ownership. Handles are move-only. A rule is a plain pointer into its limiter, and goes with it; so do the
-// texts of a decision. A key only looks at its bytes and parts: it is for use within one call.
-// Errors. What fails throws tidegate::error. With exceptions off (or TIDEGATE_NO_EXCEPTIONS) such a call ends
-// the process: use the `try_...` functions and tidegate.h, which return a tg_status and throw nothing.
-// `allow`, `hit`, `check`, `peek` and their `try_` allocate nothing when they succeed.
+// Threads. As in tidegate.h: threads may share every handle. Only one thread may move, assign or
+// destroy it.
+//
+// Ownership. Handles are move-only. A rule is a plain pointer into its limiter and lives as long as
+// it. So do the texts of a decision. A key borrows its bytes and parts: use it within one call.
+//
+// Errors. A call that fails throws tidegate::error. With exceptions off (or TIDEGATE_NO_EXCEPTIONS)
+// such a call ends the process. Then use the `try_...` functions and tidegate.h, which return a
+// tg_status and throw nothing. `allow`, `hit`, `check`, `peek` and their `try_` forms allocate
+// nothing when they succeed.
 #ifndef TIDEGATE_HPP
 #define TIDEGATE_HPP
 
@@ -103,7 +107,9 @@ class key {
   /// A whole number is its decimal digits, as in other languages.
   template <typename N, std::enable_if_t<std::is_integral_v<N> && sizeof(N) != 1, int> = 0>
   key(N number) noexcept {
-    digit_count_ = static_cast<size_t>(std::to_chars(digits_.data(), digits_.data() + digits_.size(), number).ptr - digits_.data());
+    digit_count_ = static_cast<size_t>(
+        std::to_chars(digits_.data(), digits_.data() + digits_.size(), number).ptr -
+        digits_.data());
   }
   /// More parts than a key has are refused by the call that it is for.
   key(std::initializer_list<std::string_view> parts) noexcept {
@@ -133,7 +139,8 @@ class key {
     // Set here and not before, so that a copy points to its own.
     key_.parts = has_parts_ ? parts_.data() : nullptr;
     key_.attributes = key_.attribute_count > 0 ? attributes_.data() : nullptr;
-    if (digit_count_ > 0) key_.bytes = detail::bytes(std::string_view(digits_.data(), digit_count_));
+    if (digit_count_ > 0)
+      key_.bytes = detail::bytes(std::string_view(digits_.data(), digit_count_));
     return &key_;
   }
 
@@ -146,7 +153,7 @@ class key {
   std::array<tg_attribute, TG_MOST_ATTRIBUTES> attributes_;
 };
 
-/// For how long a run-time change is made, by whom, and why; see tg_change_options.
+/// How long a run-time change lasts, the name of its maker, and why; see tg_change_options.
 struct change_options {
   /// 0: until it is taken back.
   milliseconds for_{0};
@@ -165,7 +172,7 @@ class decision {
   bool alert() const noexcept { return raw_.alert != 0; }
   bool notify() const noexcept { return raw_.notify != 0; }
   std::string_view rule() const noexcept { return detail::view(raw_.rule); }
-  /// Empty when plainly allowed.
+  /// Empty when the limits allowed the hit.
   std::string_view reason() const noexcept { return detail::view(raw_.reason); }
   std::string_view would_deny() const noexcept { return detail::view(raw_.would_deny); }
   /// JSON, or empty.
@@ -251,9 +258,15 @@ class rule {
     return mask;
   }
 
-  tidegate::decision hit(const key &key, uint64_t cost = 1) const { return decided(tg_hit, key, cost); }
-  tidegate::decision check(const key &key, uint64_t cost = 1) const { return decided(tg_check, key, cost); }
-  tidegate::decision peek(const key &key, uint64_t cost = 1) const { return decided(tg_peek, key, cost); }
+  tidegate::decision hit(const key &key, uint64_t cost = 1) const {
+    return decided(tg_hit, key, cost);
+  }
+  tidegate::decision check(const key &key, uint64_t cost = 1) const {
+    return decided(tg_check, key, cost);
+  }
+  tidegate::decision peek(const key &key, uint64_t cost = 1) const {
+    return decided(tg_peek, key, cost);
+  }
   tg_status try_hit(const key &key, uint64_t cost, tidegate::decision &out) const noexcept {
     return tried(tg_hit, key, cost, out);
   }
@@ -269,13 +282,16 @@ class rule {
     detail::check(tg_record(rule_, key.get(), cost, &out));
     return out;
   }
-  void refund(const key &key, uint64_t cost = 1) const { detail::check(tg_refund(rule_, key.get(), cost)); }
+  void refund(const key &key, uint64_t cost = 1) const {
+    detail::check(tg_refund(rule_, key.get(), cost));
+  }
   tidegate::reservation reserve(const key &key, uint64_t estimate) const {
     tidegate::reservation out;
     detail::check(try_reserve(key, estimate, out));
     return out;
   }
-  tg_status try_reserve(const key &key, uint64_t estimate, tidegate::reservation &out) const noexcept {
+  tg_status try_reserve(const key &key, uint64_t estimate,
+                        tidegate::reservation &out) const noexcept {
     tg_decision raw;
     tg_reservation *handle = nullptr;
     tg_status status = tg_reserve(rule_, key.get(), estimate, &raw, &handle);
@@ -311,7 +327,9 @@ class rule {
     detail::check(tg_budget(rule_, key.get(), &out));
     return out;
   }
-  bool is_limited(const key &key) const { return detail::answered(tg_is_limited(rule_, key.get())); }
+  bool is_limited(const key &key) const {
+    return detail::answered(tg_is_limited(rule_, key.get()));
+  }
   /// None exactly when the key's state is that of a new one.
   std::optional<tg_key_stats> stats(const key &key) const {
     tg_key_stats out;
@@ -331,16 +349,19 @@ class rule {
     return out;
   }
 
-  /// Limits and matches are JSON, as in tidegate.h. A change gives its number. What takes something back
-  /// says whether there was something; with options, it gives the number of the change, or 0.
-  uint64_t set_override(const key &key, const std::string &limits, const change_options &options = {}) const {
+  /// Limits and matches are JSON, as in tidegate.h. A change gives its number. What takes something
+  /// back says whether there was something; with options, it gives the number of the change, or 0.
+  uint64_t set_override(const key &key, const std::string &limits,
+                        const change_options &options = {}) const {
     return changed(tg_set_override_with, options, key.get(), limits.c_str());
   }
   uint64_t set_override_match(const std::string &match, const std::string &limits,
                               const change_options &options = {}) const {
     return changed(tg_set_override_match_with, options, match.c_str(), limits.c_str());
   }
-  bool clear_override(const key &key) const { return detail::answered(tg_clear_override(rule_, key.get())); }
+  bool clear_override(const key &key) const {
+    return detail::answered(tg_clear_override(rule_, key.get()));
+  }
   uint64_t clear_override(const key &key, const change_options &options) const {
     return changed(tg_clear_override_with, options, key.get());
   }
@@ -378,7 +399,9 @@ class rule {
     return changed(tg_set_mode, options, mode.c_str());
   }
   /// 0 if none was set.
-  uint64_t clear_mode(const change_options &options = {}) const { return changed(tg_clear_mode, options); }
+  uint64_t clear_mode(const change_options &options = {}) const {
+    return changed(tg_clear_mode, options);
+  }
   /// Refuses a key with reason "blocked"; see tg_block.
   uint64_t block(const key &key, const change_options &options = {}) const {
     return changed(tg_block, options, key.get());
@@ -393,7 +416,8 @@ class rule {
 
  private:
   using operation = tg_status (*)(const tg_rule *, const tg_key *, uint64_t, tg_decision *);
-  tg_status tried(operation call, const key &key, uint64_t cost, tidegate::decision &out) const noexcept {
+  tg_status tried(operation call, const key &key, uint64_t cost,
+                  tidegate::decision &out) const noexcept {
     tg_decision raw;
     tg_status status = call(rule_, key.get(), cost, &raw);
     if (status == TG_STATUS_OK) out = tidegate::decision(rule_, raw);
@@ -427,7 +451,7 @@ class rule {
   const tg_rule *rule_ = nullptr;
 };
 
-/// A clock that only moves when told to. Limiters that go by it keep it alive.
+/// A clock that only calls move. Limiters that use it keep it alive.
 class manual_clock {
  public:
   explicit manual_clock(milliseconds start = milliseconds(0), milliseconds wall = milliseconds(0)) {
@@ -437,7 +461,9 @@ class manual_clock {
   }
   void advance(milliseconds step) { detail::check(tg_manual_clock_advance(get(), count(step))); }
   void set(milliseconds now) { detail::check(tg_manual_clock_set(get(), count(now))); }
-  void set_wall(milliseconds unix_time) { detail::check(tg_manual_clock_set_wall(get(), count(unix_time))); }
+  void set_wall(milliseconds unix_time) {
+    detail::check(tg_manual_clock_set_wall(get(), count(unix_time)));
+  }
   milliseconds now() const {
     uint64_t now = 0;
     detail::check(tg_manual_clock_now(get(), &now));
@@ -480,20 +506,23 @@ class limiter {
     detail::check(try_from_file(path, options, out));
     return out;
   }
-  static tg_status try_new(const std::string &limits, const options &options, limiter &out) noexcept {
+  static tg_status try_new(const std::string &limits, const options &options,
+                           limiter &out) noexcept {
     tg_limiter *made = nullptr;
     tg_options raw = read(options);
     tg_status status = tg_limiter_new(limits.c_str(), &raw, &made);
     return out.take(status, made);
   }
-  static tg_status try_from_policy(std::string_view text, const options &options, limiter &out) noexcept {
+  static tg_status try_from_policy(std::string_view text, const options &options,
+                                   limiter &out) noexcept {
     tg_limiter *made = nullptr;
     tg_options raw = read(options);
     tg_bytes bytes = detail::bytes(text);
     tg_status status = tg_limiter_from_policy(bytes.data, bytes.len, &raw, &made);
     return out.take(status, made);
   }
-  static tg_status try_from_file(const std::string &path, const options &options, limiter &out) noexcept {
+  static tg_status try_from_file(const std::string &path, const options &options,
+                                 limiter &out) noexcept {
     tg_limiter *made = nullptr;
     tg_options raw = read(options);
     tg_status status = tg_limiter_from_file(path.c_str(), &raw, &made);

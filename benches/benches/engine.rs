@@ -1,15 +1,15 @@
 //! Has a function of the engine become slower?
 //!
-//! For regressions, against this crate's own past: `cargo bench -p tidegate-benches`. The comparison with
-//! the floor and with others is `--bin peers`.
+//! For regressions, against this crate's own past: `cargo bench -p tidegate-benches`. The
+//! comparison with the floor and with others is `--bin peers`.
 //!
 //! * **Threads**: one.
-//! * **Keys**: 24-byte strings; `hot` is one key, `10k` and `1M` are drawn evenly and known beforehand,
-//!   `insert` is a new key at each call.
+//! * **Keys**: 24-byte strings; `hot` is one key, `10k` and `1M` are drawn evenly and known
+//!   beforehand, `insert` is a new key at each call.
 //! * **Unit**: time for one call, for `allow_many` one batch of 32 keys; on the system clock.
-//! * **What distorts it**: Criterion calls in a tight loop, so calls overlap and the branch predictor
-//!   knows the way; `insert` includes making the key's string, and touches new pages now and then;
-//!   `windows` are denied but for the first hits, since no time to speak of passes.
+//! * **What distorts it**: Criterion calls in a tight loop, so calls overlap and the branch
+//!   predictor knows the way. `insert` includes making the key's string, and sometimes touches new
+//!   pages. `windows` are denied but for the first hits, since hardly any time passes.
 
 use std::hint::black_box;
 use std::time::Duration;

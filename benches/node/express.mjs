@@ -1,11 +1,13 @@
 // How many requests a second does Express lose to a limit in front of it?
 //
-// One server process with one small handler, behind nothing, behind our middleware (in memory and on a
-// file), and behind express-rate-limit with its own memory store; another process asks, over 20 kept-alive
-// connections from one address. All allow everything. They are asked in turn, round after round, and the
-// best of the rounds is told, since others on the machine only ever take away. What a request costs the
-// server's process in processor time (the client's is not in it) depends least on who else is busy, and a
-// core that does nothing else answers so many requests a second.
+// One server process has one small handler: behind nothing, behind our middleware (in memory and
+// on a file), and behind express-rate-limit with its own memory store. Another process sends
+// requests over 20 kept-alive connections from one address. Every limit allows everything.
+//
+// The variants take turns, round after round. The best round counts, since other work on the
+// machine can only slow a round down. The unit is processor time of the server's process for one
+// request. The client's time is not in it. It is the figure that other work disturbs least. A core
+// that does nothing else answers one request in that time.
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -16,7 +18,7 @@ import autocannon from 'autocannon';
 import express from 'express';
 import { rateLimit as expressRateLimit } from 'express-rate-limit';
 import { Limiter } from '../../bindings-node/index.mjs';
-import tidegate from '../../bindings-node/express.js';
+import tidegate from '../../bindings-node/integrations/express.js';
 
 const MAX = 1_000_000_000;
 const [ROUNDS, SECONDS] = [Number(process.env.ROUNDS ?? 8), Number(process.env.SECONDS ?? 1)];
@@ -26,7 +28,11 @@ async function serve(folder) {
     'Express alone': null,
     'tidegate, memory': tidegate.rateLimit(new Limiter(`${MAX}/h`)),
     'tidegate, file': tidegate.rateLimit(new Limiter(`${MAX}/h`, { store: `file:${folder}` })),
-    'express-rate-limit, memory': expressRateLimit({ windowMs: 3_600_000, limit: MAX, standardHeaders: 'draft-8' }),
+    'express-rate-limit, memory': expressRateLimit({
+      windowMs: 3_600_000,
+      limit: MAX,
+      standardHeaders: 'draft-8',
+    }),
   };
   const ports = {};
   for (const [name, limit] of Object.entries(limits)) {
@@ -56,7 +62,8 @@ async function measure() {
     for (const [name, port] of Object.entries(ports)) {
       const url = `http://127.0.0.1:${port}`;
       const before = await cpuOf(server);
-      const { requests, non2xx, errors } = await autocannon({ url, connections: 20, duration: SECONDS });
+      const options = { url, connections: 20, duration: SECONDS };
+      const { requests, non2xx, errors } = await autocannon(options);
       if (non2xx || errors) throw new Error(`${name}: ${non2xx} refused, ${errors} failed`);
       const cpu = ((await cpuOf(server)) - before) / requests.total;
       best[name] = Math.min(best[name] ?? Infinity, cpu);
@@ -71,10 +78,12 @@ if (process.send) await serve(process.argv[2]);
 else {
   const best = await measure();
   console.log(`node ${process.version}, Express 5, best of ${ROUNDS} rounds of ${SECONDS} s\n`);
-  console.log('| what | µs a request | requests a second and core | of Express alone |\n|---|---|---|---|');
+  console.log('| what | µs a request | requests a second and core | of Express alone |');
+  console.log('|---|---|---|---|');
   const alone = best['Express alone'];
   for (const [name, cpu] of Object.entries(best)) {
     const rate = Math.round(1e6 / cpu).toLocaleString('en');
-    console.log(`| ${name} | ${cpu.toFixed(1)} | ${rate} | ${((100 * alone) / cpu).toFixed(0)} % |`);
+    const share = ((100 * alone) / cpu).toFixed(0);
+    console.log(`| ${name} | ${cpu.toFixed(1)} | ${rate} | ${share} % |`);
   }
 }

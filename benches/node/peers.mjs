@@ -1,20 +1,23 @@
 // What does one check cost in Node, beside what is used today and beside plain JavaScript?
 //
-// One process, one thread, 10,000 keys in turn, a limit that allows everything for the length of a run
-// (a denial is cheaper for us and dearer for some). All are run in turn, round after round, and the least
-// of the rounds is told: others on the machine only ever add. Unit: ns a call.
+// One process, one thread, 10,000 keys in turn, and a limit that allows everything for the length
+// of a run. (A denial is cheaper for us and dearer for some.) All contenders take turns, round
+// after round. The least of the rounds counts: other work on the machine can only add time.
+// Unit: ns a call.
 //
-// The limit is a thousand a day, of which each key spends some in each round, as a busy one does. `from full`: a
-// key whose quota is back at each hit, as that of one who comes seldom; then we have to know the time exactly.
-// Tables have room for twice as many keys as there are.
+// The limit is a thousand a day. Each key spends some of it in each round, as a busy key does.
+// `from full`: the quota of a key is back at each hit, as for a key that comes seldom. Then the
+// engine needs the exact time. Tables have room for twice as many keys as there are.
 //
-// Keys are of 24 characters, as in the other benches, or with SHORT=1 of 9. They come in two ways. `fresh`: each
-// is a new string, as one that was read from a request is; some 250 are made from one buffer just before they are asked
-// for, outside the time taken. `kept`: the same string objects each round, whose hashes V8 has kept, which helps
-// whoever looks keys up in a Map. Which way comes first changes from round to round, since what comes second finds its
-// memory in the cache. `noop` copies its key to the stack in native code, by the usual call for UTF-8, and does
-// nothing: the least that a call into native code with a key costs. It is there only if the package was built with
-// `node build.mjs --features bench`, which `run.sh` does.
+// Keys have 24 characters, as in the other benches, or 9 with SHORT=1. They come in two ways.
+// `fresh`: each is a new string, as one that was read from a request is. Some 250 strings are made
+// from one buffer just before they are used, outside the time taken. `kept`: the same string
+// objects each round. V8 has kept their hashes, which helps a lookup in a Map. Which way comes
+// first changes from round to round, since the second one finds its memory in the cache.
+//
+// `noop` copies its key to the stack in native code, by the usual call for UTF-8, and does nothing
+// else. It is the least that a native call with a key costs. It is there only if the package was
+// built with `node build.mjs --features bench`, as `run.sh` does.
 import { createRequire } from 'node:module';
 import { MemoryStore } from 'express-rate-limit';
 import { RateLimiter } from 'limiter';
@@ -52,12 +55,16 @@ class MapBucket {
 
 const rule = new Limiter(`${MAX}/d`, { capacity: 20_000 }).rule('default');
 const full = new Limiter('1000000000/s', { capacity: 20_000 }).rule('default');
-const three = new Limiter([`${MAX}/min`, `${MAX}/h`, `${MAX}/d`], { capacity: 20_000 }).rule('default');
+const three = new Limiter([`${MAX}/min`, `${MAX}/h`, `${MAX}/d`], {
+  capacity: 20_000,
+}).rule('default');
 const map = new MapBucket(MAX, DAY);
 const flexible = new RateLimiterMemory({ points: MAX, duration: DAY / 1000 });
 const store = new MemoryStore();
 store.init({ windowMs: DAY });
-const limiters = new Map(KEYS.map((key) => [key, new RateLimiter({ tokensPerInterval: MAX, interval: DAY })]));
+const limiters = new Map(
+  KEYS.map((key) => [key, new RateLimiter({ tokensPerInterval: MAX, interval: DAY })]),
+);
 
 const sync = (call) => (keys) => {
   let yes = 0;
@@ -86,7 +93,8 @@ const received = Buffer.from(KEYS.join(''), 'latin1');
 let end = 0;
 const places = KEYS.map((key) => [end, (end += key.length)]);
 const ways = {
-  fresh: (from) => places.slice(from, from + BATCH).map(([start, end]) => received.latin1Slice(start, end)),
+  fresh: (from) =>
+    places.slice(from, from + BATCH).map(([start, end]) => received.latin1Slice(start, end)),
   kept: (from) => KEYS.slice(from, from + BATCH),
 };
 const least = {};
@@ -110,9 +118,13 @@ for (let round = 0; round < ROUNDS; round++) {
 store.shutdown();
 
 const allow = least['tidegate allow'];
-console.log(`node ${process.version}, ${KEYS.length} keys of ${KEYS[0].length} characters, least of ${ROUNDS} rounds\n`);
+const keys = `${KEYS.length} keys of ${KEYS[0].length} characters`;
+console.log(`node ${process.version}, ${keys}, least of ${ROUNDS} rounds\n`);
 console.log('| ns a call | fresh keys | ÷ allow | kept keys | ÷ allow |\n|---|--:|--:|--:|--:|');
 for (const [name, ns] of Object.entries(least)) {
-  const cells = Object.keys(ways).flatMap((way) => [ns[way].toFixed(0), (ns[way] / allow[way]).toFixed(2)]);
+  const cells = Object.keys(ways).flatMap((way) => [
+    ns[way].toFixed(0),
+    (ns[way] / allow[way]).toFixed(2),
+  ]);
   console.log(`| ${name} | ${cells.join(' | ')} |`);
 }

@@ -1,7 +1,8 @@
 //! Is this version slower than that one? See `pair.sh`.
 //!
-//! Both versions are linked into this program. For each row both are set up, then take turns in short
-//! rounds. That is repeated with new tables, in the other order. The ratio is the median over all rounds.
+//! Both versions are linked into this program. For each row both are set up, then take turns
+//! in short rounds. That is repeated with new tables, in the other order. The ratio is the
+//! median over all rounds.
 
 use std::hint::black_box;
 use std::time::Instant;

@@ -1,4 +1,5 @@
-// The rows of `pair.sh`, for one version of the crates: included twice, with `core` and `policy` in scope.
+// The rows of `pair.sh`, for one version of the crates: included twice, with `core`
+// and `policy` in scope.
 
 use std::time::Duration;
 
@@ -38,7 +39,7 @@ fn hits(engine: core::Engine, cost: u64, keys: &[String]) -> Run<'_> {
         let mut waits = 0u64;
         for _ in 0..calls {
             let outcome = engine.hit(keys[next].as_bytes(), cost);
-            waits = waits.wrapping_add(outcome.views[0].wait);
+            waits = waits.wrapping_add(outcome.statuses[0].wait);
             next = if next + 1 == keys.len() { 0 } else { next + 1 };
         }
         waits
@@ -203,7 +204,10 @@ pub fn run<'k>(setting: &Setting, keys: &'k [String]) -> Run<'k> {
         }
         "rule with when and exempt" => rule_hits(
             rule(json!({
-                "when": [{ "match": { "role": "staff" }, "limits": { "1000000000/min": { "max": 999_999_999 } } }],
+                "when": [{
+                    "match": { "role": "staff" },
+                    "limits": { "1000000000/min": { "max": 999_999_999 } },
+                }],
                 "exempt": [{ "role": "admin" }],
             })),
             keys,

@@ -1,7 +1,7 @@
 //! The floor: what nothing that hashes a key, reads the clock and changes a word can beat.
 //!
-//! ahash of the key, a clock, one load and one compare-and-swap of the slot that the hash names, in as many
-//! bytes as the engine's rows take. No key is compared, no token counted.
+//! ahash of the key, a clock, one load and one compare-and-swap of the slot that the hash names, in
+//! as many bytes as the engine's rows take. No key is compared, no token counted.
 
 use std::hash::{BuildHasher, Hasher};
 use std::marker::PhantomData;
@@ -28,7 +28,7 @@ impl Reads for Exact {
     }
 }
 
-/// The kernel's last tick, which is all that `allow` looks at where the answer can't have changed since. By
+/// The kernel's last tick. `allow` reads no more where the answer can't have changed since. By
 /// itself it would not do: it is some milliseconds old.
 pub struct Tick;
 

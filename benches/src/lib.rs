@@ -39,8 +39,8 @@ pub trait Limiter: Sync {
     #[expect(clippy::ptr_arg, reason = "governor looks up by its own type of key")]
     fn allow(&self, key: &String) -> bool;
 
-    /// How many of the calls were allowed. Compiled for each contender, so that what is timed has no
-    /// indirect call in it.
+    /// How many of the calls were allowed. Compiled for each contender, so that what is timed has
+    /// no indirect call in it.
     fn run(&self, keys: &[String]) -> usize {
         keys.iter().filter(|key| self.allow(key)).count()
     }
@@ -101,8 +101,8 @@ impl Tidegate {
         Tidegate(engine(quota.limits(), capacity, Clock::System))
     }
 
-    /// Spends half of the burst of each key, where the quota says so, and lets the tick pass in which
-    /// that was done: a second for quotas that are as wide as these.
+    /// Spends half of the burst of each key, where the quota says so, and waits for the next tick:
+    /// a second for quotas that are as wide as these.
     pub fn prepare(&self, quota: Quota, keys: &[String]) {
         if !quota.half_spent {
             return;

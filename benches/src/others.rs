@@ -1,8 +1,9 @@
 //! Other crates, as a user would key them.
 //!
-//! governor and throttlecrab have keys of their own. leaky-bucket and ratelimit limit one thing each,
-//! so there is one limiter for each key, in a DashMap with ahash. throttlecrab wants `&mut`, so it
-//! stands behind a mutex, with its adaptive store and room for all keys from the start.
+//! The crates governor and throttlecrab have keys of their own. A limiter of leaky-bucket or
+//! ratelimit has no key, so there is one for each key, in a DashMap with ahash. A throttlecrab
+//! limiter wants `&mut`, so it is behind a mutex. It has its adaptive store, with room for all
+//! keys from the start.
 
 use std::collections::HashMap;
 use std::hash::BuildHasher;

@@ -86,18 +86,21 @@ function whileWaiting(options) {
   return takeApart(options, WAITING);
 }
 
-/** `for` is not what the option is called, and as an attribute of a block it would make an endless one. */
+/** The option is `forMs`. As an attribute of a block, `for` would make an endless one. */
 function checkNoFor(operation, options) {
-  if (isGiven(options?.for)) throw typeError(`${operation} has no option for: it is forMs, in milliseconds`);
+  if (isGiven(options?.for))
+    throw typeError(`${operation} has no option for: it is forMs, in milliseconds`);
 }
 
-/** `{ forMs, by, reason }` of a change, as a list. A change that takes no attributes has no other options. */
+/** `{ forMs, by, reason }` of a change that takes no attributes, as a list. */
 function change(operation, options = {}, own = CHANGE) {
   checkIsMap(options, own);
   if (own === CHANGE) checkNoFor(operation, options);
   for (const name of Object.keys(options)) {
     if (own.includes(name) || !isGiven(options[name])) continue;
-    const takers = RESERVED.has(name) ? `it is an option of ${RESERVED.get(name)}` : `there are ${own.join(', ')}`;
+    const takers = RESERVED.has(name)
+      ? `it is an option of ${RESERVED.get(name)}`
+      : `there are ${own.join(', ')}`;
     throw typeError(`${operation} has no option ${name}: ${takers}`);
   }
   return listed(options);

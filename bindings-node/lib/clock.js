@@ -4,7 +4,7 @@ const { native, typeError } = require('./native.js');
 
 let handleOf;
 
-/** A clock that only moves when told to. */
+/** A clock that only `advance` and `set` move. */
 class ManualClock {
   #handle;
 
@@ -27,7 +27,8 @@ class ManualClock {
   static {
     handleOf = (clock) => {
       if (clock === undefined || clock === null) return undefined;
-      if (typeof clock !== 'object' || !(#handle in clock)) throw typeError('clock is a ManualClock');
+      if (typeof clock !== 'object' || !(#handle in clock))
+        throw typeError('clock is a ManualClock');
       return clock.#handle;
     };
   }

@@ -3,7 +3,7 @@
 
 const { native } = require('./native.js');
 
-// Node 20 has had the symbol from its fifth minor version on; before that, this is what it used itself.
+// Node has the symbol from 20.5 on. Node 20.0 to 20.4 use the registered one themselves.
 const dispose = Symbol.dispose ?? Symbol.for('nodejs.dispose');
 
 /** A slot of a concurrent limit. */
@@ -11,7 +11,7 @@ class Permit {
   #handle;
   #line;
 
-  /** `line`: of those who may wait for the slot. */
+  /** `line`: the calls that may wait for the slot. */
   constructor(handle, decision, line) {
     this.#handle = handle;
     this.#line = line;

@@ -6,7 +6,7 @@ const { checkOptions, json, limiterJson, ruleJson } = require('./policy.js');
 const { Rule } = require('./rule.js');
 const { readChanges } = require('./trail.js');
 
-/** Tells our own constructors' calls from users'. */
+/** Marks our own constructors' calls, unlike users'. */
 const MADE = Symbol('made');
 
 class Limiter {
@@ -23,14 +23,18 @@ class Limiter {
       throw typeError('limits are a text such as "20/min", an array of them, or a map by names');
     }
     const { store, clock, recreate, memory, group, ...rule } = checkOptions(options);
-    if (Object.hasOwn(rule, 'limits')) throw typeError('limits are the first argument, not an option');
+    if (Object.hasOwn(rule, 'limits'))
+      throw typeError('limits are the first argument, not an option');
     const own = limiterJson({ store, recreate, memory, group });
     this.#handle = native.fromRule(ruleJson({ ...rule, limits }), own, handleOf(clock));
   }
 
   static fromPolicy(policy, options = {}) {
     const { clock, ...rest } = checkOptions(options);
-    return new Limiter(MADE, native.fromPolicy(json(policy, 'the policy'), limiterJson(rest), handleOf(clock)));
+    return new Limiter(
+      MADE,
+      native.fromPolicy(json(policy, 'the policy'), limiterJson(rest), handleOf(clock)),
+    );
   }
 
   static fromFile(path, options = {}) {
@@ -43,7 +47,7 @@ class Limiter {
     return JSON.parse(native.inspect(path));
   }
 
-  /** One object for each rule, so that those who wait on it share a timer. */
+  /** One object for each rule, so that all calls that wait on it share a timer. */
   rule(name) {
     const known = this.#rules.get(name);
     if (known !== undefined) return known;
@@ -71,7 +75,8 @@ class Limiter {
 
   reload() {
     native.reload(this.#handle);
-    for (const [name, rule] of this.#rules) if (!Rule.isOf(rule, this.#handle)) this.#rules.delete(name);
+    for (const [name, rule] of this.#rules)
+      if (!Rule.isOf(rule, this.#handle)) this.#rules.delete(name);
   }
 
   close() {
@@ -121,7 +126,11 @@ class Limiter {
           return this.#mainRule()[name](...values);
         },
       }[name];
-      Object.defineProperty(Limiter.prototype, name, { value: forward, configurable: true, writable: true });
+      Object.defineProperty(Limiter.prototype, name, {
+        value: forward,
+        configurable: true,
+        writable: true,
+      });
     }
   }
 }

@@ -1,23 +1,31 @@
 'use strict';
 
 const { native, typeError } = require('./native.js');
-const { UNDO, WAITING, blocking, change, takeApart, timeout, whileWaiting, withoutCost } = require('./call.js');
+const {
+  UNDO,
+  WAITING,
+  blocking,
+  change,
+  takeApart,
+  timeout,
+  whileWaiting,
+  withoutCost,
+} = require('./call.js');
 const { Decision } = require('./decision.js');
 const { Permit, Reservation } = require('./held.js');
 const { limitsJson, matchJson, matchesJson } = require('./policy.js');
+const { budgetFields, decisionFields, flagBits, recordedFields } = require('./scratch.js');
 const { keyOf, readChanges } = require('./trail.js');
 const { Line } = require('./wait.js');
 
-const { scratch } = native;
+function readRecorded() {
+  const { used, limit, remaining, resetAfterMs } = recordedFields;
+  return { used, limit, remaining, resetAfterMs };
+}
 
-function budget() {
-  return {
-    spent: scratch[0],
-    remaining: scratch[1],
-    over: scratch[2] === 1,
-    overPerHit: scratch[3] === 1,
-    resetAfterMs: scratch[4],
-  };
+function readBudget() {
+  const { spent, remaining, over, overPerHit, resetAfterMs } = budgetFields;
+  return { spent, remaining, over: over === 1, overPerHit: overPerHit === 1, resetAfterMs };
 }
 
 /** A key, or a match: what overrides are for. */
@@ -48,7 +56,7 @@ class Rule {
     if (options === undefined) return this.#native.allow(key) === undefined;
     const { max, attributes } = withoutCost(options);
     this.#native.hit(key, 1, max, attributes);
-    return (scratch[0] & 1) === 1;
+    return (decisionFields.flags & flagBits.allowed) !== 0;
   }
 
   hit(key, cost = 1) {
@@ -74,7 +82,7 @@ class Rule {
   record(key, cost = 1) {
     if (typeof cost === 'number') this.#native.record(key, cost);
     else this.#withOptions(this.#native.record, key, cost);
-    return { used: scratch[0], limit: scratch[1], remaining: scratch[2], resetAfterMs: scratch[3] };
+    return readRecorded();
   }
 
   #withOptions(operation, key, options) {
@@ -118,7 +126,8 @@ class Rule {
   }
 
   async acquire(key, options = {}) {
-    const call = typeof options === 'number' ? { cost: options } : takeApart(options, ['cost', ...WAITING]);
+    const call =
+      typeof options === 'number' ? { cost: options } : takeApart(options, ['cost', ...WAITING]);
     const make = () => new Decision(this.#native);
     return this.#line.join(key, call, timeout(options.timeoutMs), options.signal, 0, make);
   }
@@ -132,18 +141,19 @@ class Rule {
 
   async acquirePermit(key, options = {}) {
     const call = whileWaiting(options);
-    const make = () => new Permit(native.got(this.#native.handle), new Decision(this.#native), this.#line);
+    const make = () =>
+      new Permit(native.got(this.#native.handle), new Decision(this.#native), this.#line);
     return this.#line.join(key, call, timeout(options.timeoutMs), options.signal, 2, make);
   }
 
   spend(key, amount, options) {
     this.#keyed(native.spend, key, amount, options);
-    return budget();
+    return readBudget();
   }
 
   budget(key, options) {
     this.#keyed(native.budget, key, undefined, options);
-    return budget();
+    return readBudget();
   }
 
   isLimited(key, options) {
@@ -152,7 +162,9 @@ class Rule {
 
   why(key, cost = 1) {
     const call = typeof cost === 'number' ? { cost } : takeApart(cost);
-    const steps = JSON.parse(native.why(this.#native.handle, key, call.cost, call.max, call.attributes));
+    const steps = JSON.parse(
+      native.why(this.#native.handle, key, call.cost, call.max, call.attributes),
+    );
     return { decision: new Decision(this.#native), steps };
   }
 
@@ -188,7 +200,12 @@ class Rule {
 
   setOverride(keyOrMatch, limits, options) {
     const how = change('setOverride', options);
-    return native.setOverride(this.#native.handle, ...target(keyOrMatch), limitsJson(limits), ...how);
+    return native.setOverride(
+      this.#native.handle,
+      ...target(keyOrMatch),
+      limitsJson(limits),
+      ...how,
+    );
   }
 
   clearOverride(keyOrMatch, options) {
@@ -248,7 +265,7 @@ class Rule {
     return readChanges(native.changes(this.#native.handle, since ?? undefined));
   }
 
-  /** For the limiter: whether this is still its rule of that name, and what follows from closing. */
+  /** For the limiter: whether this is still its rule of that name; and what closing does. */
   static isOf(rule, limiter) {
     return native.isSame(limiter, rule.#native.handle);
   }

@@ -1,12 +1,10 @@
-//! Decisions, and what else is told in numbers, in the scratch array that JavaScript reads.
+//! Decisions and other answers of numbers, on the scratch array that JavaScript reads.
 //!
-//! ```text
-//! 0 flags  1 reason  2 would_deny  3 attach  4 limit  5 remaining  6 retry_after  7 reset_after
-//! 8, 9 made at (two halves)  10 how many limits, and for each:
-//! name, max, window (seconds), remaining, reset after, more after
-//! ```
+//! Each kind of answer is a list of fields, stated here once: the order is that on the array.
+//! [`layout`] hands the names to JavaScript, and `lib/scratch.js` makes accessors of them.
 //!
-//! Texts are told by their number, times in milliseconds, and -1 is none. `lib/decision.js` reads the same.
+//! A decision stands first, then the fields of each of its limits. A text stands as its number in
+//! the list of texts, a time in milliseconds, yes as 1, and none as -1.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -17,11 +15,100 @@ use policy::{Budget, LimitLeft, Recorded, Rule, Style};
 
 use crate::failure::Failure;
 use crate::js::{Result, Scope};
-use crate::surface::Surface;
+use crate::surface::{Add, Surface};
 
-const HEAD: usize = 11;
-const EACH: usize = 6;
 const NONE: f64 = -1.0;
+
+/// Declares the fields of an answer, in the order in which they stand on the scratch array.
+macro_rules! fields {
+    ($answer:ident { $($(#[$about:meta])* $field:ident,)* }) => {
+        struct $answer { $($(#[$about])* $field: f64,)* }
+
+        impl $answer {
+            const NAMES: &[&str] = &[$(stringify!($field)),*];
+            const LEN: usize = Self::NAMES.len();
+        }
+
+        impl From<$answer> for [f64; $answer::LEN] {
+            #[inline(always)]
+            fn from(answer: $answer) -> Self {
+                [$(answer.$field),*]
+            }
+        }
+
+        impl From<[f64; $answer::LEN]> for $answer {
+            fn from([$($field),*]: [f64; $answer::LEN]) -> Self {
+                $answer { $($field),* }
+            }
+        }
+    };
+}
+
+/// What each bit of a decision's flags says, from the lowest on.
+const FLAGS: &[&str] = &["allowed", "warning", "alert", "notify"];
+const ALLOWED: u8 = 1;
+
+fields! {
+    DecisionFields {
+        /// Bits, as [`FLAGS`] has them.
+        flags,
+        reason,
+        would_deny,
+        attach,
+        limit,
+        remaining,
+        retry_after_ms,
+        reset_after_ms,
+        /// When it was made: the upper half of the nanoseconds, as 64 bits fit in no double.
+        at_high,
+        /// The lower half.
+        at_low,
+        /// How many limits follow.
+        limits,
+    }
+}
+
+fields! {
+    LimitFields { name, max, window_seconds, remaining, reset_after_ms, more_after_ms, }
+}
+
+fields! {
+    RecordedFields { used, limit, remaining, reset_after_ms, }
+}
+
+fields! {
+    BudgetFields { spent, remaining, over, over_per_hit, reset_after_ms, }
+}
+
+/// Where the fields of a limit stand.
+fn place_of(limit: usize) -> usize {
+    DecisionFields::LEN + LimitFields::LEN * limit
+}
+
+/// Gives JavaScript the names of all fields, in their order: `{ decision: ['allowed', …], … }`.
+pub(crate) fn layout(add: Add<'_>, scope: Scope<'_>) -> Result<()> {
+    let layout = scope.object()?;
+    let lists = [
+        (c"decision", DecisionFields::NAMES),
+        (c"limit", LimitFields::NAMES),
+        (c"recorded", RecordedFields::NAMES),
+        (c"budget", BudgetFields::NAMES),
+        (c"flags", FLAGS),
+    ];
+    for (list, names) in lists {
+        let names: Vec<String> = names.iter().map(|name| camel_case(name)).collect();
+        let names = scope.array_of_texts(names.iter().map(String::as_str))?;
+        scope.set(layout, list, names)?;
+    }
+    add(c"layout", layout)
+}
+
+/// `retry_after_ms` as `retryAfterMs`.
+fn camel_case(name: &str) -> String {
+    let mut words = name.split('_');
+    let first = words.next().unwrap_or_default().to_owned();
+    words.fold(first, |camel, word| camel + &word[..1].to_uppercase() + &word[1..])
+}
 
 /// A rule, and the numbers of its limits' names.
 pub(crate) struct RuleAt {
@@ -30,8 +117,9 @@ pub(crate) struct RuleAt {
 }
 
 pub(crate) fn ms(duration: Duration) -> f64 {
-    // The compiler sees that this undoes `Duration::from_millis`: one instruction is left. To make a double of
-    // 128 bits takes a call, and of 64 unsigned ones a branch. No time of a limiter needs the 64th.
+    // The compiler sees that this undoes `Duration::from_millis`: one instruction is left. To make
+    // a double of 128 bits takes a call, and of 64 unsigned ones a branch. No time of a limiter
+    // needs the 64th.
     duration.as_millis() as i64 as f64
 }
 
@@ -78,42 +166,36 @@ impl RuleAt {
             Some(text) => surface.text(scope, text).map(f64::from),
         };
         let attach = view.attach().map(|value| value.to_string());
-        let (reason, would) = (text(view.reason())?, text(view.would_deny())?);
+        let (reason, would_deny) = (text(view.reason())?, text(view.would_deny())?);
         let attach = text(attach.as_deref())?;
-        let flags = u8::from(view.allowed)
-            | u8::from(view.warning) << 1
-            | u8::from(view.alert) << 2
-            | u8::from(view.notify) << 3;
         let mut count = 0;
         for (index, left) in view.limits().enumerate() {
             let name = self.name(scope, surface, index, left.name)?;
-            let numbers: [f64; EACH] = [
+            let fields = LimitFields {
                 name,
-                left.max as f64,
-                left.window_seconds as f64,
-                left.remaining as f64,
-                ms(left.reset_after),
-                left.more_after.map_or(NONE, ms),
-            ];
-            surface.write(HEAD + EACH * index, &numbers);
+                max: left.max as f64,
+                window_seconds: left.window_seconds as f64,
+                remaining: left.remaining as f64,
+                reset_after_ms: ms(left.reset_after),
+                more_after_ms: left.more_after.map_or(NONE, ms),
+            };
+            surface.write(place_of(index), &<[f64; _]>::from(fields));
             count += 1;
         }
-        surface.write(
-            0,
-            &[
-                f64::from(flags),
-                reason,
-                would,
-                attach,
-                or_none(view.limit),
-                or_none(view.remaining),
-                or_none(view.retry_after_ms),
-                view.reset_after_ms as f64,
-                (view.at >> 32) as f64,
-                (view.at & 0xffff_ffff) as f64,
-                f64::from(count),
-            ],
-        );
+        let fields = DecisionFields {
+            flags: f64::from(flags(view)),
+            reason,
+            would_deny,
+            attach,
+            limit: or_none(view.limit),
+            remaining: or_none(view.remaining),
+            retry_after_ms: or_none(view.retry_after_ms),
+            reset_after_ms: view.reset_after_ms as f64,
+            at_high: (view.at >> 32) as f64,
+            at_low: (view.at & 0xffff_ffff) as f64,
+            limits: f64::from(count),
+        };
+        surface.write(0, &<[f64; _]>::from(fields));
         Ok(())
     }
 
@@ -129,32 +211,44 @@ impl RuleAt {
             }
         };
         let scratch = surface.read();
-        let count = scratch[10] as usize;
-        let at = |index: usize| &scratch[HEAD + EACH * index..][..EACH];
-        let name = |index| surface.text_of(at(index)[0]).unwrap_or_default();
-        let names: Vec<Rc<str>> = (0..count).map(name).collect();
-        let left = |index: usize| LimitLeft {
-            name: &names[index],
-            max: at(index)[1] as u64,
-            window_seconds: at(index)[2] as u64,
-            remaining: at(index)[3] as u64,
-            reset_after: time(at(index)[4]).unwrap_or_default(),
-            more_after: time(at(index)[5]),
-        };
-        let limits: Vec<LimitLeft<'_>> = (0..count).map(left).collect();
-        let reason = surface.text_of(scratch[1]);
+        let decision = DecisionFields::from(fields_at(&scratch, 0));
+        let fields: Vec<LimitFields> = (0..decision.limits as usize)
+            .map(|index| LimitFields::from(fields_at(&scratch, place_of(index))))
+            .collect();
+        let name = |left: &LimitFields| surface.text_of(left.name).unwrap_or_default();
+        let names: Vec<Rc<str>> = fields.iter().map(name).collect();
+        let limits: Vec<LimitLeft<'_>> = names
+            .iter()
+            .zip(&fields)
+            .map(|(name, left)| LimitLeft {
+                name,
+                max: left.max as u64,
+                window_seconds: left.window_seconds as u64,
+                remaining: left.remaining as u64,
+                reset_after: time(left.reset_after_ms).unwrap_or_default(),
+                more_after: time(left.more_after_ms),
+            })
+            .collect();
+        let reason = surface.text_of(decision.reason);
         let facts = Facts {
-            allowed: scratch[0] as u8 & 1 == 1,
+            allowed: decision.flags as u8 & ALLOWED != 0,
             reason: reason.as_deref(),
-            limit: number(scratch[4]),
-            remaining: number(scratch[5]),
-            retry_after: time(scratch[6]),
-            reset_after: time(scratch[7]).unwrap_or_default(),
-            at: (scratch[8] as u64) << 32 | scratch[9] as u64,
+            limit: number(decision.limit),
+            remaining: number(decision.remaining),
+            retry_after: time(decision.retry_after_ms),
+            reset_after: time(decision.reset_after_ms).unwrap_or_default(),
+            at: (decision.at_high as u64) << 32 | decision.at_low as u64,
             limits: &limits,
         };
         Ok(facts.headers(&self.rule, style))
     }
+}
+
+/// The bits that [`FLAGS`] names.
+#[inline(always)]
+fn flags(view: &DecisionView<'_>) -> u8 {
+    let flags = [view.allowed, view.warning, view.alert, view.notify];
+    flags.iter().rev().fold(0, |bits, &flag| bits << 1 | u8::from(flag))
 }
 
 /// Where a decision of a rule is to be written.
@@ -181,27 +275,28 @@ fn time(ms: f64) -> Option<Duration> {
     number(ms).map(Duration::from_millis)
 }
 
+/// The numbers from a place on.
+fn fields_at<const N: usize>(scratch: &[f64], place: usize) -> [f64; N] {
+    std::array::from_fn(|index| scratch[place + index])
+}
+
 pub(crate) fn write_recorded(surface: &Surface, recorded: &Recorded) {
-    surface.write(
-        0,
-        &[
-            recorded.used as f64,
-            recorded.limit as f64,
-            recorded.remaining as f64,
-            ms(recorded.reset_after),
-        ],
-    );
+    let fields = RecordedFields {
+        used: recorded.used as f64,
+        limit: recorded.limit as f64,
+        remaining: recorded.remaining as f64,
+        reset_after_ms: ms(recorded.reset_after),
+    };
+    surface.write(0, &<[f64; _]>::from(fields));
 }
 
 pub(crate) fn write_budget(surface: &Surface, budget: &Budget) {
-    surface.write(
-        0,
-        &[
-            budget.spent as f64,
-            budget.remaining as f64,
-            f64::from(budget.over),
-            f64::from(budget.over_per_hit),
-            ms(budget.reset_after),
-        ],
-    );
+    let fields = BudgetFields {
+        spent: budget.spent as f64,
+        remaining: budget.remaining as f64,
+        over: f64::from(budget.over),
+        over_per_hit: f64::from(budget.over_per_hit),
+        reset_after_ms: ms(budget.reset_after),
+    };
+    surface.write(0, &<[f64; _]>::from(fields));
 }

@@ -25,6 +25,7 @@ use surface::{Add, Surface};
 
 /// All functions of an environment.
 pub(crate) fn functions(add: Add<'_>, scope: Scope<'_>, surface: &Rc<Surface>) -> Result<()> {
+    decision::layout(add, scope)?;
     limiter::functions(add, scope, surface)?;
     rule::functions(add, scope, surface)?;
     http::functions(add, scope, surface)?;

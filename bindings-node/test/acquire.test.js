@@ -1,6 +1,6 @@
 'use strict';
-// Waiting until a hit is allowed. On a manual clock those who wait look again every millisecond, so no test
-// waits for time to pass; the few that need real time need some milliseconds of it.
+// Waiting until a hit is allowed. On a manual clock a waiting call asks again every millisecond,
+// so no test waits for time to pass. The few that need real time need some milliseconds of it.
 
 const assert = require('node:assert/strict');
 const { spawnSync } = require('node:child_process');
@@ -19,14 +19,18 @@ function made(limits, options = {}) {
 }
 /** Lets everything that can happen by now happen. */
 const settle = () => new Promise((resolve) => setTimeout(resolve, 5));
-const pending = async (promise) => (await Promise.race([promise, settle().then(() => 'waits')])) === 'waits';
+const pending = async (promise) =>
+  (await Promise.race([promise, settle().then(() => 'waits')])) === 'waits';
 
 test('what is allowed is allowed at once, and what can never be is denied at once', async () => {
   const { limiter } = made('2/min');
   const decision = await limiter.acquire('alice', { cost: 2 });
   assert(decision instanceof Decision && decision.allowed);
   const hopeless = await limiter.acquire('alice', { timeoutMs: 29_999 });
-  assert.deepEqual([hopeless.allowed, hopeless.reason, hopeless.retryAfterMs], [false, '2/min', 30_000]);
+  assert.deepEqual(
+    [hopeless.allowed, hopeless.reason, hopeless.retryAfterMs],
+    [false, '2/min', 30_000],
+  );
   assert.equal((await limiter.acquire('alice', 3)).reason, 'cost');
   assert.equal((await limiter.acquire('alice', { timeoutMs: 0 })).allowed, false);
   assert.deepEqual(limiter.metrics()[0].denied, {});
@@ -47,7 +51,10 @@ test('waits of many days are none the less waited for', async () => {
   const { limiter, clock } = made('1/60d');
   limiter.hit('alice');
   const days = 86_400_000;
-  const [waiting, forever] = [limiter.acquire('alice', { timeoutMs: 2 ** 40 }), limiter.acquire('bob', { timeoutMs: Infinity })];
+  const [waiting, forever] = [
+    limiter.acquire('alice', { timeoutMs: 2 ** 40 }),
+    limiter.acquire('bob', { timeoutMs: Infinity }),
+  ];
   assert.equal((await forever).allowed, true);
   assert(await pending(waiting));
   clock.set(59 * days);
@@ -77,12 +84,15 @@ test('hundreds who wait are served in turn by one timer, one for each token', as
   const timers = () => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length;
   const before = timers();
   const served = [];
-  const all = Array.from({ length: 301 }, (_, i) => limiter.acquire('alice').then(() => served.push(i)));
+  const all = Array.from({ length: 301 }, (_, i) =>
+    limiter.acquire('alice').then(() => served.push(i)),
+  );
   await Promise.resolve();
   assert.equal(timers() - before, 1);
   for (let i = 1; i <= 300; i++) {
     clock.set(i * 10);
-    for (let tries = 0; served.length <= i && tries < 10_000; tries++) await new Promise(setImmediate);
+    for (let tries = 0; served.length <= i && tries < 10_000; tries++)
+      await new Promise(setImmediate);
     assert.equal(served.length, i + 1);
   }
   await Promise.all(all);
@@ -125,14 +135,18 @@ test('an abort spends nothing, and the next in line goes on', async () => {
   limiter.hit('alice', 10);
   const controller = new AbortController();
   const large = limiter.acquire('alice', { cost: 10, signal: controller.signal });
-  const small = limiter.acquire('alice', { signal: AbortSignal.any([new AbortController().signal]) });
+  const small = limiter.acquire('alice', {
+    signal: AbortSignal.any([new AbortController().signal]),
+  });
   clock.set(2000);
   assert(await pending(small));
   controller.abort(new Error('enough'));
   await assert.rejects(large, /enough/);
   assert.equal((await small).allowed, true);
   assert.equal(limiter.peek('alice', 0).remaining, 1);
-  await assert.rejects(limiter.acquire('alice', { signal: AbortSignal.abort() }), { name: 'AbortError' });
+  await assert.rejects(limiter.acquire('alice', { signal: AbortSignal.abort() }), {
+    name: 'AbortError',
+  });
   await assert.rejects(limiter.acquire('alice', { signal: {} }), { code: 'argument' });
   assert.equal(limiter.peek('alice', 0).remaining, 1);
 });
@@ -148,7 +162,11 @@ test('an abort after the answer changes nothing', async () => {
 test('closing wakes all who wait', async () => {
   const limiter = new Limiter('1/d');
   limiter.hit('alice');
-  const all = [limiter.acquire('alice'), limiter.acquire('alice'), limiter.rule('default').acquire('alice')];
+  const all = [
+    limiter.acquire('alice'),
+    limiter.acquire('alice'),
+    limiter.rule('default').acquire('alice'),
+  ];
   const codes = [];
   for (const one of all) one.catch((error) => codes.push(error.code));
   limiter.close();
@@ -161,9 +179,18 @@ test('attributes, max, and wrong arguments', async () => {
   limiter.hit('alice');
   assert.equal((await limiter.acquire('alice', { role: 'admin' })).reason, 'exempt');
   assert.equal((await limiter.acquire('bob', { cost: 5, max: 5 })).allowed, true);
-  await assert.rejects(limiter.acquire('alice', { timeoutMs: -1 }), { name: 'RangeError', code: 'range' });
-  await assert.rejects(limiter.acquire('alice', { timeoutMs: '1' }), { name: 'TypeError', code: 'argument' });
-  await assert.rejects(limiter.acquire('alice', { cost: 1.5 }), { name: 'RangeError', code: 'range' });
+  await assert.rejects(limiter.acquire('alice', { timeoutMs: -1 }), {
+    name: 'RangeError',
+    code: 'range',
+  });
+  await assert.rejects(limiter.acquire('alice', { timeoutMs: '1' }), {
+    name: 'TypeError',
+    code: 'argument',
+  });
+  await assert.rejects(limiter.acquire('alice', { cost: 1.5 }), {
+    name: 'RangeError',
+    code: 'range',
+  });
   await assert.rejects(limiter.acquire(null), { name: 'TypeError', code: 'argument' });
   await assert.rejects(limiter.acquire('alice', null), { name: 'TypeError', code: 'argument' });
   await assert.rejects(made('1 concurrent').limiter.acquire('a'), { code: 'operation' });
@@ -177,14 +204,24 @@ test('on the real clock, a line of hits takes the time that it must', async () =
   assert(performance.now() - start >= 30);
 });
 
-test('the process lives while somebody waits, and no longer', () => {
-  const run = (code) => spawnSync(process.execPath, ['-e', `const { Limiter } = require(${ENTRY}); ${code}`], { encoding: 'utf8', timeout: 60_000 });
-  const waited = run("const l = new Limiter('20/s burst 1'); l.hit('a'); l.acquire('a').then((d) => console.log(d.allowed))");
+test('the process lives while a call waits, and no longer', () => {
+  const run = (code) =>
+    spawnSync(process.execPath, ['-e', `const { Limiter } = require(${ENTRY}); ${code}`], {
+      encoding: 'utf8',
+      timeout: 60_000,
+    });
+  const waited = run(
+    "const l = new Limiter('20/s burst 1'); l.hit('a'); " +
+      "l.acquire('a').then((d) => console.log(d.allowed))",
+  );
   assert.deepEqual([waited.status, waited.stdout], [0, 'true\n'], waited.stderr);
   const aborted = run(`const l = new Limiter('1/d'); l.hit('a'); const c = new AbortController();
     l.acquire('a', { signal: c.signal }).catch((e) => console.log(e.name)); c.abort();`);
   assert.deepEqual([aborted.status, aborted.stdout], [0, 'AbortError\n'], aborted.stderr);
-  const closed = run("const l = new Limiter('1/d'); l.hit('a'); l.acquire('a').catch((e) => console.log(e.code)); l.close()");
+  const closed = run(
+    "const l = new Limiter('1/d'); l.hit('a'); " +
+      "l.acquire('a').catch((e) => console.log(e.code)); l.close()",
+  );
   assert.deepEqual([closed.status, closed.stdout], [0, 'closed\n'], closed.stderr);
   const idle = run("const l = new Limiter('1/d'); l.acquire('a').then(() => console.log('done'))");
   assert.deepEqual([idle.status, idle.stdout], [0, 'done\n'], idle.stderr);
@@ -193,7 +230,10 @@ test('the process lives while somebody waits, and no longer', () => {
 test('a permit is had as soon as one is released, or when its lease ends', async () => {
   const { limiter, clock } = made('1 concurrent lease 30s');
   const held = limiter.permit('job');
-  const [next, last] = [limiter.acquirePermit('job'), limiter.acquirePermit('job', { timeoutMs: 60_000 })];
+  const [next, last] = [
+    limiter.acquirePermit('job'),
+    limiter.acquirePermit('job', { timeoutMs: 60_000 }),
+  ];
   assert(await pending(next));
   held.release();
   const permit = await next;

@@ -6,7 +6,7 @@ const fs = require('node:fs');
 const path = require('node:path');
 const test = require('node:test');
 const { Limiter, ManualClock } = require('tidegate');
-const { clientBy, gate } = require('../http.js');
+const { clientBy, gate } = require('../integrations/http.js');
 
 const FILE = path.join(__dirname, '../../tests/vectors/http/client.json');
 const { cases, refused, problems } = JSON.parse(fs.readFileSync(FILE, 'utf8'));
@@ -15,7 +15,9 @@ const trustOf = ({ hops, proxies }) => ({ trustedHops: hops, trustedProxies: pro
 
 test('every surface finds the same client', () => {
   for (const row of cases) {
-    const lines = row.lines.map((line, at) => line.repeat(at === row.lines.length - 1 ? (row.repeat ?? 1) : 1));
+    const lines = row.lines.map((line, at) =>
+      line.repeat(at === row.lines.length - 1 ? (row.repeat ?? 1) : 1),
+    );
     // Node joins the lines of a header.
     const header = lines.length ? lines.join(', ') : undefined;
     assert.equal(clientBy(trustOf(row))(row.peer, header), row.client, row.name);
@@ -29,10 +31,12 @@ test('every surface refuses the same settings', () => {
   assert.throws(() => clientBy({ trustedProxies: '10.0.0.0/8' }), { code: 'argument' });
 });
 
-test('every surface tells denied clients the same', () => {
+test('every surface answers denied clients alike', () => {
   for (const { policy, hits, body } of problems) {
     const clock = new ManualClock();
-    const rule = Limiter.fromPolicy({ version: 1, rules: { http: policy } }, { clock }).rule('http');
+    const rule = Limiter.fromPolicy({ version: 1, rules: { http: policy } }, { clock }).rule(
+      'http',
+    );
     const judge = gate(rule, {}, { peer: () => '203.0.113.9', header: () => undefined });
     const answers = Array.from({ length: hits }, () => judge({}));
     assert.equal(answers.at(-1).body, body);

@@ -1,5 +1,6 @@
 'use strict';
-// Run-time changes: overrides, defaults, exemptions, the mode, blocks; how they end, and what is told of them.
+// Run-time changes: overrides, defaults, exemptions, the mode, blocks; how they end, and how
+// `changes` lists them.
 
 const assert = require('node:assert/strict');
 const { execFile } = require('node:child_process');
@@ -103,24 +104,71 @@ test('every change ends by itself after forMs', () => {
     clock.advance(1);
     assert.deepEqual(seen(), after, `${change}`);
   };
-  ends(() => limiter.setOverride('alice', '9/h', lasting), () => limit('alice'), 9, 5);
-  ends(() => limiter.setOverride(staff, '8/h', lasting), () => limit('bob', staff), 8, 5);
-  ends(() => limiter.setDefault('4/h', lasting), () => limit('carol'), 4, 5);
-  ends(() => limiter.addExempt(staff, lasting), () => reason('bob', staff), 'exempt', null);
-  ends(() => limiter.setExempts([], lasting), () => reason('boss'), null, 'exempt');
-  ends(() => limiter.setMode('off', lasting), () => reason('alice'), 'off', null);
-  ends(() => limiter.block('alice', lasting), () => reason('alice'), 'blocked', null);
-  ends(() => limiter.block('alice', { forMs: HOUR - 0.5 }), () => limiter.peek('alice').retryAfterMs, 1, 0);
+  ends(
+    () => limiter.setOverride('alice', '9/h', lasting),
+    () => limit('alice'),
+    9,
+    5,
+  );
+  ends(
+    () => limiter.setOverride(staff, '8/h', lasting),
+    () => limit('bob', staff),
+    8,
+    5,
+  );
+  ends(
+    () => limiter.setDefault('4/h', lasting),
+    () => limit('carol'),
+    4,
+    5,
+  );
+  ends(
+    () => limiter.addExempt(staff, lasting),
+    () => reason('bob', staff),
+    'exempt',
+    null,
+  );
+  ends(
+    () => limiter.setExempts([], lasting),
+    () => reason('boss'),
+    null,
+    'exempt',
+  );
+  ends(
+    () => limiter.setMode('off', lasting),
+    () => reason('alice'),
+    'off',
+    null,
+  );
+  ends(
+    () => limiter.block('alice', lasting),
+    () => reason('alice'),
+    'blocked',
+    null,
+  );
+  ends(
+    () => limiter.block('alice', { forMs: HOUR - 0.5 }),
+    () => limiter.peek('alice').retryAfterMs,
+    1,
+    0,
+  );
   assert.deepEqual([limiter.overrides(), limiter.blocks()], [[], []]);
   assert.equal(limiter.changes().next, 8);
 });
 
-test('a blocked key is refused, and what is known of it is told', () => {
+test('a blocked key is refused, and its block can be read', () => {
   const { limiter, clock } = made('5/min', { budget: { daily: 9 } });
   assert.equal(limiter.block('mallory', { forMs: 60_000, by: 'ops', reason: 'spam' }), 1);
   const denied = limiter.hit('mallory');
   assert.deepEqual(
-    [denied.allowed, denied.reason, denied.limit, denied.remaining, denied.retryAfterMs, denied.alert],
+    [
+      denied.allowed,
+      denied.reason,
+      denied.limit,
+      denied.remaining,
+      denied.retryAfterMs,
+      denied.alert,
+    ],
     [false, 'blocked', null, 0, 60_000, false],
   );
   assert.equal(denied.headers()['Retry-After'], '60');
@@ -138,8 +186,15 @@ test('a blocked key is refused, and what is known of it is told', () => {
     steps.map(({ step }) => step),
     ['mode', 'exempt', 'blocked', 'cost', 'budget', 'cooldown', 'backoff', 'limit'],
   );
-  const [, , { step, ...told }] = steps;
-  assert.deepEqual(told, { outcome: 'deny', limit: null, value: 'spam', source: 'change', untilMs: WALL + 60_000, by: 'ops' });
+  const [, , { step, ...blocked }] = steps;
+  assert.deepEqual(blocked, {
+    outcome: 'deny',
+    limit: null,
+    value: 'spam',
+    source: 'change',
+    untilMs: WALL + 60_000,
+    by: 'ops',
+  });
   assert.deepEqual(limiter.metrics()[0].denied, { blocked: 3 });
   clock.advance(60_000);
   assert.deepEqual([limiter.allow('mallory'), limiter.blocks()], [true, []]);
@@ -173,13 +228,16 @@ test('attributes complete the key of a block, where a rule classifies', () => {
   const { limiter } = made('5/min', { key: ['agent', 'tier'], classify });
   assert.equal(limiter.block('a', { action: 'ping' }), 1);
   assert.deepEqual(limiter.blocks()[0].key, ['a', 'light']);
-  assert.deepEqual([limiter.allow('a', { action: 'ping' }), limiter.allow('a', { action: 'buy' })], [false, true]);
+  assert.deepEqual(
+    [limiter.allow('a', { action: 'ping' }), limiter.allow('a', { action: 'buy' })],
+    [false, true],
+  );
   assert.equal(limiter.unblock('a', { action: 'buy' }), false);
   assert.equal(limiter.unblock('a', { action: 'ping', by: 'ops' }), true);
   assert.equal(limiter.changes(1).changes[0].by, 'ops');
 });
 
-test('the trail tells of every change', () => {
+test('the trail lists every change', () => {
   const { limiter } = made({ perHour: '5/h' });
   const all = { forMs: HOUR, by: 'ops', reason: 'a drill' };
   const { forMs, ...named } = all;
@@ -217,7 +275,17 @@ test('the trail tells of every change', () => {
   const endless = [3, 5, 7, 10, 12];
   const changes = due.map(([op, target, before, after], index) => {
     const untilMs = endless.includes(index + 1) ? null : WALL + HOUR;
-    return { number: index + 1, atMs: WALL, rule: 'default', op, target, before, after, untilMs, ...named };
+    return {
+      number: index + 1,
+      atMs: WALL,
+      rule: 'default',
+      op,
+      target,
+      before,
+      after,
+      untilMs,
+      ...named,
+    };
   });
   assert.deepEqual(limiter.changes(), { changes, next: 12, missed: 0 });
   assert.deepEqual(limiter.changes(null), limiter.rule('default').changes(0));
@@ -228,15 +296,21 @@ test('the trail tells of every change', () => {
   assert.deepEqual([kept.length, kept[0].number, next, missed], [256, 57, 312, 46]);
   for (const wrong of ['1', {}, 1n, true]) {
     assert.throws(() => limiter.changes(wrong), coded(TypeError, 'argument', /since/));
-    assert.throws(() => limiter.rule('default').changes(wrong), coded(TypeError, 'argument', /since/));
+    assert.throws(
+      () => limiter.rule('default').changes(wrong),
+      coded(TypeError, 'argument', /since/),
+    );
   }
   for (const wrong of [-1, 1.5, NaN, 2 ** 53]) {
     assert.throws(() => limiter.changes(wrong), coded(RangeError, 'range', /since/));
   }
 });
 
-test('a limiter tells of all its rules, and a rule of itself', () => {
-  const limiter = Limiter.fromPolicy({ version: 1, rules: { a: { limits: '1/s' }, b: { limits: '1/s' } } });
+test('a limiter lists the changes of all its rules, and a rule its own', () => {
+  const limiter = Limiter.fromPolicy({
+    version: 1,
+    rules: { a: { limits: '1/s' }, b: { limits: '1/s' } },
+  });
   const [a, b] = [limiter.rule('a'), limiter.rule('b')];
   assert.deepEqual([a.setMode('off'), b.block('x'), a.clearMode()], [1, 2, 3]);
   const numbers = ({ changes }) => changes.map(({ number }) => number);
@@ -263,19 +337,45 @@ test('options that cannot be had are errors that say what is wanted, and change 
   };
   for (const [name, call] of Object.entries({ ...set, ...cleared })) {
     for (const wrong of [null, 60_000, '1h', [], true]) {
-      assert.throws(() => call(wrong), coded(TypeError, 'argument', /options are an object: { .*by, reason/), name);
+      assert.throws(
+        () => call(wrong),
+        coded(TypeError, 'argument', /options are an object: { .*by, reason/),
+        name,
+      );
     }
     for (const field of ['by', 'reason']) {
       for (const wrong of [7, {}, true, ['ops'], Symbol('ops')]) {
-        assert.throws(() => call({ [field]: wrong }), coded(TypeError, 'argument', new RegExp(`^${field} is not a string`)));
+        assert.throws(
+          () => call({ [field]: wrong }),
+          coded(TypeError, 'argument', new RegExp(`^${field} is not a string`)),
+        );
       }
-      assert.throws(() => call({ [field]: 'x'.repeat(1001) }), coded(RangeError, 'range', new RegExp(`^${field}: `)));
+      assert.throws(
+        () => call({ [field]: 'x'.repeat(1001) }),
+        coded(RangeError, 'range', new RegExp(`^${field}: `)),
+      );
       assert.throws(() => call({ [field]: '\ud800' }), coded(TypeError, 'argument'));
     }
-    assert.throws(() => call({ cost: 2 }), coded(TypeError, 'argument', /cost.* an option of hit, /), name);
-    assert.throws(() => call({ max: 2 }), coded(TypeError, 'argument', /max.* an option of allow, hit, /), name);
-    assert.throws(() => call({ timeoutMs: 2 }), coded(TypeError, 'argument', /timeoutMs.* an option of acquire, /), name);
-    assert.throws(() => call({ for_: 2 }), coded(TypeError, 'argument', /for_.* setMode, as forMs/), name);
+    assert.throws(
+      () => call({ cost: 2 }),
+      coded(TypeError, 'argument', /cost.* an option of hit, /),
+      name,
+    );
+    assert.throws(
+      () => call({ max: 2 }),
+      coded(TypeError, 'argument', /max.* an option of allow, hit, /),
+      name,
+    );
+    assert.throws(
+      () => call({ timeoutMs: 2 }),
+      coded(TypeError, 'argument', /timeoutMs.* an option of acquire, /),
+      name,
+    );
+    assert.throws(
+      () => call({ for_: 2 }),
+      coded(TypeError, 'argument', /for_.* setMode, as forMs/),
+      name,
+    );
   }
   for (const [name, call] of Object.entries(set)) {
     for (const wrong of [60_000, '1h', 0, false, {}]) {
@@ -283,24 +383,51 @@ test('options that cannot be had are errors that say what is wanted, and change 
       assert.throws(() => call({ for: wrong }), coded(TypeError, 'argument', said), name);
     }
     for (const wrong of ['1h', {}, 1n, true, [5]]) {
-      assert.throws(() => call({ forMs: wrong }), coded(TypeError, 'argument', /^forMs is not a number/), name);
+      assert.throws(
+        () => call({ forMs: wrong }),
+        coded(TypeError, 'argument', /^forMs is not a number/),
+        name,
+      );
     }
-    for (const wrong of [0, -1, 0.5, NaN, Infinity, -Infinity, 36_600 * 24 * HOUR + 1, Number.MAX_VALUE]) {
-      assert.throws(() => call({ forMs: wrong }), coded(RangeError, 'range', /^forMs: .*1 ms to 36,600 days/), name);
+    for (const wrong of [
+      0,
+      -1,
+      0.5,
+      NaN,
+      Infinity,
+      -Infinity,
+      36_600 * 24 * HOUR + 1,
+      Number.MAX_VALUE,
+    ]) {
+      assert.throws(
+        () => call({ forMs: wrong }),
+        coded(RangeError, 'range', /^forMs: .*1 ms to 36,600 days/),
+        name,
+      );
     }
   }
   for (const [name, call] of Object.entries(cleared)) {
-    assert.throws(() => call({ forMs: 5 }), coded(TypeError, 'argument', /forMs.* an option of block, setOverride/), name);
+    assert.throws(
+      () => call({ forMs: 5 }),
+      coded(TypeError, 'argument', /forMs.* an option of block, setOverride/),
+      name,
+    );
   }
   const { block, ...strict } = set;
   const { unblock, ...strictly } = cleared;
   for (const [name, call] of Object.entries({ ...strict, ...strictly })) {
-    assert.throws(() => call({ because: 'x' }), coded(TypeError, 'argument', new RegExp(`^${name} has no option because`)));
+    assert.throws(
+      () => call({ because: 'x' }),
+      coded(TypeError, 'argument', new RegExp(`^${name} has no option because`)),
+    );
   }
   assert.throws(() => block({ role: {} }), coded(TypeError, 'argument', /attribute role/));
   assert.deepEqual(limiter.changes(), { changes: [], next: 0, missed: 0 });
-  for (const call of Object.values(set)) assert(call({ forMs: 1, by: 'x'.repeat(200), reason: 'x'.repeat(1000) }) > 0);
-  assert(block({ forMs: 36_600 * 24 * HOUR, by: undefined, reason: null, because: 'an attribute' }) > 0);
+  for (const call of Object.values(set))
+    assert(call({ forMs: 1, by: 'x'.repeat(200), reason: 'x'.repeat(1000) }) > 0);
+  assert(
+    block({ forMs: 36_600 * 24 * HOUR, by: undefined, reason: null, because: 'an attribute' }) > 0,
+  );
   assert(block({ for: undefined }) > 0);
   // Elsewhere it is an attribute like others.
   assert.equal(limiter.hit('bob', { for: 'carol' }).allowed, true);
@@ -310,14 +437,29 @@ test('the names of a change are attributes of no operation', async () => {
   const { limiter } = made('5/h', { budget: { daily: 9 } });
   const slots = made('1 concurrent lease 30s').limiter;
   for (const [name, takers] of [
-    ['forMs', /never an attribute.* block, setOverride, setDefault, addExempt, setExempts and setMode$/],
+    [
+      'forMs',
+      /never an attribute.* block, setOverride, setDefault, addExempt, setExempts and setMode$/,
+    ],
     ['for_', /never an attribute.* and setMode, as forMs$/],
     ['by', /never an attribute.* block, unblock, .* and clearMode$/],
     ['reason', /never an attribute.* block, unblock, .* and clearMode$/],
   ]) {
     const options = { [name]: 5 };
     const refused = coded(TypeError, 'argument', takers);
-    for (const operation of ['allow', 'hit', 'check', 'peek', 'record', 'refund', 'why', 'budget', 'isLimited', 'stats', 'reset']) {
+    for (const operation of [
+      'allow',
+      'hit',
+      'check',
+      'peek',
+      'record',
+      'refund',
+      'why',
+      'budget',
+      'isLimited',
+      'stats',
+      'reset',
+    ]) {
       assert.throws(() => limiter[operation]('alice', options), refused, operation);
     }
     assert.throws(() => limiter.reserve('alice', 1, options), refused);
@@ -334,10 +476,16 @@ test('the names of a change are attributes of no operation', async () => {
 test('targets that cannot be had are errors that say what is wanted, and change nothing', () => {
   const { limiter } = made('5/h', { capacity: 2 });
   for (const wrong of [undefined, null, 7, true, {}]) {
-    assert.throws(() => limiter.setMode(wrong), coded(TypeError, 'argument', /^mode is not a string/));
+    assert.throws(
+      () => limiter.setMode(wrong),
+      coded(TypeError, 'argument', /^mode is not a string/),
+    );
   }
   for (const wrong of ['', 'on', 'Off']) {
-    assert.throws(() => limiter.setMode(wrong), coded(RangeError, 'range', /^mode is enforce, shadow or off, not "/));
+    assert.throws(
+      () => limiter.setMode(wrong),
+      coded(RangeError, 'range', /^mode is enforce, shadow or off, not "/),
+    );
   }
   for (const wrong of [undefined, null, true, {}, Symbol('a')]) {
     assert.throws(() => limiter.block(wrong), coded(TypeError, 'argument', /^a key is /));
@@ -346,11 +494,23 @@ test('targets that cannot be had are errors that say what is wanted, and change 
   assert.throws(() => limiter.block(['a', 'b']), coded(TidegateError, 'key'));
   assert.throws(() => limiter.block(1.5), coded(RangeError, 'range'));
   // As JSON these would match every call.
-  for (const wrong of [{ role: undefined }, { role: () => 'admin' }, { role: Symbol('admin') }, new Map([['role', 'admin']]), new Date()]) {
+  for (const wrong of [
+    { role: undefined },
+    { role: () => 'admin' },
+    { role: Symbol('admin') },
+    new Map([['role', 'admin']]),
+    new Date(),
+  ]) {
     assert.throws(() => limiter.addExempt(wrong), coded(TypeError, 'argument', /a match is/));
     assert.throws(() => limiter.removeExempt(wrong), coded(TypeError, 'argument', /a match is/));
-    assert.throws(() => limiter.setExempts([{ role: 'admin' }, wrong]), coded(TypeError, 'argument', /a match is/));
-    assert.throws(() => limiter.setOverride(wrong, '9/h'), coded(TypeError, 'argument', /a match is/));
+    assert.throws(
+      () => limiter.setExempts([{ role: 'admin' }, wrong]),
+      coded(TypeError, 'argument', /a match is/),
+    );
+    assert.throws(
+      () => limiter.setOverride(wrong, '9/h'),
+      coded(TypeError, 'argument', /a match is/),
+    );
     assert.throws(() => limiter.clearOverride(wrong), coded(TypeError, 'argument', /a match is/));
   }
   for (const wrong of [7, 'role', [], { role: null }, { role: [null] }, { role: [] }]) {
@@ -360,10 +520,19 @@ test('targets that cannot be had are errors that say what is wanted, and change 
   assert.throws(() => limiter.addExempt({ ip: 'everywhere' }), coded(TidegateError, 'policy'));
   assert.throws(() => limiter.setExempts({}), coded(TypeError, 'argument'));
   assert.throws(() => limiter.setExempts([null]), coded(TidegateError, 'policy'));
-  assert.throws(() => limiter.setDefault(new Map()), coded(TypeError, 'argument', /limits is a plain object, not a Map/));
+  assert.throws(
+    () => limiter.setDefault(new Map()),
+    coded(TypeError, 'argument', /limits is a plain object, not a Map/),
+  );
   for (const wrong of [NaN, Infinity]) {
-    assert.throws(() => limiter.setDefault({ '5/h': { max: wrong } }), coded(RangeError, 'range', /^max is a number, not /));
-    assert.throws(() => limiter.setOverride('a', { '5/h': { per: wrong } }), coded(TidegateError, 'policy', /per/));
+    assert.throws(
+      () => limiter.setDefault({ '5/h': { max: wrong } }),
+      coded(RangeError, 'range', /^max is a number, not /),
+    );
+    assert.throws(
+      () => limiter.setOverride('a', { '5/h': { per: wrong } }),
+      coded(TidegateError, 'policy', /per/),
+    );
   }
   assert.equal(limiter.changes().next, 0);
   assert.equal(limiter.addExempt(Object.assign(Object.create(null), { role: 'admin' })), 1);
@@ -378,7 +547,10 @@ test('who waits waits for the end of a block', async () => {
   limiter.block('alice', { forMs: HOUR });
   const early = await limiter.acquire('alice', { timeoutMs: HOUR - 1 });
   assert.deepEqual([early.reason, early.retryAfterMs], ['blocked', HOUR]);
-  const [ended, freed] = [limiter.acquire('alice'), (limiter.block('bob', { forMs: HOUR }), limiter.acquire('bob'))];
+  const [ended, freed] = [
+    limiter.acquire('alice'),
+    (limiter.block('bob', { forMs: HOUR }), limiter.acquire('bob')),
+  ];
   assert.equal(limiter.unblock('bob'), true);
   assert.equal((await freed).allowed, true);
   clock.advance(HOUR);
@@ -388,7 +560,7 @@ test('who waits waits for the end of a block', async () => {
   assert.deepEqual(limiter.metrics()[0].denied, {});
 });
 
-test('changes of a file store outlive their limiter, and another process goes by them', async (t) => {
+test('changes of a file store outlive their limiter and bind other processes', async (t) => {
   const store = `file:${folder(t)}`;
   const open = () => new Limiter('5/h', { store, capacity: 100 });
   const first = open();
@@ -405,23 +577,29 @@ test('changes of a file store outlive their limiter, and another process goes by
   const { stdout } = await promisify(execFile)(process.execPath, ['-e', code]);
   assert.equal(stdout, 'blocked ops\n');
   assert.equal(limiter.hit('mallory').reason, 'blocked');
-  const told = limiter.changes().changes.map(({ number, op, by }) => [number, op, by]);
-  assert.deepEqual(told, [[1, 'block', 'ops'], [2, 'set_mode', null], [3, 'clear_mode', 'a child']]);
+  const listed = limiter.changes().changes.map(({ number, op, by }) => [number, op, by]);
+  assert.deepEqual(listed, [
+    [1, 'block', 'ops'],
+    [2, 'set_mode', null],
+    [3, 'clear_mode', 'a child'],
+  ]);
 });
 
 /** Code that blocks 20 keys of its own, and says which numbers the changes have. */
 const blocking = (store, name) => `
   const { Limiter } = require(${JSON.stringify(PACKAGE)});
   const limiter = new Limiter('5/h', { store: ${JSON.stringify(store)}, capacity: 100 });
-  const numbers = Array.from({ length: 20 }, (_, i) => limiter.block('${name}' + i, { by: '${name}' }));`;
+  const block = (_, i) => limiter.block('${name}' + i, { by: '${name}' });
+  const numbers = Array.from({ length: 20 }, block);`;
 
 for (const kind of ['memory', 'file']) {
-  test(`changes that threads and processes make at once on one ${kind} are all made, each with its number`, async (t) => {
+  test(`changes made at once on one ${kind} are all made, each with its number`, async (t) => {
     const store = kind === 'memory' ? 'memory:changes' : `file:${folder(t)}`;
     const limiter = new Limiter('5/h', { store, capacity: 100 });
     const inThread = (name) =>
       new Promise((resolve, reject) => {
-        const code = `${blocking(store, name)} require('node:worker_threads').parentPort.postMessage(numbers);`;
+        const code = `${blocking(store, name)}
+          require('node:worker_threads').parentPort.postMessage(numbers);`;
         new Worker(code, { eval: true }).once('message', resolve).once('error', reject);
       });
     const inProcess = async (name) => {

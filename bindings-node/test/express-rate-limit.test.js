@@ -20,7 +20,14 @@ const logger = { error: (error) => assert.fail(error), warn: (error) => assert.f
 
 /** A server with a limit of 3 in a minute; `/fail` answers 500. */
 async function start(t, store, options) {
-  const limiter = rateLimit({ windowMs: 60_000, limit: 3, standardHeaders: 'draft-8', logger, store, ...options });
+  const limiter = rateLimit({
+    windowMs: 60_000,
+    limit: 3,
+    standardHeaders: 'draft-8',
+    logger,
+    store,
+    ...options,
+  });
   const app = express();
   app.use(limiter);
   app.get('/', (req, res) => res.send('hello'));
@@ -52,12 +59,16 @@ test('counts every hit in a window that starts with the first', async (t) => {
   clock.advance(59_000);
   assert.deepEqual(await statuses(4), [200, 200, 429, 429]);
   const denied = await get();
-  assert.equal(denied.headers.get('retry-after'), '1', 'those denied are counted and the window stays');
+  assert.equal(
+    denied.headers.get('retry-after'),
+    '1',
+    'those denied are counted and the window stays',
+  );
   clock.advance(1_000);
   assert.deepEqual(await statuses(4), [200, 200, 200, 429]);
 });
 
-test('tells and forgets a key', async (t) => {
+test('reads and forgets a key', async (t) => {
   const store = new TidegateStore({ clock: new ManualClock() });
   const { limiter, statuses } = await start(t, store);
   assert.equal(await limiter.getKey('127.0.0.1'), undefined);
@@ -82,7 +93,10 @@ test('gives back what was not to be counted', async (t) => {
 
 test('counts once for all who name the same file', async (t) => {
   const store = folder(t);
-  const [one, two] = [await start(t, new TidegateStore({ store })), await start(t, new TidegateStore({ store }))];
+  const [one, two] = [
+    await start(t, new TidegateStore({ store })),
+    await start(t, new TidegateStore({ store })),
+  ];
   assert.deepEqual(
     [...(await one.statuses(2)), ...(await two.statuses(2)), ...(await one.statuses(1))],
     [200, 200, 200, 429, 429],
@@ -91,19 +105,27 @@ test('counts once for all who name the same file', async (t) => {
   assert.deepEqual(await other.statuses(4), [200, 200, 200, 429], 'a prefix has counts of its own');
 });
 
-test('processes that count at once are each told another number', async (t) => {
+test('processes that count at once each get another number', async (t) => {
   const [processes, each] = [4, 5_000];
   const store = folder(t);
   const children = Array.from({ length: processes }, () => fork(COUNTER, [store, String(each)]));
   await Promise.all(children.map((child) => once(child, 'message')));
-  const told = children.map((child) => (child.send('go'), once(child, 'message')));
-  const counts = new Set((await Promise.all(told)).flatMap(([hits]) => hits));
-  assert.deepEqual([counts.size, Math.min(...counts), Math.max(...counts)], [processes * each, 1, processes * each]);
+  const counted = children.map((child) => (child.send('go'), once(child, 'message')));
+  const counts = new Set((await Promise.all(counted)).flatMap(([hits]) => hits));
+  assert.deepEqual(
+    [counts.size, Math.min(...counts), Math.max(...counts)],
+    [processes * each, 1, processes * each],
+  );
 });
 
 test('says whether its counts are its own', () => {
   const localKeys = (store) => new TidegateStore({ store }).localKeys;
-  assert.deepEqual([undefined, 'memory', 'memory:shared', 'file:limits'].map(localKeys), [true, true, false, false]);
+  assert.deepEqual([undefined, 'memory', 'memory:shared', 'file:limits'].map(localKeys), [
+    true,
+    true,
+    false,
+    false,
+  ]);
 });
 
 test('two in one process that name the same memory share it', async (t) => {
@@ -112,12 +134,14 @@ test('two in one process that name the same memory share it', async (t) => {
   assert.deepEqual([...(await one.statuses(2)), ...(await two.statuses(2))], [200, 200, 200, 429]);
 });
 
-test('holds as many clients as it is told, and does with others what it is told', async (t) => {
+test('holds `capacity` clients, and treats the rest by `onFull`', async (t) => {
   const store = new TidegateStore({ capacity: 8, onFull: 'overflow', clock: new ManualClock() });
   store.init({ windowMs: 1_000 });
   t.after(() => store.shutdown());
   const counts = Array.from({ length: 200 }, (_, i) => store.increment(`client ${i}`).totalHits);
   assert.equal(counts[0], 1);
-  assert.ok(counts.at(-1) > 1, 'those who have no room share a count, and get round nothing');
-  assert.throws(() => new TidegateStore({ capacity: 0 }).init({ windowMs: 1_000 }), { code: 'range' });
+  assert.ok(counts.at(-1) > 1, 'clients without a row share a count, and bypass nothing');
+  assert.throws(() => new TidegateStore({ capacity: 0 }).init({ windowMs: 1_000 }), {
+    code: 'range',
+  });
 });

@@ -14,7 +14,7 @@ const fastify = require('fastify');
 const { Hono } = require('hono');
 const { Limiter, ManualClock } = require('tidegate');
 
-/** Each makes a server with the limit in front of `/`, of `/own`, which sets a field itself, and of `/work`. */
+/** Each makes a server with the limit before `/`, `/work` and `/own`, which sets a field itself. */
 const frameworks = {
   express(rule, options, work) {
     const app = express();
@@ -62,7 +62,11 @@ async function start(t, framework, rule, options, { work, socketPath } = {}) {
   t.after(() => (server.closeAllConnections(), new Promise((resolve) => server.close(resolve))));
   const where = socketPath ? { socketPath } : { host: '127.0.0.1', port: server.address().port };
   const get = (path = '/', headers = {}) => ask({ ...where, path, headers });
-  return { get, where, statusFor: async (forwarded) => (await get('/', { 'X-Forwarded-For': forwarded })).status };
+  return {
+    get,
+    where,
+    statusFor: async (forwarded) => (await get('/', { 'X-Forwarded-For': forwarded })).status,
+  };
 }
 
 function ask(options) {
@@ -70,7 +74,9 @@ function ask(options) {
     const request = http.get({ ...options, agent: false }, (response) => {
       let body = '';
       response.setEncoding('utf8').on('data', (text) => (body += text));
-      response.on('end', () => resolve({ status: response.statusCode, headers: response.headers, body }));
+      response.on('end', () =>
+        resolve({ status: response.statusCode, headers: response.headers, body }),
+      );
     });
     request.on('error', reject);
   });
@@ -91,7 +97,10 @@ for (const framework of Object.keys(frameworks)) {
       rule.block('127.0.0.1', { forMs: 5000 });
       const denied = await get();
       assert.deepEqual([denied.status, denied.headers['retry-after']], [429, '5']);
-      assert.deepEqual([problemOf(denied).reason, problemOf(denied).retry_after_ms], ['blocked', 5000]);
+      assert.deepEqual(
+        [problemOf(denied).reason, problemOf(denied).retry_after_ms],
+        ['blocked', 5000],
+      );
       rule.block('127.0.0.1');
       const banned = await get();
       assert.deepEqual([banned.status, banned.headers['retry-after']], [429, undefined]);
@@ -136,7 +145,7 @@ for (const framework of Object.keys(frameworks)) {
       assert.equal(problem.detail, 'This request is over the limit, and waiting does not help.');
     });
 
-    test('ignores X-Forwarded-For unless somebody is trusted', async (t) => {
+    test('ignores X-Forwarded-For unless a proxy is trusted', async (t) => {
       const { statusFor } = await started(t, { limits: '1/min' });
       assert.equal(await statusFor('198.51.100.1'), 200);
       assert.equal(await statusFor('198.51.100.2'), 429);
@@ -146,7 +155,10 @@ for (const framework of Object.keys(frameworks)) {
       const { get, statusFor } = await started(t, { limits: '1/min' }, { trustedHops: 2 });
       assert.equal(await statusFor('198.51.100.1, 10.0.0.1'), 200);
       assert.equal(await statusFor('6.6.6.6, 198.51.100.1, 10.0.0.1'), 429, 'an invention');
-      assert.equal((await get('/', { 'X-Forwarded-For': ['6.6.6.6', '198.51.100.1, 10.0.0.1'] })).status, 429);
+      assert.equal(
+        (await get('/', { 'X-Forwarded-For': ['6.6.6.6', '198.51.100.1, 10.0.0.1'] })).status,
+        429,
+      );
       assert.equal(await statusFor('198.51.100.2, 10.0.0.1'), 200);
       assert.equal(await statusFor('198.51.100.3'), 200, 'too few hops: the peer');
       assert.equal(await statusFor('198.51.100.4'), 429);
@@ -172,7 +184,7 @@ for (const framework of Object.keys(frameworks)) {
       assert.equal(await statusFor('198.51.100.1:4711'), 429);
     });
 
-    test('tells IPv6 clients apart by their first 56 bits', async (t) => {
+    test('separates IPv6 clients by their first 56 bits', async (t) => {
       const { statusFor } = await started(t, { limits: '1/min' }, { trustedHops: 1 });
       assert.equal(await statusFor('2001:db8:1:200::1'), 200);
       assert.equal(await statusFor('[2001:db8:1:2ff::2]:443'), 429);
@@ -208,13 +220,14 @@ for (const framework of Object.keys(frameworks)) {
       assert.match(problemOf(answer).detail, /parts/);
     });
 
-    test('tells the rule what attributes say, and the address', async (t) => {
+    test('gives the rule the attributes, and the address', async (t) => {
       const rule = {
         limits: '1/min',
         when: [{ match: { tier: 'paid' }, limits: { '1/min': { max: 2 } } }],
         exempt: [{ ip: '198.51.100.0/24' }],
       };
-      const paid = (asked) => ((asked.req?.header?.('x-paid') ?? asked.headers?.['x-paid']) ? { tier: 'paid' } : {});
+      const paid = (asked) =>
+        (asked.req?.header?.('x-paid') ?? asked.headers?.['x-paid']) ? { tier: 'paid' } : {};
       const { get } = await started(t, rule, { trustedHops: 1, attributes: paid });
       assert.equal((await get('/', { 'x-paid': '1' })).headers['x-ratelimit-limit'], '2');
       for (let i = 0; i < 3; i++) {
@@ -225,7 +238,10 @@ for (const framework of Object.keys(frameworks)) {
 
     test('leaves fields that the handler set', async (t) => {
       const { headers } = await (await started(t, { limits: '2/min' })).get('/own');
-      assert.deepEqual([headers['x-ratelimit-limit'], headers['x-ratelimit-remaining']], ['own', '1']);
+      assert.deepEqual(
+        [headers['x-ratelimit-limit'], headers['x-ratelimit-remaining']],
+        ['own', '1'],
+      );
     });
 
     test('holds a slot while the handler works', async (t) => {
@@ -251,9 +267,10 @@ for (const framework of Object.keys(frameworks)) {
       await begun;
       assert.equal(rule.permit('127.0.0.1').decision.allowed, false);
       request.destroy();
-      // Hono's handler is not told that the client is gone: it ends when its work does.
+      // Hono's handler does not learn that the client is gone: it ends when its work does.
       if (framework === 'hono') finish('done');
-      for (let free = false; !free; free = rule.permit('127.0.0.1').decision.allowed) await new Promise(setImmediate);
+      for (let free = false; !free; free = rule.permit('127.0.0.1').decision.allowed)
+        await new Promise(setImmediate);
       finish('done');
     });
 
@@ -280,7 +297,11 @@ test('Fastify may ask later, when it is known who it is', async (t) => {
   const app = fastify();
   app.decorateRequest('user', null);
   app.addHook('preValidation', async (request) => void (request.user = request.headers['x-user']));
-  app.register(require('tidegate/fastify').rateLimit, { rule, hook: 'preHandler', key: (request) => request.user });
+  app.register(require('tidegate/fastify').rateLimit, {
+    rule,
+    hook: 'preHandler',
+    key: (request) => request.user,
+  });
   app.get('/', async () => 'hello');
   const url = await app.listen({ port: 0, host: '127.0.0.1' });
   t.after(() => app.close());
@@ -294,7 +315,11 @@ test('refuses what can not be trusted', () => {
   const { rateLimit } = require('tidegate/express');
   const limiter = new Limiter('1/min');
   for (const range of ['localhost', '10.0.0.0/33', '::/129', '10.0.0.0/x', '', '/8']) {
-    assert.throws(() => rateLimit(limiter, { trustedProxies: [range] }), { name: 'RangeError', code: 'range' }, range);
+    assert.throws(
+      () => rateLimit(limiter, { trustedProxies: [range] }),
+      { name: 'RangeError', code: 'range' },
+      range,
+    );
   }
   assert.throws(() => rateLimit(limiter, { trustedHops: -1 }), { code: 'range' });
   assert.throws(() => rateLimit(limiter, { trustedHops: 1, trustedProxies: ['10.0.0.0/8'] }), {
@@ -316,6 +341,7 @@ test('refuses what is no rule when it is made, not with each request', async () 
 test('is the same by import as by require', async () => {
   for (const name of ['express', 'express-rate-limit', 'fastify', 'hono', 'ws']) {
     const [required, imported] = [require(`tidegate/${name}`), await import(`tidegate/${name}`)];
-    for (const [key, value] of Object.entries(required)) assert.equal(imported[key], value, `${name}: ${key}`);
+    for (const [key, value] of Object.entries(required))
+      assert.equal(imported[key], value, `${name}: ${key}`);
   }
 });

@@ -1,4 +1,5 @@
-// Real calls of the integrations, for `tsc --strict`: what must compile does, and what must not is marked.
+// Real calls of the integrations, for `tsc --strict`: what must compile does, and what must not
+// is marked.
 import { createServer } from 'node:http';
 import express from 'express';
 import { rateLimit as expressRateLimit } from 'express-rate-limit';
@@ -22,9 +23,14 @@ app.get(
   rateLimit(rule, { trustedProxies: ['10.0.0.0/8'], fallbackKey: ['unknown'] }),
   (_req, res) => void res.end(),
 );
-app.use(rateLimit(rule, { key: (req: express.Request, client) => [req.path, client ?? 'unknown'] }));
 app.use(
-  rateLimit(rule, { attributes: (req: express.Request) => ({ role: req.get('role'), cost: 2 }), trustedHops: 1 }),
+  rateLimit(rule, { key: (req: express.Request, client) => [req.path, client ?? 'unknown'] }),
+);
+app.use(
+  rateLimit(rule, {
+    attributes: (req: express.Request) => ({ role: req.get('role'), cost: 2 }),
+    trustedHops: 1,
+  }),
 );
 // @ts-expect-error: a key is no object
 app.use(rateLimit(rule, { key: () => ({ id: 1 }) }));
@@ -36,7 +42,11 @@ const store = new TidegateStore({ store: 'file:limits', prefix: 'login:', capaci
 app.use(expressRateLimit({ windowMs: 60_000, limit: 100, store }));
 
 const server = fastify();
-server.register(fastifyRateLimit, { rule, hook: 'preHandler', key: (request, client) => [request.url, client ?? ''] });
+server.register(fastifyRateLimit, {
+  rule,
+  hook: 'preHandler',
+  key: (request, client) => [request.url, client ?? ''],
+});
 // @ts-expect-error: it needs a rule
 server.register(fastifyRateLimit, {});
 

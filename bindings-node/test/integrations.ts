@@ -17,7 +17,10 @@ console.log(
 );
 
 // OpenClaw's own types, as its specification has them.
-import { createCostBudgetTracker, createMessageRateLimiter } from '../../examples/node/openclaw/index.js';
+import {
+  createCostBudgetTracker,
+  createMessageRateLimiter,
+} from '../../examples/node/openclaw/index.js';
 
 const { check, getStats } = createMessageRateLimiter({
   enabled: true,
@@ -40,5 +43,13 @@ const tracker = createCostBudgetTracker({
   maxPerMessageCostCents: 100,
   resetHourUtc: 0,
 });
-const { dailySpentCents, dailyRemainingCents, overBudget } = tracker.checkBudget('discord:main:user123');
-console.log(wait, why, counts, dailySpentCents + dailyRemainingCents, overBudget, budget?.overBudget);
+const { dailySpentCents, dailyRemainingCents, overBudget } =
+  tracker.checkBudget('discord:main:user123');
+console.log(
+  wait,
+  why,
+  counts,
+  dailySpentCents + dailyRemainingCents,
+  overBudget,
+  budget?.overBudget,
+);

@@ -5,7 +5,8 @@ const assert = require('node:assert/strict');
 const { test } = require('node:test');
 const { Limiter, ManualClock } = require('tidegate');
 
-const fresh = (options) => new Limiter('1000000/h', { capacity: 1000, clock: new ManualClock(), ...options });
+const fresh = (options) =>
+  new Limiter('1000000/h', { capacity: 1000, clock: new ManualClock(), ...options });
 /** Which of these keys share a count with the first. */
 function same(first, others, options) {
   const limiter = fresh(options);
@@ -23,11 +24,20 @@ test('text, bytes, numbers and lists of one part that are written alike are one 
 
 test('bigints have 64 bits, and lists mix texts, numbers and bytes', () => {
   const largest = 2n ** 64n - 1n;
-  assert.deepEqual(same(largest, [largest, `${largest}`, [largest], largest - 1n, -1n]), [largest, `${largest}`, [largest]]);
+  assert.deepEqual(same(largest, [largest, `${largest}`, [largest], largest - 1n, -1n]), [
+    largest,
+    `${largest}`,
+    [largest],
+  ]);
   assert.deepEqual(same(-(2n ** 63n), ['-9223372036854775808']), ['-9223372036854775808']);
   assert.deepEqual(same(7n, [7, '7', Buffer.from('7')]), [7, '7', Buffer.from('7')]);
   const key = ['one', 'two'];
-  const alike = [['telegram', 42], ['telegram', '42'], ['telegram', 42n], [Buffer.from('telegram'), 42]];
+  const alike = [
+    ['telegram', 42],
+    ['telegram', '42'],
+    ['telegram', 42n],
+    [Buffer.from('telegram'), 42],
+  ];
   for (const first of alike) assert.deepEqual(same(first, alike, { key }), alike);
   assert.deepEqual(same([1, 23], [[12, 3], [1, 23n]], { key }), [[1, 23n]]);
   const limiter = fresh();
@@ -46,9 +56,27 @@ test('bigints have 64 bits, and lists mix texts, numbers and bytes', () => {
 
 test('parts are kept apart', () => {
   const key = ['one', 'two'];
-  assert.deepEqual(same(['a:b', 'c'], [['a', 'b:c'], ['a:b', 'c'], ['', 'a:bc']], { key }), [['a:b', 'c']]);
+  assert.deepEqual(
+    same(
+      ['a:b', 'c'],
+      [
+        ['a', 'b:c'],
+        ['a:b', 'c'],
+        ['', 'a:bc'],
+      ],
+      { key },
+    ),
+    [['a:b', 'c']],
+  );
   const limiter = fresh({ key });
-  for (const wrong of ['a', [], ['a'], ['a', 'b', 'c'], Array(9).fill('a'), Array(1000).fill('a')]) {
+  for (const wrong of [
+    'a',
+    [],
+    ['a'],
+    ['a', 'b', 'c'],
+    Array(9).fill('a'),
+    Array(1000).fill('a'),
+  ]) {
     assert.throws(() => limiter.hit(wrong), { name: 'TidegateError', code: 'key' });
   }
   const eight = fresh({ key: ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'] });
@@ -59,14 +87,19 @@ test('parts are kept apart', () => {
 
 test('NUL, the empty text and every length about the buffer are whole keys', () => {
   assert.deepEqual(same('a', ['a\0', '\0a', 'a\0b', '']), []);
-  assert.deepEqual(same('a\0b', ['a\0b', 'a\0c', Buffer.from('a\0b')]), ['a\0b', Buffer.from('a\0b')]);
+  assert.deepEqual(same('a\0b', ['a\0b', 'a\0c', Buffer.from('a\0b')]), [
+    'a\0b',
+    Buffer.from('a\0b'),
+  ]);
   assert.deepEqual(same('', ['', Buffer.alloc(0), ['']]), ['', Buffer.alloc(0), ['']]);
-  // A text that does not fit the stack's buffer is cut before a character: what is left may look whole.
+  // A text that does not fit the stack's buffer is cut before a character, and the rest may look
+  // whole.
   const texts = [];
   for (const letter of ['x', 'é', '語', '😀']) {
     for (let bytes = 240; bytes < 264; bytes++) {
       texts.push('p'.repeat(bytes) + letter);
-      for (const pad of ['', 'p', 'pp', 'ppp']) texts.push(pad + letter.repeat(Math.ceil(bytes / Buffer.byteLength(letter))));
+      for (const pad of ['', 'p', 'pp', 'ppp'])
+        texts.push(pad + letter.repeat(Math.ceil(bytes / Buffer.byteLength(letter))));
     }
   }
   for (const text of texts) {
@@ -84,10 +117,13 @@ test('every character of a short text counts, wherever it is', () => {
   for (let length = 1; length <= 50; length++) {
     for (let at = 0; at < length; at++) {
       // The lowest byte of U+0141 is that of A, and 0xc1 is an A with the highest bit set.
-      const [plain, ...others] = ['A', '\u0141', '\u00c1', 'B'].map((letter) => 'A'.repeat(at) + letter + 'A'.repeat(length - at - 1));
+      const [plain, ...others] = ['A', '\u0141', '\u00c1', 'B'].map(
+        (letter) => 'A'.repeat(at) + letter + 'A'.repeat(length - at - 1),
+      );
       for (const other of others) limiter.hit(other);
       assert.equal(limiter.peek(plain, 0).remaining, 1_000_000, `${length} ${at}`);
-      for (const other of others) assert.equal(limiter.peek(Buffer.from(other), 0).remaining, 999_999, other);
+      for (const other of others)
+        assert.equal(limiter.peek(Buffer.from(other), 0).remaining, 999_999, other);
     }
     limiter.resetAll();
   }
@@ -113,17 +149,47 @@ test('half of a surrogate pair is refused, and a replacement character is not', 
     assert.throws(() => plain.hit('a', { role: half }), refused);
   }
   assert.equal(plain.size, 0);
-  assert.deepEqual(same('\ufffd', ['\ufffd', Buffer.from('\ufffd'), '\ufffc']), ['\ufffd', Buffer.from('\ufffd')]);
+  assert.deepEqual(same('\ufffd', ['\ufffd', Buffer.from('\ufffd'), '\ufffc']), [
+    '\ufffd',
+    Buffer.from('\ufffd'),
+  ]);
   assert.equal(plain.allow('😀') && plain.allow('\ud83d\ude00'), true);
   assert.equal(plain.peek('😀', 0).remaining, 999_998);
 });
 
-test('what is no key is told so, and counts for nothing', () => {
+test('what is no key is an error, and counts for nothing', () => {
   const limiter = fresh();
   const refused = { name: 'TypeError', code: 'argument' };
-  const wrong = [undefined, null, true, Symbol('a'), {}, () => 'a', new Date(0), new Map(), new Float64Array(1)];
-  for (const key of [...wrong, new ArrayBuffer(1), new DataView(new ArrayBuffer(1)), [true], [null], [['a']]]) {
-    for (const operation of ['allow', 'hit', 'check', 'peek', 'record', 'refund', 'stats', 'reset', 'isLimited']) {
+  const wrong = [
+    undefined,
+    null,
+    true,
+    Symbol('a'),
+    {},
+    () => 'a',
+    new Date(0),
+    new Map(),
+    new Float64Array(1),
+  ];
+  for (const key of [
+    ...wrong,
+    new ArrayBuffer(1),
+    new DataView(new ArrayBuffer(1)),
+    [true],
+    [null],
+    [['a']],
+  ]) {
+    for (const operation of [
+      'allow',
+      'hit',
+      'check',
+      'peek',
+      'record',
+      'refund',
+      'stats',
+      'reset',
+      'isLimited',
+    ]) {
       assert.throws(() => limiter[operation](key), refused, `${operation} ${String(key)}`);
     }
     assert.throws(() => limiter.reserve(key, 1), refused);

@@ -8,7 +8,8 @@ const { test } = require('node:test');
 
 const PROGRAM = `
 const { Limiter, ManualClock } = require(${JSON.stringify(path.join(__dirname, '..'))});
-const limiter = new Limiter(['1000000/s', '9/h'], { capacity: 10_000, attach: { pay: 'here' }, exempt: [{ role: 'admin' }] });
+const options = { capacity: 10_000, attach: { pay: 'here' }, exempt: [{ role: 'admin' }] };
+const limiter = new Limiter(['1000000/s', '9/h'], options);
 const permits = new Limiter('9 concurrent', { capacity: 10_000 });
 const one = limiter.rule('default');
 const turn = (calls) => {
@@ -40,7 +41,11 @@ const rest = () => new Promise((resolve) => setImmediate(resolve));
 
 test('a million calls leave nothing behind', () => {
   // A young generation of one size: else it grows by megabytes when V8 sees fit.
-  const grown = Number(execFileSync(process.execPath, ['--expose-gc', '--max-semi-space-size=1', '-e', PROGRAM], { encoding: 'utf8' }));
+  const grown = Number(
+    execFileSync(process.execPath, ['--expose-gc', '--max-semi-space-size=1', '-e', PROGRAM], {
+      encoding: 'utf8',
+    }),
+  );
   // A leak of one small object a call would be 30 MB and more.
   assert(grown < 16 * 1024 * 1024, `${grown} bytes`);
 });

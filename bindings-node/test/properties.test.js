@@ -1,9 +1,10 @@
 'use strict';
 // Laws, against a reference that is slow and plain:
-//  1. A bucket and a window give, over any times, keys and costs, the decisions that the reference gives.
-//  2. In any interval a bucket grants at most burst + max * length / per, and a window at most max in `per`.
+//  1. A bucket and a window give, over any times, keys and costs, the reference's decisions.
+//  2. In any interval a bucket grants at most burst + max * length / per, and a window at most max
+//     in `per`.
 //  3. A denial's wait is exact: a millisecond before it is a no, then it is a yes.
-//  4. Keys are told apart exactly when their bytes differ.
+//  4. Keys differ exactly when their bytes differ.
 
 const assert = require('node:assert/strict');
 const { test } = require('node:test');
@@ -37,16 +38,26 @@ class Window {
     if (cost > this.max) return { allowed: false, reason: 'cost' };
     const allowed = this.log.length + cost <= this.max;
     // The moment at which enough of the log is gone.
-    const retryAfterMs = allowed ? 0 : this.log[this.log.length + cost - this.max - 1] + this.per - now;
+    const retryAfterMs = allowed
+      ? 0
+      : this.log[this.log.length + cost - this.max - 1] + this.per - now;
     if (allowed) this.log.push(...Array(cost).fill(now));
     return { allowed, remaining: this.max - this.log.length, retryAfterMs };
   }
 }
 
-const steps = fc.array(fc.record({ wait: fc.integer({ min: 0, max: 3000 }), key: fc.constantFrom('a', 'b', 'ü'), cost: fc.integer({ min: 0, max: 6 }) }), {
-  maxLength: 60,
-});
-// What a millisecond brings is a whole number of thousandths of a token: a bucket then loses nothing by rounding.
+const steps = fc.array(
+  fc.record({
+    wait: fc.integer({ min: 0, max: 3000 }),
+    key: fc.constantFrom('a', 'b', 'ü'),
+    cost: fc.integer({ min: 0, max: 6 }),
+  }),
+  {
+    maxLength: 60,
+  },
+);
+// What a millisecond brings is a whole number of thousandths of a token. So a bucket loses nothing
+// by rounding.
 const token = fc.constantFrom(1, 2, 5, 8, 20, 25, 100, 125, 200, 500, 1000);
 const limits = fc.record({ max: fc.integer({ min: 1, max: 5 }), token });
 
@@ -65,7 +76,8 @@ for (const [algorithm, Reference] of Object.entries({ bucket: Bucket, window: Wi
           const now = clock.now();
           const due = model.get(key).hit(cost, now);
           const got = limiter.hit(key, cost);
-          for (const field of Object.keys(due)) assert.equal(got[field], due[field], `${field} at ${now}`);
+          for (const field of Object.keys(due))
+            assert.equal(got[field], due[field], `${field} at ${now}`);
           if (got.allowed && key === 'a') granted.push({ now, cost });
           if (!got.allowed && got.retryAfterMs !== null) {
             clock.set(now + got.retryAfterMs - 1);
@@ -90,10 +102,16 @@ for (const [algorithm, Reference] of Object.entries({ bucket: Bucket, window: Wi
   });
 }
 
-test('keys are told apart exactly when their bytes differ', () => {
+test('keys differ exactly when their bytes differ', () => {
   const text = fc.string({ unit: 'binary', maxLength: 300 });
-  const key = fc.oneof(text, fc.uint8Array({ maxLength: 300 }), fc.maxSafeInteger(), text.map((one) => [one]));
-  const bytes = (one) => Buffer.from(Array.isArray(one) ? one[0] : typeof one === 'number' ? `${one}` : one);
+  const key = fc.oneof(
+    text,
+    fc.uint8Array({ maxLength: 300 }),
+    fc.maxSafeInteger(),
+    text.map((one) => [one]),
+  );
+  const bytes = (one) =>
+    Buffer.from(Array.isArray(one) ? one[0] : typeof one === 'number' ? `${one}` : one);
   fc.assert(
     fc.property(key, key, (one, two) => {
       const limiter = new Limiter('2/h', { clock: new ManualClock(), capacity: 10 });

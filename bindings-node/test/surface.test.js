@@ -8,7 +8,8 @@ const path = require('node:path');
 const { pathToFileURL } = require('node:url');
 const { describe, test } = require('node:test');
 const tidegate = require('tidegate');
-const { Decision, Limiter, ManualClock, Permit, Reservation, Rule, TidegateError, ipKey } = tidegate;
+const { Decision, Limiter, ManualClock, Permit, Reservation, Rule, TidegateError, ipKey } =
+  tidegate;
 
 const dispose = Symbol.dispose ?? Symbol.for('nodejs.dispose');
 
@@ -54,7 +55,10 @@ describe('a decision', () => {
     );
     limiter.hit('alice');
     const { reason, retryAfterMs, notify } = limiter.hit('alice');
-    assert.deepEqual({ reason, retryAfterMs, notify }, { reason: '2/min', retryAfterMs: 30_000, notify: true });
+    assert.deepEqual(
+      { reason, retryAfterMs, notify },
+      { reason: '2/min', retryAfterMs: 30_000, notify: true },
+    );
   });
 
   test('keeps what it says when others are made after it', () => {
@@ -70,11 +74,13 @@ describe('a decision', () => {
     assert.deepEqual(limiter.hit('bob').attach, { pay: 1 });
   });
 
-  test('tells how each limit was left, to the millisecond', () => {
+  test('lists how each limit was left, to the millisecond', () => {
     const left = (name, max, remaining, resetAfterMs, moreAfterMs) => {
       return { name, max, remaining, resetAfterMs, moreAfterMs };
     };
-    assert.deepEqual(made('1/min').limiter.hit('alice').limits, [left('1/min', 1, 0, 60_000, 60_000)]);
+    assert.deepEqual(made('1/min').limiter.hit('alice').limits, [
+      left('1/min', 1, 0, 60_000, 60_000),
+    ]);
 
     const { limiter, clock } = made(['5/10s window', '20/min']);
     limiter.hit('alice', 2);
@@ -98,7 +104,7 @@ describe('a decision', () => {
     assert.deepEqual(slot.limits, [left('2', 2, 1, 30_000, 30_000)]);
   });
 
-  test('tells of as many limits as a rule can have, whatever was decided after it', () => {
+  test('lists as many limits as a rule can have, whatever was decided after it', () => {
     const names = Array.from({ length: 8 }, (_, i) => `${i + 1}/s`);
     const { limiter } = made(names);
     const decision = limiter.hit('alice');
@@ -153,7 +159,12 @@ describe('operations', () => {
     const { limiter } = made('3/min');
     assert.equal(limiter.check('alice', 3).allowed, true);
     assert.equal(limiter.peek('alice', 0).remaining, 3);
-    assert.deepEqual(limiter.record('alice', 2), { used: 2, limit: 3, remaining: 1, resetAfterMs: 40_000 });
+    assert.deepEqual(limiter.record('alice', 2), {
+      used: 2,
+      limit: 3,
+      remaining: 1,
+      resetAfterMs: 40_000,
+    });
     assert.equal(limiter.peek('alice', { cost: 2 }).allowed, false);
     limiter.refund('alice');
     assert.equal(limiter.peek('alice', 0).remaining, 2);
@@ -186,7 +197,10 @@ describe('operations', () => {
       [() => limiter.check('g', { forMs: 3 }), /an option of block, setOverride,.* and setMode$/],
       [() => limiter.peek('g', { for_: 3 }), /an option of block, setOverride,.* as forMs$/],
       [() => limiter.stats('g', { by: 'me' }), /an option of block, unblock,.* and clearMode$/],
-      [() => limiter.isLimited('g', { reason: 'spam' }), /an option of block, unblock,.* and clearMode$/],
+      [
+        () => limiter.isLimited('g', { reason: 'spam' }),
+        /an option of block, unblock,.* and clearMode$/,
+      ],
       [() => limiter.reserve('g', 1, { estimate: 2 }), /reserve/],
       [() => limiter.spend('g', 1, { amount: 2 }), /spend/],
     ]) {
@@ -205,7 +219,9 @@ describe('operations', () => {
   });
 
   test('a reservation is settled once', () => {
-    const { limiter } = made('1000/min', { when: [{ match: { tier: 'free' }, limits: { '1000/min': { max: 10 } } }] });
+    const { limiter } = made('1000/min', {
+      when: [{ match: { tier: 'free' }, limits: { '1000/min': { max: 10 } } }],
+    });
     const reserved = limiter.reserve('alice', 400);
     assert(reserved instanceof Reservation && reserved.allowed);
     assert.equal(reserved.settle(150), true);
@@ -243,8 +259,14 @@ describe('operations', () => {
 
   test('batches judge each key', () => {
     const { limiter } = made('1/h');
-    assert.deepEqual([...limiter.allowMany(['a', 'b', 'a', Buffer.from('b'), 7, ['c']])], [1, 1, 0, 0, 1, 1]);
-    assert.deepEqual(limiter.hitMany(['a', 'd', 'd']).map((d) => d.allowed), [false, true, false]);
+    assert.deepEqual(
+      [...limiter.allowMany(['a', 'b', 'a', Buffer.from('b'), 7, ['c']])],
+      [1, 1, 0, 0, 1, 1],
+    );
+    assert.deepEqual(
+      limiter.hitMany(['a', 'd', 'd']).map((d) => d.allowed),
+      [false, true, false],
+    );
     assert.deepEqual(limiter.allowMany([]), new Uint8Array());
     assert.throws(() => limiter.allowMany('ab'), coded(TypeError, 'argument'));
     assert.throws(() => limiter.hitMany('ab'), coded(TypeError, 'argument'));
@@ -253,9 +275,14 @@ describe('operations', () => {
   });
 
   test('budgets', () => {
-    const { limiter, clock } = made('100/min', { budget: { daily: 500, perHit: 100, resetHourUtc: 4, unit: 'cents' } });
+    const { limiter, clock } = made('100/min', {
+      budget: { daily: 500, perHit: 100, resetHourUtc: 4, unit: 'cents' },
+    });
     const { spent, remaining, over, overPerHit } = limiter.spend('alice', 499);
-    assert.deepEqual({ spent, remaining, over, overPerHit }, { spent: 499, remaining: 1, over: false, overPerHit: true });
+    assert.deepEqual(
+      { spent, remaining, over, overPerHit },
+      { spent: 499, remaining: 1, over: false, overPerHit: true },
+    );
     assert.equal(limiter.spend('alice', 1).over, true);
     assert.equal(limiter.hit('alice').reason, 'budget');
     assert.equal(limiter.budget('alice').spent, 500);
@@ -315,7 +342,10 @@ describe('operations', () => {
     const { limiter } = made('1/min', { mode: 'shadow' });
     limiter.hit('a');
     const shadowed = limiter.hit('a');
-    assert.deepEqual([shadowed.allowed, shadowed.reason, shadowed.wouldDeny], [true, null, '1/min']);
+    assert.deepEqual(
+      [shadowed.allowed, shadowed.reason, shadowed.wouldDeny],
+      [true, null, '1/min'],
+    );
     const off = made('1/min', { mode: 'off' }).limiter.hit('a');
     assert.deepEqual([off.reason, off.limit, off.remaining], ['off', null, null]);
     assert.deepEqual(off.headers(), {});
@@ -351,16 +381,23 @@ describe('limiters', () => {
         assert.equal(error.name, 'TidegateError');
         assert.equal(error.code, 'policy');
         const paths = error.problems.map((problem) => problem.path);
-        for (const at of ['warn_at', 'backof', 'budget.dayly']) assert(paths.includes(at), paths.join());
+        for (const at of ['warn_at', 'backof', 'budget.dayly'])
+          assert(paths.includes(at), paths.join());
         return true;
       },
     );
     assert.throws(() => new Limiter('20/mni'), /"mni" is not a unit/);
-    assert.throws(() => Limiter.fromPolicy({ version: 1, rules: { a: { limit: '1/s' } } }), /rules\.a\.limit: .*limits/);
+    assert.throws(
+      () => Limiter.fromPolicy({ version: 1, rules: { a: { limit: '1/s' } } }),
+      /rules\.a\.limit: .*limits/,
+    );
     assert.throws(() => new Limiter({ l: { max: 1, per: 1.5 } }), coded(TidegateError, 'policy'));
     for (const wrong of [undefined, null, 7, true]) {
       assert.throws(() => new Limiter(wrong), coded(TypeError, 'argument'));
-      assert.throws(() => Limiter.fromPolicy(wrong), (error) => error.code === 'policy' || error.code === 'argument');
+      assert.throws(
+        () => Limiter.fromPolicy(wrong),
+        (error) => error.code === 'policy' || error.code === 'argument',
+      );
     }
     const circular = {};
     circular.rules = circular;
@@ -380,8 +417,14 @@ describe('limiters', () => {
     const policy = { version: 1, rules: { a: { limits: '1/s' } } };
     assert.throws(() => Limiter.fromPolicy(policy, { sotre: 'memory' }), /no option sotre/);
     assert.throws(() => Limiter.fromPolicy(policy, { capacity: 0 }), coded(RangeError, 'range'));
-    assert.throws(() => Limiter.fromPolicy(policy, { onFull: 'sometimes' }), coded(RangeError, 'range'));
-    assert.throws(() => Limiter.fromPolicy({ ...policy, capacity: 2 ** 40 }), coded(TidegateError, 'memory'));
+    assert.throws(
+      () => Limiter.fromPolicy(policy, { onFull: 'sometimes' }),
+      coded(RangeError, 'range'),
+    );
+    assert.throws(
+      () => Limiter.fromPolicy({ ...policy, capacity: 2 ** 40 }),
+      coded(TidegateError, 'memory'),
+    );
   });
 
   test('names of limits, matches and attachments are left as they are', () => {
@@ -390,8 +433,19 @@ describe('limiters', () => {
       {
         exempt: [{ userRole: 'admin' }],
         attach: { upgradeLink: 1 },
-        when: [{ match: { userTier: 'gold' }, limits: { perMinute: { max: 9, per: 1000 } }, warnAt: 0.5 }],
-        classify: { from: 'userAction', to: 'userTier', map: { goldRush: 'gold' }, default: 'lead' },
+        when: [
+          {
+            match: { userTier: 'gold' },
+            limits: { perMinute: { max: 9, per: 1000 } },
+            warnAt: 0.5,
+          },
+        ],
+        classify: {
+          from: 'userAction',
+          to: 'userTier',
+          map: { goldRush: 'gold' },
+          default: 'lead',
+        },
       },
     );
     assert.equal(limiter.hit('a', { userRole: 'admin' }).reason, 'exempt');
@@ -415,7 +469,8 @@ describe('limiters', () => {
 
   test('a policy file is read, and read again, all or nothing', (t) => {
     const file = path.join(folder(t), 'policy.yaml');
-    const write = (max) => fs.writeFileSync(file, `version: 1\nrules: { a: { limits: { l: ${max} } } }`);
+    const write = (max) =>
+      fs.writeFileSync(file, `version: 1\nrules: { a: { limits: { l: ${max} } } }`);
     write('1/h');
     const limiter = Limiter.fromFile(pathToFileURL(file));
     const rule = limiter.rule('a');
@@ -453,7 +508,13 @@ describe('limiters', () => {
     assert.equal(missed, 0);
     assert.deepEqual(
       events.map(({ rule, key, reason, alert, atMs }) => ({ rule, key, reason, alert, atMs })),
-      Array(2).fill({ rule: 'default', key: ['alice'], reason: '1/h', alert: false, atMs: 1_700_000_000_000 }),
+      Array(2).fill({
+        rule: 'default',
+        key: ['alice'],
+        reason: '1/h',
+        alert: false,
+        atMs: 1_700_000_000_000,
+      }),
     );
     assert.deepEqual(limiter.events(next).events, []);
     limiter.hit('alice');
@@ -475,7 +536,10 @@ describe('limiters', () => {
     assert.equal(capacity('500/h window', { memory: '1GB' }), 65_536);
     assert(capacity('20/min', { memory: 2 ** 20 }) < 65_536);
     const policy = { version: 1, memory: '1KB', rules: { a: { limits: '20/min' } } };
-    assert.equal(Limiter.fromPolicy(policy, { memory: '8MB' }).rule('a').metrics().capacity, 65_536);
+    assert.equal(
+      Limiter.fromPolicy(policy, { memory: '8MB' }).rule('a').metrics().capacity,
+      65_536,
+    );
   });
 
   test('a closed limiter says so, whatever is asked', () => {
@@ -533,7 +597,8 @@ describe('limiters', () => {
   });
 
   test('every operation of a rule is one of its limiter, but for name', () => {
-    const names = (it) => Object.getOwnPropertyNames(it.prototype).filter((name) => name !== 'constructor');
+    const names = (it) =>
+      Object.getOwnPropertyNames(it.prototype).filter((name) => name !== 'constructor');
     const missing = names(Rule).filter((name) => name !== 'name' && !names(Limiter).includes(name));
     assert.deepEqual(missing, []);
   });
@@ -575,7 +640,7 @@ describe('the file store', () => {
 });
 
 describe('clocks and addresses', () => {
-  test('a manual clock moves when told to', () => {
+  test('a manual clock moves only by its calls', () => {
     const clock = new ManualClock({ start: 5, wall: 7 });
     assert.equal(clock.now(), 5);
     clock.advance(1.5);
@@ -583,7 +648,8 @@ describe('clocks and addresses', () => {
     clock.set(3);
     assert.equal(clock.now(), 3);
     clock.setWall(1e12);
-    for (const wrong of [-1, NaN, Infinity, 1e300]) assert.throws(() => clock.advance(wrong), coded(RangeError, 'range'));
+    for (const wrong of [-1, NaN, Infinity, 1e300])
+      assert.throws(() => clock.advance(wrong), coded(RangeError, 'range'));
     assert.throws(() => clock.set('1'), coded(TypeError, 'argument'));
     assert.throws(() => new ManualClock({ start: -1 }), coded(RangeError, 'range'));
     const never = new ManualClock();

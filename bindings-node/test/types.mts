@@ -3,4 +3,7 @@ import tidegate, { Limiter } from 'tidegate';
 import type { Decision } from 'tidegate';
 
 const decision: Decision = new tidegate.Limiter('1/s').hit('a');
-console.log(decision.allowed ? decision.remaining : decision.retryAfterMs, Limiter === tidegate.Limiter);
+console.log(
+  decision.allowed ? decision.remaining : decision.retryAfterMs,
+  Limiter === tidegate.Limiter,
+);

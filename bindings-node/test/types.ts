@@ -1,6 +1,15 @@
 // Real calls, for `tsc --strict`: what must compile does, and what must not is marked.
 import tidegate, { Decision, Limiter, ManualClock, TidegateError, ipKey, version } from 'tidegate';
-import type { Allowed, BlockedKey, Change, ChangeOptions, Changes, Denied, Key, LimitLeft } from 'tidegate';
+import type {
+  Allowed,
+  BlockedKey,
+  Change,
+  ChangeOptions,
+  Changes,
+  Denied,
+  Key,
+  LimitLeft,
+} from 'tidegate';
 import type { Mode, Permit, Reservation, Rule } from 'tidegate';
 
 const clock = new ManualClock({ start: 0, wall: 1_700_000_000_000 });
@@ -18,10 +27,22 @@ const limiter = new Limiter(['5/10s window', { max: 20, per: 60_000, name: 'per-
   attach: { upgrade: 'https://example.com' },
 });
 const rule: Rule = limiter.rule('default');
-const keys: Key[] = ['alice', Buffer.from('bob'), new Uint8Array([1]), 42, ['telegram', 'main', 'carol']];
+const keys: Key[] = [
+  'alice',
+  Buffer.from('bob'),
+  new Uint8Array([1]),
+  42,
+  ['telegram', 'main', 'carol'],
+];
 
 const yes: boolean = rule.allow(keys[0]!, { ip: '10.1.2.3' });
-const decision: Decision = rule.hit('alice', { cost: 2, max: 30, role: 'guest', age: 7, staff: false });
+const decision: Decision = rule.hit('alice', {
+  cost: 2,
+  max: 30,
+  role: 'guest',
+  age: 7,
+  staff: false,
+});
 if (decision.allowed) {
   const allowed: Allowed = decision;
   const wait: 0 = allowed.retryAfterMs;
@@ -39,14 +60,24 @@ if ((decision as unknown) instanceof Decision) console.log('it is');
 const first: LimitLeft | undefined = decision.limits[0];
 const resets: number | undefined = first?.resetAfterMs;
 const more: number | null | undefined = first?.moreAfterMs;
-console.log(decision.limits.map(({ name, max, remaining }) => `${name}: ${max - remaining}`), resets, more);
+console.log(
+  decision.limits.map(({ name, max, remaining }) => `${name}: ${max - remaining}`),
+  resets,
+  more,
+);
 const headers: Record<string, string> = decision.headers('ietf');
-const again: Decision[] = [rule.check('a'), rule.peek('a', 0), limiter.hit(1), ...limiter.hitMany(['a', 'b'])];
+const again: Decision[] = [
+  rule.check('a'),
+  rule.peek('a', 0),
+  limiter.hit(1),
+  ...limiter.hitMany(['a', 'b']),
+];
 const used: number = rule.record('a', 3).used;
 rule.refund('a', { cost: 1 });
 const mask: Uint8Array = rule.allowMany(['a', 'b']);
 const permit: Permit = limiter.permit('job');
-const until: number | null | undefined = rule.why('alice', { cost: 2, tier: 'free' }).steps[0]?.untilMs;
+const until: number | null | undefined = rule.why('alice', { cost: 2, tier: 'free' }).steps[0]
+  ?.untilMs;
 const whyNot: boolean = limiter.why('alice').decision.allowed && until === null;
 const renewed: boolean = permit.held && permit.renew() && permit.release();
 const reserved: Reservation = rule.reserve('alice', 400, { tier: 'free' });
@@ -84,7 +115,8 @@ const numbers: number[] = [
 const gone: boolean = rule.unblock('alice', { by: 'ops', action: 'ping' });
 const mode: Mode = 'off';
 rule.setMode(mode);
-const blocked: BlockedKey | undefined = rule.blocks()[0] ?? rule.stats('alice')?.blocked ?? undefined;
+const blocked: BlockedKey | undefined =
+  rule.blocks()[0] ?? rule.stats('alice')?.blocked ?? undefined;
 const end: number | null | undefined = blocked?.untilMs;
 const trail: Changes = limiter.changes();
 const change: Change | undefined = rule.changes(trail.next).changes[0];
@@ -97,14 +129,19 @@ rule.reset('alice');
 rule.reset(42n);
 rule.allow(['telegram', 42, 7n, new Uint8Array(1)]);
 rule.resetAll();
-const counts: number = rule.prune() + rule.size + limiter.size + rule.metrics().allowed + limiter.metrics().length;
+const counts: number =
+  rule.prune() + rule.size + limiter.size + rule.metrics().allowed + limiter.metrics().length;
 const seen: { events: { atMs: number }[]; next: string; missed: number } = limiter.events();
-const last = [...rule.events().events, ...limiter.events(seen.next).events].map((event) => event.atMs);
+const last = [...rule.events().events, ...limiter.events(seen.next).events].map(
+  (event) => event.atMs,
+);
 const severities: ('info' | 'warn')[] = limiter.audit().map((finding) => finding.severity);
 limiter.reload();
 limiter.sync();
 limiter.close();
-Limiter.fromPolicy({ version: 1, rules: { messages: { limits: '20/min' } } }, { clock }).rule('messages').allow('a');
+Limiter.fromPolicy({ version: 1, rules: { messages: { limits: '20/min' } } }, { clock })
+  .rule('messages')
+  .allow('a');
 Limiter.fromFile(new URL('file:///policy.yaml'), { store: 'memory' });
 Limiter.inspect('limits').map((table) => table.topOffenders);
 try {
@@ -154,4 +191,19 @@ decision.allowed = true;
 decision.limits = [];
 // @ts-expect-error there may never be more
 const never: number | undefined = decision.limits[0]?.moreAfterMs;
-console.log(yes, headers, again, used, mask, renewed, settled, wait, over, left, gone, counts, last, severities);
+console.log(
+  yes,
+  headers,
+  again,
+  used,
+  mask,
+  renewed,
+  settled,
+  wait,
+  over,
+  left,
+  gone,
+  counts,
+  last,
+  severities,
+);

@@ -19,22 +19,30 @@ function spelt(value) {
   if (Buffer.isBuffer(value)) return { hex: value.toString('hex') };
   return Object.fromEntries(
     Object.entries(value).map(([name, one]) => {
-      if (name === 'limits') return [name, Object.fromEntries(Object.entries(one).map(([n, v]) => [n, spelt(v)]))];
+      if (name === 'limits')
+        return [name, Object.fromEntries(Object.entries(one).map(([n, v]) => [n, spelt(v)]))];
       return [snake(name), VERBATIM.includes(name) ? one : spelt(one)];
     }),
   );
 }
 
-/** What stood before or after a change: of limits, the periods are numbers here and texts in a policy. */
+/** What stood before or after a change: periods of limits are numbers here, texts in a policy. */
 function policyLimits(value) {
   if (value === null || typeof value !== 'object' || Array.isArray(value)) return value;
-  const field = ([name, one]) => [name, ['per', 'lease', 'cooldown'].includes(name) ? `${one}ms` : one];
+  const field = ([name, one]) => [
+    name,
+    ['per', 'lease', 'cooldown'].includes(name) ? `${one}ms` : one,
+  ];
   const limit = ([name, fields]) => [name, Object.fromEntries(Object.entries(fields).map(field))];
   return Object.fromEntries(Object.entries(value).map(limit));
 }
 
 function trail({ changes, next, missed }) {
-  const limits = ({ before, after, ...rest }) => ({ ...rest, before: policyLimits(before), after: policyLimits(after) });
+  const limits = ({ before, after, ...rest }) => ({
+    ...rest,
+    before: policyLimits(before),
+    after: policyLimits(after),
+  });
   return { changes: spelt(changes.map(limits)), next, missed };
 }
 
@@ -47,10 +55,12 @@ function keyOf({ key = '' }) {
   return BigInt(key.whole);
 }
 
-const shortAddress = (text) => (text.includes(':') ? new URL(`http://[${text}]`).hostname.slice(1, -1) : text);
+const shortAddress = (text) =>
+  text.includes(':') ? new URL(`http://[${text}]`).hostname.slice(1, -1) : text;
 
 /** With its own fields in the vectors' spelling, and not what is in them. */
-const snakeFields = (one) => Object.fromEntries(Object.entries(one).map(([name, value]) => [snake(name), value]));
+const snakeFields = (one) =>
+  Object.fromEntries(Object.entries(one).map(([name, value]) => [snake(name), value]));
 
 class Run {
   held = new Map();
@@ -92,7 +102,10 @@ class Run {
         return rule.resetAll();
       case 'reserve':
       case 'permit': {
-        const held = step.op === 'permit' ? rule.permit(key, options) : rule.reserve(key, step.cost ?? 1, options);
+        const held =
+          step.op === 'permit'
+            ? rule.permit(key, options)
+            : rule.reserve(key, step.cost ?? 1, options);
         this.held.set(step.id, held);
         assert.equal(held.allowed, held.decision.allowed);
         return this.decided(held.decision, step);
@@ -152,7 +165,8 @@ function holds(expected, got, where) {
     return assert.deepEqual(got ?? null, expected, where);
   }
   for (const [field, value] of Object.entries(expected)) {
-    if (field === 'headers' || field === 'attach') assert.deepEqual({ ...got }[field], value, where);
+    if (field === 'headers' || field === 'attach')
+      assert.deepEqual({ ...got }[field], value, where);
     else holds(value, got[field], `${where} ${field}`);
   }
 }
@@ -163,8 +177,17 @@ function replay(one) {
       () => new Run(one),
       (error) => {
         const lines = error.message.split('\n').map((line) => line.trim());
-        for (const at of one.policy_error) assert(lines.some((line) => line.startsWith(at)), `no problem at ${at}: ${error}`);
-        return error.code === 'policy' || error.code === 'memory' || error.code === 'store' || assert.fail(error.code);
+        for (const at of one.policy_error)
+          assert(
+            lines.some((line) => line.startsWith(at)),
+            `no problem at ${at}: ${error}`,
+          );
+        return (
+          error.code === 'policy' ||
+          error.code === 'memory' ||
+          error.code === 'store' ||
+          assert.fail(error.code)
+        );
       },
     );
     return 0;
@@ -178,7 +201,10 @@ function replay(one) {
       if (step.error !== undefined) {
         // `forMs` is `for_ms` in the vectors.
         const said = ({ code, message }) => `${code} ${message} ${snake(message)}`;
-        assert.throws(() => run.step(step), (error) => said(error).includes(step.error) || assert.fail(`${where}: ${error}`));
+        assert.throws(
+          () => run.step(step),
+          (error) => said(error).includes(step.error) || assert.fail(`${where}: ${error}`),
+        );
         continue;
       }
       const got = run.step(step);
@@ -207,11 +233,27 @@ test('the steps of run-time changes are replayed', () => {
     { op: 'set_exempts', matches: [{ role: 'staff' }], expect: { number: 6 } },
     { op: 'set_mode', mode: 'shadow', expect: { number: 7 } },
     { op: 'clear_mode', expect: { number: 8 } },
-    { op: 'block', key: { hex: 'ff00' }, for_ms: hour, by: 'ops', reason: 'spam', expect: { number: 9 } },
+    {
+      op: 'block',
+      key: { hex: 'ff00' },
+      for_ms: hour,
+      by: 'ops',
+      reason: 'spam',
+      expect: { number: 9 },
+    },
     { op: 'blocks', expect: [{ key: bytes, ...block }] },
     { op: 'stats', key: { hex: 'ff00' }, expect: { blocked: block } },
-    { op: 'hit', key: { hex: 'ff00' }, expect: { reason: 'blocked', limit: null, remaining: 0, retry_after_ms: hour } },
-    { op: 'hit', key: { hex: 'ff00' }, attributes: { role: 'staff' }, expect: { reason: 'exempt' } },
+    {
+      op: 'hit',
+      key: { hex: 'ff00' },
+      expect: { reason: 'blocked', limit: null, remaining: 0, retry_after_ms: hour },
+    },
+    {
+      op: 'hit',
+      key: { hex: 'ff00' },
+      attributes: { role: 'staff' },
+      expect: { reason: 'exempt' },
+    },
     { op: 'unblock', key: { hex: 'ff00' }, expect: { unblocked: true } },
     { op: 'unblock', key: { hex: 'ff00' }, expect: { unblocked: false } },
     { op: 'unblock', key: 'alice', for_ms: 1, error: 'for_' },
@@ -221,7 +263,10 @@ test('the steps of run-time changes are replayed', () => {
       op: 'changes',
       expect: {
         changes: [
-          change(1, 'set_override', { key: ['alice'] }, null, limits, { until_ms: wall + hour, by: 'ops' }),
+          change(1, 'set_override', { key: ['alice'] }, null, limits, {
+            until_ms: wall + hour,
+            by: 'ops',
+          }),
           change(2, 'clear_override', { key: ['alice'] }, limits, null, { reason: 'done' }),
           change(3, 'set_default', null, null, { l: { max: 4 } }),
           change(4, 'add_exempt', { match: staff }, false, true),
@@ -236,13 +281,20 @@ test('the steps of run-time changes are replayed', () => {
         missed: 0,
       },
     },
-    { op: 'changes', since: 9, expect: { changes: [change(10, 'unblock', { key: bytes }, true, false)], next: 10 } },
+    {
+      op: 'changes',
+      since: 9,
+      expect: { changes: [change(10, 'unblock', { key: bytes }, true, false)], next: 10 },
+    },
   ];
   const policy = { version: 1, rules: { default: { limits: { l: '5/h' } } } };
   assert.equal(replay({ wall_ms: wall, policy, steps }), steps.length);
   // A wrong answer is noticed in each field that is given.
   for (const wrong of [{ number: 2 }, { number: null }]) {
-    assert.throws(() => replay({ policy, steps: [{ ...steps[0], expect: wrong }] }), assert.AssertionError);
+    assert.throws(
+      () => replay({ policy, steps: [{ ...steps[0], expect: wrong }] }),
+      assert.AssertionError,
+    );
   }
 });
 
@@ -250,7 +302,10 @@ test('the limits of decisions are replayed, each as a whole', () => {
   const left = (name, max, remaining, reset, more) => {
     return { name, max, remaining, reset_after_ms: reset, more_after_ms: more };
   };
-  const policy = { version: 1, rules: { default: { limits: { l: '2/min', never: { max: 0, per: '1m' } } } } };
+  const policy = {
+    version: 1,
+    rules: { default: { limits: { l: '2/min', never: { max: 0, per: '1m' } } } },
+  };
   const limits = [left('l', 2, 2, 0, 0), left('never', 0, 0, 0, null)];
   const steps = (expect) => [
     { op: 'peek', key: 'alice', expect },

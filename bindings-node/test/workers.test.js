@@ -30,14 +30,17 @@ function inWorker(store, code) {
   const source = `
     const { parentPort } = require('node:worker_threads');
     const { Limiter } = require(${JSON.stringify(path.join(__dirname, '..'))});
-    const limiter = new Limiter(${JSON.stringify(LIMITS)}, ${JSON.stringify({ ...OPTIONS, store })});
+    const options = ${JSON.stringify({ ...OPTIONS, store })};
+    const limiter = new Limiter(${JSON.stringify(LIMITS)}, options);
     ${code}`;
   return new Worker(source, { eval: true });
 }
 
 const GRANTS = `
   let grants = 0;
-  for (let i = 0; i < ${HITS}; i++) if (i % 2 ? limiter.allow('alice') : limiter.hit('alice').allowed) grants++;`;
+  for (let i = 0; i < ${HITS}; i++) {
+    if (i % 2 ? limiter.allow('alice') : limiter.hit('alice').allowed) grants++;
+  }`;
 
 const posted = (worker) =>
   new Promise((resolve, reject) => {
@@ -48,9 +51,11 @@ const posted = (worker) =>
 for (const kind of ['memory', 'file']) {
   test(`four workers on one ${kind} grant exactly what there is`, async (t) => {
     const store = kind === 'memory' ? 'memory:workers' : `file:${folder(t)}`;
-    // A table in memory lives as long as somebody has it.
+    // A table in memory lives as long as a limiter uses it.
     const limiter = new Limiter(LIMITS, { ...OPTIONS, store });
-    const workers = Array.from({ length: 4 }, () => inWorker(store, `${GRANTS} parentPort.postMessage(grants)`));
+    const workers = Array.from({ length: 4 }, () =>
+      inWorker(store, `${GRANTS} parentPort.postMessage(grants)`),
+    );
     const grants = await Promise.all(workers.map(posted));
     assert.equal(grants.reduce((sum, one) => sum + one), MAX, `${grants}`);
     assert.equal(limiter.allow('alice'), false);
@@ -79,7 +84,8 @@ test('a worker that ends by itself gives back its permits', async () => {
   const options = { ...OPTIONS, store: 'memory:permits' };
   const source = `
     const { Limiter } = require(${JSON.stringify(path.join(__dirname, '..'))});
-    globalThis.kept = new Limiter(${JSON.stringify(limits)}, ${JSON.stringify(options)}).permit('job');
+    const limiter = new Limiter(${JSON.stringify(limits)}, ${JSON.stringify(options)});
+    globalThis.kept = limiter.permit('job');
     require('node:worker_threads').parentPort.postMessage(kept.allowed);`;
   const worker = new Worker(source, { eval: true });
   const ended = new Promise((resolve) => worker.once('exit', resolve));
@@ -94,7 +100,8 @@ test('four cluster workers on one file grant exactly what there is', async (t) =
   fs.writeFileSync(
     file,
     `const { Limiter } = require(${JSON.stringify(path.join(__dirname, '..'))});
-     const limiter = new Limiter(${JSON.stringify(LIMITS)}, ${JSON.stringify({ ...OPTIONS, store })});
+     const options = ${JSON.stringify({ ...OPTIONS, store })};
+     const limiter = new Limiter(${JSON.stringify(LIMITS)}, options);
      ${GRANTS} process.send(grants, () => process.disconnect());`,
   );
   cluster.setupPrimary({ exec: file });
@@ -107,7 +114,20 @@ function cPeer(t) {
   const libraries = path.join(ROOT, process.env.CARGO_TARGET_DIR ?? 'target', 'release');
   if (!fs.existsSync(path.join(libraries, 'libtidegate.so'))) return null;
   const program = path.join(path.dirname(folder(t)), 'peer');
-  execFileSync('cc', [path.join(__dirname, 'peer.c'), '-o', program, '-I', path.join(ROOT, 'include'), path.join(libraries, 'libtidegate.a'), '-lgcc_s', '-lutil', '-lrt', '-lpthread', '-lm', '-ldl']);
+  execFileSync('cc', [
+    path.join(__dirname, 'peer.c'),
+    '-o',
+    program,
+    '-I',
+    path.join(ROOT, 'include'),
+    path.join(libraries, 'libtidegate.a'),
+    '-lgcc_s',
+    '-lutil',
+    '-lrt',
+    '-lpthread',
+    '-lm',
+    '-ldl',
+  ]);
   return [program];
 }
 
@@ -139,9 +159,19 @@ test('a Node, a C and a Python process on one file agree to the unit', async (t)
   ];
   const peers = [node, cPeer(t), pythonPeer()].filter(Boolean);
   t.diagnostic(`${peers.length} languages`);
-  assert(peers.length >= (process.env.TIDEGATE_PEERS ?? 1), 'libtidegate is not built, or the wheel not installed');
+  assert(
+    peers.length >= (process.env.TIDEGATE_PEERS ?? 1),
+    'libtidegate is not built, or the wheel not installed',
+  );
   const run = async ([command, ...before], key, hits) => {
-    const { stdout } = await promisify(execFile)(command, [...before, store, LIMITS, '100', key, `${hits}`]);
+    const { stdout } = await promisify(execFile)(command, [
+      ...before,
+      store,
+      LIMITS,
+      '100',
+      key,
+      `${hits}`,
+    ]);
     return Number(stdout);
   };
   // In turn: each finds what the others have left. At once: together exactly what there is.

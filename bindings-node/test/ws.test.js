@@ -1,5 +1,6 @@
 'use strict';
-// The guard on a real server, by AgentCom's policy: who is limited is an agent, by the weight of its action.
+// The guard on a real server, by AgentCom's policy. It limits agents, by the weight of their
+// actions.
 
 const assert = require('node:assert/strict');
 const { on, once } = require('node:events');
@@ -23,10 +24,11 @@ async function startHub(t, rule, options) {
   });
   await once(server, 'listening');
   t.after(() => (server.clients.forEach((socket) => socket.terminate()), server.close()));
-  return (query = '', headers = {}) => connect(`ws://127.0.0.1:${server.address().port}/${query}`, headers);
+  return (query = '', headers = {}) =>
+    connect(`ws://127.0.0.1:${server.address().port}/${query}`, headers);
 }
 
-/** `say` sends a message; `hear` gives what is told next. */
+/** `say` sends a message; `hear` gives the next frame. */
 async function connect(url, headers) {
   const socket = new WebSocket(url, { headers });
   const frames = on(socket, 'message');
@@ -46,20 +48,25 @@ function agentcom() {
   return { clock, rule, options: { key, attributes } };
 }
 
-test('tells an agent to wait, and longer each time', async (t) => {
+test('has an agent wait, and longer each time', async (t) => {
   const { clock, rule, options } = agentcom();
   const hub = await startHub(t, rule, { ...options, describe: () => ({ tier: 'heavy' }) });
   const { ask, hear } = await hub('?agent=a1');
-  const told = [];
+  const types = [];
   for (let i = 0; i < 10; i++) {
     const answer = await ask({ type: 'identify' });
-    told.push(answer.type);
-    if (answer.type === 'rate_limit_warning') assert.equal((await hear()).type, 'ok', 'a warning is no refusal');
+    types.push(answer.type);
+    if (answer.type === 'rate_limit_warning')
+      assert.equal((await hear()).type, 'ok', 'a warning is no refusal');
   }
-  assert.deepEqual(told, [...Array(8).fill('ok'), 'rate_limit_warning', 'rate_limit_warning']);
+  assert.deepEqual(types, [...Array(8).fill('ok'), 'rate_limit_warning', 'rate_limit_warning']);
   for (const seconds of [6, 6, 6, 10, 30]) {
     const answer = await ask({ type: 'identify' });
-    assert.deepEqual(answer, { type: 'rate_limited', retry_after_ms: 1000 * seconds, tier: 'heavy' });
+    assert.deepEqual(answer, {
+      type: 'rate_limited',
+      retry_after_ms: 1000 * seconds,
+      tier: 'heavy',
+    });
   }
   clock.advance(6_000);
   assert.equal((await ask({ type: 'identify' })).type, 'rate_limit_warning');
@@ -70,7 +77,11 @@ test('warns beyond 80 % with what is left of how much', async (t) => {
   const { rule, options } = agentcom();
   const { ask, hear } = await (await startHub(t, rule, options))('?agent=a2');
   for (let i = 0; i < 48; i++) assert.deepEqual(await ask({ type: 'message' }), { type: 'ok' });
-  assert.deepEqual(await ask({ type: 'message' }), { type: 'rate_limit_warning', remaining: 11, capacity: 60 });
+  assert.deepEqual(await ask({ type: 'message' }), {
+    type: 'rate_limit_warning',
+    remaining: 11,
+    capacity: 60,
+  });
   assert.deepEqual(await hear(), { type: 'ok' });
   assert.deepEqual(await ask({ type: 'ping' }), { type: 'ok' }, 'another tier');
 });
@@ -81,7 +92,7 @@ test('leaves the exempt alone', async (t) => {
   for (let i = 0; i < 100; i++) assert.deepEqual(await ask({ type: 'identify' }), { type: 'ok' });
 });
 
-test('goes by the address of the socket, and by a header only if told whom to trust', async (t) => {
+test('goes by the address of the socket, and by a header only if a proxy is trusted', async (t) => {
   const clock = new ManualClock();
   const limited = (options) => startHub(t, new Limiter('1/min', { clock }), options);
   const statuses = async (hub) => {
@@ -96,14 +107,14 @@ test('goes by the address of the socket, and by a header only if told whom to tr
   assert.deepEqual(await statuses(await limited({ trustedHops: 1 })), ['ok', 'ok']);
 });
 
-test('says nothing where the rule wants senders not to be told', async (t) => {
+test('says nothing where the rule does not notify senders', async (t) => {
   const rule = new Limiter('1/min', { notify: 'once', clock: new ManualClock() });
   const { socket, ask, say, hear } = await (await startHub(t, rule))();
   assert.equal((await ask({})).type, 'ok');
   assert.equal((await ask({})).type, 'rate_limited');
   say({});
   socket.ping();
-  await once(socket, 'pong'); // Whatever was to be told about it is on its way before.
+  await once(socket, 'pong'); // Any frame about it is on its way before.
   rule.reset('127.0.0.1');
   say({});
   assert.equal((await hear()).type, 'ok', 'the third message got no answer');

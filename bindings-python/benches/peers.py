@@ -1,11 +1,15 @@
-"""What does a hit cost from Python, beside a method that does nothing, a dict of buckets, and other limiters?
+"""What does a hit cost from Python?
 
-One process, one thread unless said, 10,000 keys of 24 characters in turn, nothing denied. All contenders take turns, round by
-round; a figure is nanoseconds a call with the loop around it, the median of the rounds and the minimum in brackets; a ratio
-is the median of the rounds' ratios. Each goes over the keys once before it is timed. What distorts it: a busy machine.
+It is compared with a method that does nothing, with a dict of buckets, and with other limiters.
 
-Peers are set up as their users would, in memory: `limits` with fixed windows, its fastest strategy; `pyrate-limiter` with one
-token bucket for each key, made by a factory; `throttled-py` with token buckets, and room for all keys.
+One process, one thread unless stated, 10,000 keys of 24 characters in turn, nothing denied. All
+contenders take turns, round by round. A figure is nanoseconds a call with the loop around it: the
+median of the rounds, and the minimum in brackets. A ratio is the median of the rounds' ratios. Each
+contender goes over the keys once before it is timed. A busy machine distorts the figures.
+
+Peers are set up as their users would, in memory. `limits` has fixed windows, its fastest strategy.
+`pyrate-limiter` has one token bucket for each key, made by a factory. `throttled-py` has token
+buckets, and room for all keys.
 """
 
 import statistics
@@ -24,7 +28,7 @@ MANY = 1_000_000
 
 
 class DictBucket:
-    """A token bucket for each key in a dict, as one writes it by hand; without a lock, so for one thread."""
+    """A token bucket for each key in a dict, as written by hand. No lock, so for one thread."""
 
     def __init__(self, rate, burst):
         self.rate, self.burst, self.keys = rate, burst, {}
@@ -50,7 +54,8 @@ class PerKey(pyrate_limiter.BucketFactory):
 
     def get(self, item):
         if item.name not in self.buckets:
-            self.buckets[item.name] = pyrate_limiter.StateBucket(self.rates, pyrate_limiter.TokenBucket())
+            self.buckets[item.name] = pyrate_limiter.StateBucket(self.rates,
+                                                                 pyrate_limiter.TokenBucket())
         return self.buckets[item.name]
 
 
@@ -59,10 +64,12 @@ def contenders():
     rule = limiter["default"]
     staff = {"match": {"role": "staff"}, "limits": {f"{MANY}/s": {"max": 2 * MANY}}}
     tiers = Limiter(f"{MANY}/s", when=[staff])["default"]
-    fixed, item = limits.strategies.FixedWindowRateLimiter(limits.storage.MemoryStorage()), limits.parse(f"{MANY}/second")
+    fixed, item = (limits.strategies.FixedWindowRateLimiter(limits.storage.MemoryStorage()),
+                   limits.parse(f"{MANY}/second"))
     pyrate = pyrate_limiter.Limiter(PerKey())
     store = throttled.MemoryStore(options={"MAX_SIZE": 2 * len(KEYS)})
-    throttle = throttled.Throttled(using="token_bucket", quota=throttled.per_sec(MANY, burst=MANY), store=store)
+    throttle = throttled.Throttled(using="token_bucket", quota=throttled.per_sec(MANY, burst=MANY),
+                                   store=store)
     return {
         "noop(str) -> bool": Noop().noop,
         "rule.allow(str)": rule.allow,
@@ -99,7 +106,8 @@ def threads(capacity):
             allow(key)
 
     def together(count):
-        workers = [threading.Thread(target=lambda: [work() for _ in range(480 // count)]) for _ in range(count)]
+        workers = [threading.Thread(target=lambda: [work() for _ in range(480 // count)])
+                   for _ in range(count)]
         start = time.perf_counter()
         [worker.start() for worker in workers]
         [worker.join() for worker in workers]
@@ -116,7 +124,7 @@ def main():
         assert name.startswith(("rule.allow_many", "noop")) or call(KEYS[0]), name
     for _ in range(ROUNDS):
         for name, call in calls.items():
-            timed(name, call)  # So that nobody pays for the memory that the one before it took.
+            timed(name, call)  # So that none pays for the memory of the contender before it.
             rounds.setdefault(name, []).append(timed(name, call))
 
     def ratio(name, to):
@@ -125,13 +133,15 @@ def main():
     print("| | ns | ÷ noop | × `rule.allow` |\n|---|--:|--:|--:|")
     for name, times in rounds.items():
         of_noop, of_allow = ratio(name, "noop(str) -> bool"), ratio(name, "rule.allow(str)")
-        print(f"| {name} | {statistics.median(times):.0f} ({min(times):.0f}) | {of_noop:.2f} | {of_allow:.1f} |")
+        print(f"| {name} | {statistics.median(times):.0f} ({min(times):.0f}) | {of_noop:.2f} | "
+              f"{of_allow:.1f} |")
     least = {name: min(times) for name, times in rounds.items()}
     print(f"\nby minima: allow {least['rule.allow(str)'] / least['noop(str) -> bool']:.2f} noop, "
           f"hit {least['rule.hit(str)'] / least['rule.allow(str)']:.2f} allow")
     for capacity in (len(KEYS), 65_536):
         done = threads(capacity)
-        print("16 threads do %.2f (at best %.2f) of what one does, with room for %d keys" % (*done, capacity))
+        print("16 threads do %.2f (at best %.2f) of what one does, with room for %d keys" % (
+            *done, capacity))
 
 
 main()

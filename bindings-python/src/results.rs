@@ -118,7 +118,7 @@ pub(crate) fn finding<'py>(py: Python<'py>, it: &Finding) -> Made<'py> {
 
 #[cfg(target_os = "linux")]
 pub(crate) fn inspected<'py>(py: Python<'py>, it: &policy::Inspected) -> Made<'py> {
-    let limits = it.limits.iter().map(|one| to_python(py, one));
+    let limits = it.limits.iter().map(|one| to_python(py, &one.to_value()));
     let limits = PyList::new(py, limits.collect::<PyResult<Vec<_>>>()?)?;
     let top = counts(py, &it.top_offenders)?;
     let fields = (

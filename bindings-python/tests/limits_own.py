@@ -2,9 +2,9 @@
 
     python limits_own.py
 
-They come with the source package of that library, which is fetched, and sleep a lot: not part of `make test`. They know
-no storage but their own, so ours is put in the place of the one in memory. One of them does not apply: a moving window
-with a million entries, which ours refuses.
+They come with the source package of that library, which is fetched, and sleep a lot: not part of
+`make test`. They know no storage but their own, so ours is put in the place of the one in memory.
+One of them does not apply: a moving window with a million entries, which ours refuses.
 """
 
 import subprocess
@@ -37,7 +37,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as place:
         pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
         subprocess.run([*pip, "install", *NEEDS], check=True)
-        source = [*pip, "download", "--no-deps", "--no-binary", ":all:", f"limits=={limits.__version__}"]
+        source = [*pip, "download", "--no-deps", "--no-binary", ":all:",
+                  f"limits=={limits.__version__}"]
         subprocess.run([*source, "--dest", place], check=True)
         (archive,) = Path(place).glob("*.tar.gz")
         with tarfile.open(archive) as packed:
@@ -49,9 +50,12 @@ def main() -> int:
 def run(tests: Path, file: bool) -> int:
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "in_place.py").write_text(f"FILE = {file}\n{PLUGIN}")
-        ours = ["-c", f"import sys, pytest; sys.path.insert(0, {folder!r}); sys.exit(pytest.main())"]
-        chosen = ["-k", "in-memory and not huge_cost", "tests/test_storage.py", "tests/test_strategy.py"]
-        own = ["-q", "-p", "in_place", "--noconftest", "--disable-warnings", "-c", "/dev/null", f"--rootdir={tests.parent}"]
+        ours = ["-c",
+                f"import sys, pytest; sys.path.insert(0, {folder!r}); sys.exit(pytest.main())"]
+        chosen = ["-k", "in-memory and not huge_cost", "tests/test_storage.py",
+                  "tests/test_strategy.py"]
+        own = ["-q", "-p", "in_place", "--noconftest", "--disable-warnings", "-c", "/dev/null",
+               f"--rootdir={tests.parent}"]
         return subprocess.run([sys.executable, *ours, *own, *chosen], cwd=tests.parent).returncode
 
 

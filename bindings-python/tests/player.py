@@ -32,7 +32,8 @@ def key_of(step):
 
 
 def decided(decision, style):
-    fields = ("allowed", "reason", "limit", "remaining", "warning", "alert", "notify", "would_deny", "attach")
+    fields = ("allowed", "reason", "limit", "remaining", "warning", "alert", "notify", "would_deny",
+              "attach")
     return {name: getattr(decision, name) for name in fields} | {
         "retry_after_ms": ms(decision.retry_after),
         "reset_after_ms": ms(decision.reset_after),
@@ -43,7 +44,8 @@ def decided(decision, style):
 
 def limit_left(one):
     fields = one._asdict()
-    fields["reset_after_ms"], fields["more_after_ms"] = ms(fields.pop("reset_after")), ms(fields.pop("more_after"))
+    fields["reset_after_ms"], fields["more_after_ms"] = (ms(fields.pop("reset_after")),
+                                                         ms(fields.pop("more_after")))
     return fields
 
 
@@ -110,7 +112,8 @@ class Player:
         """Operations that take a key, and perhaps a cost."""
         op, options = step["op"], dict(step.get("attributes", {}))
         rule = self.limiter.rule(step.get("rule", "default"))
-        costs = [step.get("cost", 1)] if op not in ("allow", "is_limited", "stats", "reset", "permit", "budget") else []
+        costs = ([step.get("cost", 1)]
+                 if op not in ("allow", "is_limited", "stats", "reset", "permit", "budget") else [])
         if op == "allow" and "max" in step:
             op, costs = "hit", [1]
         if "max" in step:
@@ -171,7 +174,8 @@ class Player:
 
     def do_changes(self, step):
         changes, following, missed = self.limiter.changes(step.get("since", 0))
-        return {"changes": [change_of(change) for change in changes], "next": following, "missed": missed}
+        return {"changes": [change_of(change) for change in changes], "next": following,
+                "missed": missed}
 
     def do_set_wall(self, step):
         self.clock.set_wall(step["wall_ms"] / 1000)
@@ -182,7 +186,8 @@ def holds(expected, got, whole=False):
     if expected is ...:
         return True
     if isinstance(expected, dict) and isinstance(got, dict) and not whole:
-        return all(holds(value, got.get(name), name in ("headers", "attach")) for name, value in expected.items())
+        return all(holds(value, got.get(name), name in ("headers", "attach"))
+                   for name, value in expected.items())
     return expected == got
 
 

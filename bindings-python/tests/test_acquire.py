@@ -122,7 +122,7 @@ def test_one_that_is_dropped_leaves_its_place():
     async def main():
         limiter = Limiter("1/h", clock=ManualClock())
         assert limiter.allow("a")
-        waiting = limiter.acquire("a")  # Driven by hand, so that nobody else holds on to it.
+        waiting = limiter.acquire("a")  # Driven by hand, so that nothing else holds on to it.
         waiting.send(None)
         other = asyncio.create_task(limiter.acquire("a"))
         await settle()
@@ -139,7 +139,8 @@ def test_a_task_that_nobody_runs_any_more_is_collected():
     limiter = Limiter("1/h", clock=ManualClock())
     assert limiter.allow("a")
     loop = asyncio.new_event_loop()
-    tasks = [loop.create_task(limiter.acquire("a")) for _ in range(2)]  # One who is first, and one in line.
+    # The first has its turn, the second is in line.
+    tasks = [loop.create_task(limiter.acquire("a")) for _ in range(2)]
     loop.run_until_complete(asyncio.sleep(0.01))
     left = [weakref.ref(task) for task in tasks]
     for task in tasks:
@@ -161,7 +162,8 @@ def test_a_turn_is_passed_on_between_threads_and_loops():
     def blocking():
         granted.extend(limiter.wait("a") for _ in range(10))
 
-    threads = [threading.Thread(target=target) for target in (lambda: asyncio.run(several()), blocking) * 2]
+    threads = [threading.Thread(target=target)
+               for target in (lambda: asyncio.run(several()), blocking) * 2]
     [thread.start() for thread in threads]
     [thread.join() for thread in threads]
     assert len(granted) == 40 and all(granted)
@@ -240,7 +242,8 @@ def test_a_permit_is_had_as_soon_as_one_is_released(run):
         threading.Timer(0.05, held.release).start()
         with await limiter.acquire_permit("job", timeout=30) as permit:
             assert permit and not limiter.permit("job")
-        assert 0.04 < time.monotonic() - start < 0.9  # Looking again once a second would take longer.
+        # A poll once a second would take longer.
+        assert 0.04 < time.monotonic() - start < 0.9
         assert limiter.permit("job")
 
     run(main)

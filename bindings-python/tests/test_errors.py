@@ -66,13 +66,15 @@ def test_each_code_has_its_class(error, call):
     assert getattr(again, "problems", None) == getattr(raised.value, "problems", None)
 
 
-NO_KEYS = [None, True, False, 1.5, object(), {"a": 1}, {"a"}, bytearray(b"a"), [["a"]], [None], (True,)]
+NO_KEYS = [None, True, False, 1.5, object(), {"a": 1}, {"a"}, bytearray(b"a"), [["a"]], [None],
+           (True,)]
 
 
 @pytest.mark.parametrize("key", NO_KEYS)
 def test_what_is_no_key(key):
     limiter = Limiter("5/min")
-    for call in (limiter.allow, limiter.hit, limiter.peek, limiter.record, limiter.reset, limiter.wait, limiter.acquire):
+    for call in (limiter.allow, limiter.hit, limiter.peek, limiter.record, limiter.reset,
+                 limiter.wait, limiter.acquire):
         with pytest.raises(TypeError, match="key"):
             call(key)
     with pytest.raises(TypeError, match="key"):
@@ -107,7 +109,8 @@ def test_surrogates_are_no_text(text):
 @pytest.mark.parametrize("cost", [-1, 2**64, -(2**70)])
 def test_numbers_out_of_range(cost):
     limiter = Limiter("5/min")
-    for call in (limiter.hit, limiter.check, limiter.peek, limiter.record, limiter.refund, limiter.reserve, limiter.wait):
+    for call in (limiter.hit, limiter.check, limiter.peek, limiter.record, limiter.refund,
+                 limiter.reserve, limiter.wait):
         with pytest.raises(tidegate.RangeError):
             call("a", cost)
     with pytest.raises(tidegate.RangeError):

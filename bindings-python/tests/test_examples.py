@@ -1,4 +1,5 @@
-"""The examples, as they stand, with fakes for the network only. (`workers.py`: see test_workers.py.)"""
+"""The examples, as they stand, with fakes for the network only. (`workers.py`:
+see test_workers.py.)"""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ def example(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Any]:
     before = set(sys.modules)
     yield importlib.import_module
     for name in set(sys.modules) - before:
-        if getattr(sys.modules[name], "__file__", None) and EXAMPLES in Path(sys.modules[name].__file__ or "").parents:
+        if getattr(sys.modules[name], "__file__",
+                   None) and EXAMPLES in Path(sys.modules[name].__file__ or "").parents:
             del sys.modules[name]
 
 
@@ -40,9 +42,11 @@ def test_fastapi_app(example: Any) -> None:
     assert app.get("/").json() == "hello"
     assert [app.get("/search?q=a").status_code for _ in range(6)] == [200] * 5 + [429]
     denied = app.get("/search").json()
-    assert (denied["rule"], denied["reason"], denied["attach"]) == ("searches", "cooldown", {"help": "/docs"})
+    assert ((denied["rule"], denied["reason"], denied["attach"])
+            == ("searches", "cooldown", {"help": "/docs"}))
     # 20 at once are the middleware's; on a slow machine some come back meanwhile.
-    refused = next(answer for answer in (app.get("/") for _ in range(1000)) if answer.status_code == 429)
+    refused = next(answer for answer in (app.get("/") for _ in range(1000))
+                   if answer.status_code == 429)
     assert refused.json()["rule"] == "requests"
 
 
@@ -52,12 +56,14 @@ def test_flask_app(example: Any) -> None:
     answers = [app.post("/reports", data={"account": "alice"}) for _ in range(4)]
     assert [answer.status_code for answer in answers] == [200, 200, 200, 429]
     assert "try again in" in answers[-1].json["error"]
-    assert answers[-1].headers["RateLimit-Policy"] == '"3/h";q=3;w=3600', "the report's, not the middleware's"
+    assert (answers[-1].headers["RateLimit-Policy"]
+            == '"3/h";q=3;w=3600'), "the report's, not the middleware's"
     assert app.post("/reports", data={"account": "bob"}).text == "a report for bob"
 
 
 class Telegram(ThreadingHTTPServer):
-    """A server that speaks as much of Telegram as a bot needs: 9 messages of one sender, then no more."""
+    """A server that speaks as much of Telegram as a bot needs: 9 messages of one
+    sender, then no more."""
 
     daemon_threads = True
 
@@ -95,7 +101,8 @@ class Talk(BaseHTTPRequestHandler):
 
 def message(number: int, text: str) -> dict[str, Any]:
     sender = {"id": 7, "is_bot": False, "first_name": "alice"}
-    return {"message_id": number, "date": 0, "chat": {"id": 7, "type": "private"}, "from": sender, "text": text}
+    return {"message_id": number, "date": 0, "chat": {"id": 7, "type": "private"}, "from": sender,
+            "text": text}
 
 
 def test_telegram_bot(example: Any) -> None:
@@ -129,7 +136,8 @@ def test_aiogram_bot(example: Any, notify: str, told: int) -> None:
 
         async def make_request(self, bot: Any, method: Any, timeout: Any = None) -> Any:
             sent.append(method.text)
-            return aiogram.types.Message.model_validate(message(1, method.text), context={"bot": bot})
+            return aiogram.types.Message.model_validate(message(1, method.text),
+                                                        context={"bot": bot})
 
         async def stream_content(self, *_: Any, **__: Any) -> Any:
             yield b""
@@ -139,7 +147,8 @@ def test_aiogram_bot(example: Any, notify: str, told: int) -> None:
         bot = aiogram.Bot("1:x", session=Session())
         for number in range(1, 9):
             update = {"update_id": number, "message": message(number, f"text {number}")}
-            await dispatcher.feed_update(bot, aiogram.types.Update.model_validate(update, context={"bot": bot}))
+            await dispatcher.feed_update(
+                bot, aiogram.types.Update.model_validate(update, context={"bot": bot}))
 
     limiter = Limiter("5/10s window", cooldown="1m", notify=notify, clock=ManualClock())
     asyncio.run(run())
@@ -152,11 +161,15 @@ def test_discord_bot(example: Any, notify: str, told: int) -> None:
     sent: list[str] = []
 
     def posted(number: int, content: str) -> dict[str, Any]:
-        author = {"id": "7", "username": "alice", "discriminator": "0", "avatar": None, "global_name": None}
-        empty: dict[str, Any] = {"embeds": [], "attachments": [], "mentions": [], "mention_roles": []}
-        more = {"edited_timestamp": None, "tts": False, "mention_everyone": False, "pinned": False, "type": 0}
+        author = {"id": "7", "username": "alice", "discriminator": "0", "avatar": None,
+                  "global_name": None}
+        empty: dict[str, Any] = {"embeds": [], "attachments": [], "mentions": [],
+                                 "mention_roles": []}
+        more = {"edited_timestamp": None, "tts": False, "mention_everyone": False, "pinned": False,
+                "type": 0}
         when = {"timestamp": "2024-01-01T00:00:00+00:00"}
-        return {"id": str(number), "channel_id": "9", "author": author, "content": content, **empty, **more, **when}
+        return {"id": str(number), "channel_id": "9", "author": author, "content": content, **empty,
+                **more, **when}
 
     async def send_message(channel: int, *, params: Any) -> dict[str, Any]:
         sent.append(params.payload["content"])
@@ -165,7 +178,8 @@ def test_discord_bot(example: Any, notify: str, told: int) -> None:
     async def run() -> None:
         bot = example("discord_bot").build(limiter)
         async with bot:
-            bot._connection.user = discord.ClientUser(state=bot._connection, data={**posted(1, "")["author"], "id": "1"})
+            bot._connection.user = discord.ClientUser(state=bot._connection,
+                                                      data={**posted(1, "")["author"], "id": "1"})
             bot.http.send_message = send_message
             for number in range(1, 9):
                 before = asyncio.all_tasks()

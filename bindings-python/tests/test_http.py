@@ -1,7 +1,7 @@
 """The middlewares and the dependency, each in front of an application of the real framework.
 
-All of them keep to one contract, so most tests run on each: `site` makes one of the application below, and
-`Site.get` asks it as a client at some address.
+All of them keep to one contract, so most tests run on each: `site` makes one of the application
+below, and `Site.get` asks it as a client at some address.
 """
 
 from __future__ import annotations
@@ -76,7 +76,8 @@ def starlette(**options: Any) -> Site:
     middleware = [Middleware(tidegate.asgi.RateLimitMiddleware, **options)]
     app = Starlette(routes=[Route("/", hello), Route("/own", own)], middleware=middleware)
     app.middleware_stack = app.build_middleware_stack()  # now, not at the first request
-    return Site(lambda path, peer, sent: TestClient(app, client=(peer, 4711)).get(path, headers=sent))
+    return Site(lambda path, peer, sent: TestClient(app, client=(peer, 4711)).get(path,
+                                                                                  headers=sent))
 
 
 def fastapi(**options: Any) -> Site:
@@ -87,12 +88,14 @@ def fastapi(**options: Any) -> Site:
     def hello() -> str:
         return handler()
 
-    return Site(lambda path, peer, sent: TestClient(app, client=(peer, 4711)).get(path, headers=sent))
+    return Site(lambda path, peer, sent: TestClient(app, client=(peer, 4711)).get(path,
+                                                                                  headers=sent))
 
 
 def flask(**options: Any) -> Site:
     app = Flask(__name__)
-    app.wsgi_app = tidegate.wsgi.RateLimitMiddleware(app.wsgi_app, **options)  # type: ignore[method-assign]
+    app.wsgi_app = tidegate.wsgi.RateLimitMiddleware(  # type: ignore[method-assign]
+        app.wsgi_app, **options)
 
     @app.get("/")
     def hello() -> str:
@@ -130,7 +133,8 @@ django.setup()
 class DjangoAnswer:
     def __init__(self, response: Any) -> None:
         self.headers, self.status_code = response.headers, response.status_code
-        self.text, self.json = response.content.decode(), response.json if response.content else None
+        self.text, self.json = (response.content.decode(),
+                                response.json if response.content else None)
 
 
 def django_sync(**options: Any) -> Site:
@@ -202,9 +206,11 @@ def test_waiting_that_never_helps_is_said(site: Callable[..., Site]) -> None:
 @on_all
 def test_each_client_has_its_own(site: Callable[..., Site]) -> None:
     asked = site(rule="1/min")
-    statuses = [asked.get(peer=peer).status for peer in (PEER, PEER, "198.51.100.1", f"::ffff:{PEER}")]
+    statuses = [asked.get(peer=peer).status
+                for peer in (PEER, PEER, "198.51.100.1", f"::ffff:{PEER}")]
     assert statuses == [200, 429, 200, 429]
-    statuses = [asked.get(peer=peer).status for peer in ("2001:db8:0:1ff::1", "2001:db8:0:100::2", "2001:db8:0:200::1")]
+    statuses = [asked.get(peer=peer).status
+                for peer in ("2001:db8:0:1ff::1", "2001:db8:0:100::2", "2001:db8:0:200::1")]
     assert statuses == [200, 429, 200]
 
 
@@ -213,12 +219,15 @@ def test_headers_are_believed_only_from_the_trusted(site: Callable[..., Site]) -
     blind = site(rule="1/min")
     assert [blind.get(X_Forwarded_For=f"10.0.0.{i}").status for i in (1, 2)] == [200, 429]
     hops = site(rule="1/min", trusted_hops=1)
-    seen = [hops.get(X_Forwarded_For=line).status for line in ("6.6.6.6, 1.1.1.1", "7.7.7.7, 1.1.1.1", "1.1.1.1, 2.2.2.2")]
+    seen = [hops.get(X_Forwarded_For=line).status
+            for line in ("6.6.6.6, 1.1.1.1", "7.7.7.7, 1.1.1.1", "1.1.1.1, 2.2.2.2")]
     assert seen == [200, 429, 200]
     proxies = site(rule="1/min", trusted_proxies=["10.0.0.0/8"])
-    seen = [proxies.get(peer="10.0.0.1", X_Forwarded_For=f"6.6.6.{i}, 1.1.1.1, 10.0.0.2").status for i in (1, 2)]
+    seen = [proxies.get(peer="10.0.0.1", X_Forwarded_For=f"6.6.6.{i}, 1.1.1.1, 10.0.0.2").status
+            for i in (1, 2)]
     assert seen == [200, 429]
-    assert [proxies.get(peer=PEER, X_Forwarded_For=f"6.6.6.{i}").status for i in (1, 2)] == [200, 429]
+    assert ([proxies.get(peer=PEER, X_Forwarded_For=f"6.6.6.{i}").status for i in (1, 2)]
+            == [200, 429])
 
 
 @on_all
@@ -229,7 +238,8 @@ def test_keys_may_be_ones_own(site: Callable[..., Site]) -> None:
 
 
 @on_all
-def test_a_request_without_a_key_never_passes(site: Callable[..., Site], caplog: pytest.LogCaptureFixture) -> None:
+def test_a_request_without_a_key_never_passes(site: Callable[..., Site],
+                                              caplog: pytest.LogCaptureFixture) -> None:
     nobody = site(rule="100/min", key=lambda request, client: None)
     assert nobody.get().status == 500
     assert "no key" in caplog.text
@@ -261,18 +271,21 @@ def test_fields_that_the_handler_set_stay(site: Callable[..., Site]) -> None:
 
 
 @on_all
-def test_a_slot_is_held_while_the_handler_works(site: Callable[..., Site], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slot_is_held_while_the_handler_works(site: Callable[..., Site],
+                                                monkeypatch: pytest.MonkeyPatch) -> None:
     limiter = Limiter("1 concurrent")
     monkeypatch.setattr(sys.modules[__name__], "handler", lambda: str(bool(limiter.permit(PEER))))
     asked = site(rule=limiter)
-    assert [(answer.status, answer.text) for answer in (asked.get(), asked.get())] == [(200, "False")] * 2
+    assert ([(answer.status, answer.text) for answer in (asked.get(), asked.get())]
+            == [(200, "False")] * 2)
     with limiter.permit(PEER):
         assert asked.get().status == 429
     assert asked.get().status == 200
 
 
 @on_middlewares
-def test_a_slot_is_free_after_a_failure(site: Callable[..., Site], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slot_is_free_after_a_failure(site: Callable[..., Site],
+                                        monkeypatch: pytest.MonkeyPatch) -> None:
     def fail() -> str:
         raise RuntimeError("on purpose")
 
@@ -287,7 +300,8 @@ def test_a_slot_is_free_after_a_failure(site: Callable[..., Site], monkeypatch: 
 
 
 @on_all
-def test_a_closed_limiter_lets_nothing_pass(site: Callable[..., Site], caplog: pytest.LogCaptureFixture) -> None:
+def test_a_closed_limiter_lets_nothing_pass(site: Callable[..., Site],
+                                            caplog: pytest.LogCaptureFixture) -> None:
     limiter = Limiter("100/min")
     asked = site(rule=limiter)
     assert asked.get().status == 200
@@ -317,7 +331,8 @@ def client(peer: str | None, lines: list[str], **trust: Any) -> str:
     return seen[0]
 
 
-TABLE = json.loads((Path(__file__).parents[2] / "tests/vectors/http/client.json").read_text(encoding="utf-8"))
+TABLE = json.loads(
+    (Path(__file__).parents[2] / "tests/vectors/http/client.json").read_text(encoding="utf-8"))
 
 
 def trust_of(row: dict[str, Any]) -> dict[str, Any]:
@@ -331,7 +346,8 @@ def test_every_surface_finds_the_same_client(row: dict[str, Any]) -> None:
         lines = [*lines[:-1], lines[-1] * row["repeat"]]
     expected = ip_key(row["client"]) if row["client"] else ""
     assert client(row["peer"], lines, **trust_of(row)) == expected
-    assert client(row["peer"], [", ".join(lines)], **trust_of(row)) == expected, "joined, as by WSGI"
+    assert (client(row["peer"], [", ".join(lines)], **trust_of(row))
+            == expected), "joined, as by WSGI"
 
 
 @pytest.mark.parametrize("row", TABLE["refused"], ids=str)
@@ -344,7 +360,8 @@ def test_every_surface_refuses_the_same_settings(row: dict[str, Any]) -> None:
 @pytest.mark.parametrize("row", TABLE["problems"], ids=str)
 def test_every_surface_tells_denied_clients_the_same(row: dict[str, Any]) -> None:
     policy = {"version": 1, "rules": {"http": row["policy"]}}
-    gate: Gate[None] = Gate(Limiter.from_policy(policy, clock=ManualClock()), key=lambda request, client: "alice")
+    gate: Gate[None] = Gate(Limiter.from_policy(policy, clock=ManualClock()),
+                            key=lambda request, client: "alice")
     answer = [gate.judge(None, PEER, []) for _ in range(row["hits"])][-1]
     assert isinstance(answer, Answer) and answer.body.decode() == row["body"]
     restored = pickle.loads(pickle.dumps(answer.decision))
@@ -450,7 +467,8 @@ def test_what_is_no_request_passes_by() -> None:
 
 
 def test_django_says_what_it_wants() -> None:
-    with override_settings(), pytest.raises(django.core.exceptions.ImproperlyConfigured, match="TIDEGATE"):
+    with override_settings(), pytest.raises(django.core.exceptions.ImproperlyConfigured,
+                                            match="TIDEGATE"):
         Client().get("/")
 
 

@@ -115,7 +115,7 @@ def test_calls_may_wait_for_their_turn() -> None:
 
 
 def test_waiting_too_long_is_refused_at_once() -> None:
-    # The clock stands still: whoever waited would wait for ever.
+    # The clock stands still: a call that waited would wait for ever.
     limiter = Limiter("1/min", clock=ManualClock())
 
     @limited(limiter, key="a", timeout=5)

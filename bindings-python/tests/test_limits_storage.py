@@ -1,4 +1,5 @@
-"""Tidegate as a storage of `limits`: asked directly, by that library's strategies, and by those who build on it."""
+"""Tidegate as a storage of `limits`: asked directly, by that library's strategies, and by
+those who build on it."""
 
 from __future__ import annotations
 
@@ -15,7 +16,12 @@ from flask import Flask
 from flask_limiter import Limiter as FlaskLimiter
 from limits import RateLimitItemPerHour, RateLimitItemPerMinute, RateLimitItemPerSecond, parse
 from limits.errors import ConfigurationError, StorageError
-from limits.storage import MovingWindowSupport, SlidingWindowCounterSupport, Storage, storage_from_string
+from limits.storage import (
+    MovingWindowSupport,
+    SlidingWindowCounterSupport,
+    Storage,
+    storage_from_string,
+)
 from limits.strategies import (
     FixedWindowRateLimiter,
     MovingWindowRateLimiter,
@@ -62,7 +68,8 @@ def test_the_scheme_is_registered(uri: str) -> None:
         storage_from_string("tidegates://")
 
 
-def test_counts_add_up_and_are_forgotten_as_one(storage: TidegateStorage, clock: ManualClock) -> None:
+def test_counts_add_up_and_are_forgotten_as_one(storage: TidegateStorage,
+                                                clock: ManualClock) -> None:
     key = RateLimitItemPerMinute(1).key_for("alice")
     assert (storage.get(key), storage.get_expiry(key)) == (0, clock.now())
     assert [storage.incr(key, 60), storage.incr(key, 60, amount=10)] == [1, 11]
@@ -124,7 +131,8 @@ def test_moving_windows_are_exact(storage: TidegateStorage, clock: ManualClock) 
 
 
 def test_moving_windows_too_large_to_be_exact_are_refused(storage: TidegateStorage) -> None:
-    assert storage.acquire_entry("a", 4096, 60, amount=4096) and not storage.acquire_entry("a", 4096, 60)
+    assert (storage.acquire_entry("a", 4096, 60, amount=4096)
+            and not storage.acquire_entry("a", 4096, 60))
     with pytest.raises(PolicyError, match="4,?096"):
         storage.acquire_entry("a", 4097, 60)
 
@@ -143,7 +151,8 @@ def test_the_two_cells_are_weighed(storage: TidegateStorage, clock: ManualClock)
 
 
 @on_strategies
-def test_strategies_grant_the_limit(strategy: Any, storage: TidegateStorage, clock: ManualClock) -> None:
+def test_strategies_grant_the_limit(strategy: Any, storage: TidegateStorage,
+                                    clock: ManualClock) -> None:
     limiter, rate = strategy(storage), RateLimitItemPerMinute(10, 2)
     clock.set(1_000_000_081.0)  # two minutes of the wall clock have just begun
     assert limiter.get_window_stats(rate, "a").remaining == 10
@@ -176,7 +185,8 @@ def test_strategies_can_clear(strategy: Any, storage: TidegateStorage) -> None:
     assert limiter.hit(rate, "a")
 
 
-def test_a_moving_window_resets_with_its_oldest(storage: TidegateStorage, clock: ManualClock) -> None:
+def test_a_moving_window_resets_with_its_oldest(storage: TidegateStorage,
+                                                clock: ManualClock) -> None:
     limiter, rate = MovingWindowRateLimiter(storage), RateLimitItemPerMinute(2)
     start = clock.now()
     for _ in range(2):
@@ -235,7 +245,8 @@ def test_a_process_that_comes_later_knows_all_of_it(strategy: Any, tmp_path: Pat
 def test_a_full_table_grants_no_more(clock: ManualClock) -> None:
     storage = storage_from_string("tidegate://?capacity=10", clock=clock)  # type: ignore[arg-type]
     rate = RateLimitItemPerMinute(1)
-    granted = sum(FixedWindowRateLimiter(storage).hit(rate, str(number)) for number in range(10_000))
+    granted = sum(FixedWindowRateLimiter(storage).hit(rate, str(number))
+                  for number in range(10_000))
     assert 10 <= granted < 200
 
 
@@ -258,7 +269,8 @@ def test_a_relative_folder_is_refused() -> None:
 def test_flask_limiter_switches_by_a_uri(strategy: str, uri: str) -> None:
     def site() -> Any:
         app = Flask(__name__)
-        limiter = FlaskLimiter(lambda: "everybody", app=app, storage_uri=uri, strategy=strategy, headers_enabled=True)
+        limiter = FlaskLimiter(lambda: "everybody", app=app, storage_uri=uri, strategy=strategy,
+                               headers_enabled=True)
 
         @app.get("/")
         @limiter.limit("3 per hour")
@@ -279,7 +291,8 @@ def test_slowapi_switches_by_a_uri(uri: str) -> None:
     limiter = SlowLimiter(key_func=lambda: "everybody", storage_uri=uri, strategy="moving-window")
     app = FastAPI()
     app.state.limiter = limiter
-    app.add_exception_handler(RateLimitExceeded, _rate_limit_exceeded_handler)  # type: ignore[arg-type]
+    app.add_exception_handler(RateLimitExceeded,
+                              _rate_limit_exceeded_handler)  # type: ignore[arg-type]
 
     @app.get("/")
     @limiter.limit("3/hour")

@@ -21,11 +21,13 @@ def pasted(file, head, index=0):
 
 def test_the_guide_works_as_pasted(tmp_path):
     code = pasted("docs/python.md", "Start")
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, timeout=120)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True,
+                          cwd=tmp_path, timeout=120)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert lines[:2] == ["message 0: 4 left", "message 1: 3 left"]
-    assert lines[5].startswith("message 5: 5/10s, wait 60 s {'RateLimit-Policy': '\"5/10s\";q=5;w=10")
+    assert lines[5].startswith(
+        "message 5: 5/10s, wait 60 s {'RateLimit-Policy': '\"5/10s\";q=5;w=10")
     assert lines[6:] == ["call 0", "call 1", "call 2"]
 
 
@@ -61,17 +63,20 @@ def test_help_reads_well():
     assert "Spends ``cost`` if the rule allows it" in text
     in_a_line = "".join(text.replace("|", "").split())  # Later versions break long signatures.
     assert (
-        "from_policy(mapping,*,store=None,capacity=None,on_full=None,clock=None,recreate=False,memory=None,group=None)" in in_a_line
-    )
+        "from_policy(mapping,*,store=None,capacity=None,on_full=None,clock=None,recreate=False,"
+        "memory=None,group=None)"
+    ) in in_a_line
 
 
 def test_versions_are_one_over_the_workspace():
     manifest = (ROOT / "Cargo.toml").read_text(encoding="utf-8")
     stated = re.search(r'\[workspace.package\]\nversion = "(.*?)"', manifest).group(1)
     assert tidegate.__version__ == version("tidegate") == stated
-    assert re.findall(r'^tidegate(?:-core)? = .*version = "(.*?)"', manifest, re.MULTILINE) == [stated] * 2
+    assert (re.findall(r'^tidegate(?:-core)? = .*version = "(.*?)"', manifest, re.MULTILINE)
+            == [stated] * 2)
     for member in ("core", "policy", "ffi-c", "bindings-python"):
-        assert "\nversion.workspace = true\n" in (ROOT / member / "Cargo.toml").read_text(encoding="utf-8"), member
+        assert ("\nversion.workspace = true\n" in (ROOT / member / "Cargo.toml").read_text(
+            encoding="utf-8")), member
 
 
 def test_the_package_is_typed():

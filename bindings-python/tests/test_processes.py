@@ -35,7 +35,8 @@ def decide(connection):
 def test_together_they_grant_the_limit(method, tmp_path):
     context = multiprocessing.get_context(method)
     barrier, answers = context.Barrier(PROCESSES), context.Queue()
-    workers = [context.Process(target=grants, args=(tmp_path / "limits", barrier, answers)) for _ in range(PROCESSES)]
+    workers = [context.Process(target=grants, args=(tmp_path / "limits", barrier, answers))
+               for _ in range(PROCESSES)]
     [worker.start() for worker in workers]
     total = sum(answers.get(timeout=120) for _ in workers)
     [worker.join(120) for worker in workers]

@@ -1,4 +1,5 @@
-"""Run-time changes that end, with a name and a reason; blocks, the mode, and the trail of changes."""
+"""Run-time changes that end, with a name and a reason; blocks, the mode, and
+the trail of changes."""
 
 import asyncio
 import collections
@@ -48,10 +49,12 @@ def test_fractions_of_a_second_are_times(limiter, clock):
 NO_TIMES = [0, -1, -0.5, 0.0009, float("nan"), float("inf"), 1e300, 10**400, -(10**400)]
 
 
-@pytest.mark.parametrize("wrong", [*NO_TIMES, datetime.timedelta(0), datetime.timedelta(-1)], ids=range(11))
+@pytest.mark.parametrize("wrong", [*NO_TIMES, datetime.timedelta(0), datetime.timedelta(-1)],
+                         ids=range(11))
 def test_times_that_cannot_be_had(wrong, limiter):
     for call in (lambda: limiter.block("a", wrong), lambda: limiter.set_default("9/h", for_=wrong)):
-        with pytest.raises(tidegate.RangeError, match="for_: a change is made for 1 ms to 36,600 days"):
+        with pytest.raises(tidegate.RangeError,
+                           match="for_: a change is made for 1 ms to 36,600 days"):
             call()
     assert limiter.changes() == ([], 0, 0)
 
@@ -62,10 +65,12 @@ def test_texts_that_are_no_times(wrong, limiter):
         limiter.set_mode("off", for_=wrong)
 
 
-@pytest.mark.parametrize("wrong", [True, b"1h", [1], {"s": 1}, object(), datetime.datetime(2026, 1, 1)])
+@pytest.mark.parametrize("wrong",
+                         [True, b"1h", [1], {"s": 1}, object(), datetime.datetime(2026, 1, 1)])
 def test_what_is_no_time(wrong, limiter):
     wanted = 'for_ should be a number of seconds, a timedelta, or a text such as "1h", not'
-    for call in (lambda: limiter.block("a", wrong), lambda: limiter.add_exempt({"role": "a"}, for_=wrong)):
+    for call in (lambda: limiter.block("a", wrong),
+                 lambda: limiter.add_exempt({"role": "a"}, for_=wrong)):
         with pytest.raises(TypeError, match=wanted):
             call()
 
@@ -108,7 +113,8 @@ def test_every_change_takes_by_and_reason_and_what_ends_takes_a_time(limiter):
 
 
 def test_nothing_to_take_back_is_no_change(limiter):
-    assert limiter.clear_override("a") == limiter.remove_exempt({"role": "a"}) == limiter.clear_mode() == 0
+    assert (limiter.clear_override("a") == limiter.remove_exempt({"role": "a"})
+            == limiter.clear_mode() == 0)
     assert limiter.unblock("a") is False
     assert limiter.changes() == ([], 0, 0)
 
@@ -145,14 +151,16 @@ def test_the_trail_tells_of_every_change(limiter, clock):
         ("block", (b"\xff",), False, True, WALL + 3601.5),
         ("unblock", (b"\xff",), True, False, None),
     ]
-    for number, (change, (op, *states, until)) in enumerate(zip(seen.changes, expected, strict=True), 1):
+    for number, (change, (op, *states, until)) in enumerate(zip(seen.changes, expected,
+                                                                strict=True), 1):
         at = WALL if number <= 5 else WALL + 1.5
         assert change == (number, at, "default", op, *states, until, "ops", "a drill")
     assert (seen.next, seen.missed) == (12, 0)
     # What stood before can be set again.
     assert limiter.set_override(seen.changes[1].target, seen.changes[1].before) == 13
     later = limiter.changes(since=seen.next)
-    assert [change.number for change in later.changes] == [13] and limiter.changes(13) == ([], 13, 0)
+    assert ([change.number for change in later.changes] == [13]
+            and limiter.changes(13) == ([], 13, 0))
     assert pickle.loads(pickle.dumps(seen)) == copy.deepcopy(seen) == seen
 
 
@@ -202,7 +210,8 @@ def test_a_blocked_key_is_refused(limiter, clock):
     assert limiter.stats("bob").blocked is None
     assert pickle.loads(pickle.dumps(limiter.stats("mallory"))).blocked == block
     clock.advance(60)
-    assert limiter.allow("mallory") and limiter.blocks() == [] and limiter.stats("mallory").blocked is None
+    assert (limiter.allow("mallory") and limiter.blocks() == []
+            and limiter.stats("mallory").blocked is None)
 
 
 def test_a_block_without_an_end_is_ended_by_hand(limiter):
@@ -260,13 +269,15 @@ def test_the_mode_that_is_set_wins(limiter, clock):
     with pytest.raises(ValueError, match='mode should be one of enforce, shadow, off, not "of"'):
         limiter.set_mode("of")
     for wrong in (None, True, b"off", 1):
-        with pytest.raises(TypeError, match="mode should be one of enforce, shadow, off, not [NbBi]"):
+        with pytest.raises(TypeError,
+                           match="mode should be one of enforce, shadow, off, not [NbBi]"):
             limiter.set_mode(wrong)
 
 
 def test_matches_are_mappings(limiter):
     for wrong in ("admin", 5, None, [("role", "admin")]):
-        for call in (limiter.add_exempt, limiter.remove_exempt, lambda wrong: limiter.set_exempts([wrong])):
+        for call in (limiter.add_exempt, limiter.remove_exempt,
+                     lambda wrong: limiter.set_exempts([wrong])):
             with pytest.raises(TypeError, match="a match is a mapping"):
                 call(wrong)
     for wrong in ({"role": "admin"}, "admin", b"admin", 5, None):

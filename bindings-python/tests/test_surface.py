@@ -49,7 +49,8 @@ def test_options_of_a_rule_are_read_as_a_policy_file_is(clock):
 
 
 def test_a_limiter_of_a_policy(tmp_path, clock):
-    policy = {"version": 1, "fallback": "b", "rules": {"a": {"limits": "1/s"}, "b": {"limits": {"l": {"max": 2, "per": 60.0}}}}}
+    policy = {"version": 1, "fallback": "b",
+              "rules": {"a": {"limits": "1/s"}, "b": {"limits": {"l": {"max": 2, "per": 60.0}}}}}
     limiter = Limiter.from_policy(policy, clock=clock)
     assert limiter.rules() == ["a", "b"]
     assert limiter["unknown"].name == "b"
@@ -69,7 +70,8 @@ def test_a_limiter_of_a_policy(tmp_path, clock):
 
 
 def test_keywords_win_over_the_policy(tmp_path):
-    policy = {"version": 1, "store": "redis://nowhere", "capacity": 5, "rules": {"default": {"limits": "1/s"}}}
+    policy = {"version": 1, "store": "redis://nowhere", "capacity": 5,
+              "rules": {"default": {"limits": "1/s"}}}
     limiter = Limiter.from_policy(policy, store="memory", capacity=7, on_full="allow")
     assert limiter.metrics()[0].capacity == 7
     assert "full_allows" in [finding.id for finding in limiter.audit()]
@@ -90,7 +92,8 @@ def test_numbers_are_their_digits(clock):
         assert not limiter.allow(str(number))
 
 
-@pytest.mark.parametrize("key", ["", b"", "\0", "a\0b", "a", "ä\U0001f600", b"\xff\xfe", "x" * (1 << 20)])
+@pytest.mark.parametrize("key",
+                         ["", b"", "\0", "a\0b", "a", "ä\U0001f600", b"\xff\xfe", "x" * (1 << 20)])
 def test_odd_keys_are_keys_like_others(key, clock):
     limiter = Limiter("1/min", clock=clock)
     others = ["other", b"other"]
@@ -102,7 +105,8 @@ def test_odd_keys_are_keys_like_others(key, clock):
 
 def test_parts_never_meet(clock):
     limiter = Limiter("1/min", key=["channel", "sender"], clock=clock)
-    assert limiter.allow(["a:b", "c"]) and limiter.allow(("a", "b:c")) and limiter.allow(("telegram", 42))
+    assert (limiter.allow(["a:b", "c"]) and limiter.allow(("a", "b:c"))
+            and limiter.allow(("telegram", 42)))
     assert not limiter.allow(("telegram", "42"))
     with pytest.raises(tidegate.InvalidKeyError, match="2 parts"):
         limiter.allow("a")
@@ -144,10 +148,13 @@ def test_names_that_operations_take_are_no_attributes(clock):
         Limiter("1/min", exempt=[{"cost": "1"}])
 
 
-@pytest.mark.parametrize("name", ["cost", "max", "timeout", "estimate", "amount", "for_", "by", "reason"])
+@pytest.mark.parametrize("name",
+                         ["cost", "max", "timeout", "estimate", "amount", "for_", "by", "reason"])
 def test_a_refused_name_comes_with_every_operation_that_takes_it(name):
-    operations = {one: member for one, member in vars(tidegate.Rule).items() if not one.startswith("_") and callable(member)}
-    takers = {one for one, member in operations.items() if name in inspect.signature(member).parameters}
+    operations = {one: member for one, member in vars(tidegate.Rule).items()
+                  if not one.startswith("_") and callable(member)}
+    takers = {one for one, member in operations.items()
+              if name in inspect.signature(member).parameters}
     with pytest.raises(TypeError, match=f'"{name}" is never an attribute') as error:
         Limiter("1/min").allow("a", **{name: 1})
     told = str(error.value).split(" an argument of ")[1].replace(" and ", ", ").split(", ")
@@ -163,16 +170,19 @@ def test_whole_numbers_addresses_and_mixed_parts_are_keys(clock):
     mapped = ipaddress.ip_address("::ffff:192.0.2.1")
     assert one([2**64 - 1, str(2**64 - 1), [2**64 - 1]]) == [True, False, False]
     assert one([-(2**63), str(-(2**63))]) == [True, False]
-    assert one([v4, "192.0.2.1", [v4], mapped, "::ffff:192.0.2.1"]) == [True, False, False, True, False]
+    assert (one([v4, "192.0.2.1", [v4], mapped, "::ffff:192.0.2.1"])
+            == [True, False, False, True, False])
     assert one([v6, b"2001:db8::1", ipaddress.ip_address("2001:db8::2")]) == [True, False, True]
-    assert one([ipaddress.ip_address("fe80::1%eth0"), "fe80::1%eth0", "fe80::1"]) == [True, False, True]
+    assert (one([ipaddress.ip_address("fe80::1%eth0"), "fe80::1%eth0", "fe80::1"])
+            == [True, False, True])
     mixed = [("telegram", 42), ["telegram", "42"], ("telegram", b"42"), (v4, 7), ("192.0.2.1", "7")]
     assert one(mixed, key=["a", "b"]) == [True, False, False, True, False]
     limiter = Limiter("1/min", clock=clock)
     assert limiter.allow_many([v4, 7, "7"]) == bytes([1, 1, 0])
     limiter.set_override(v6, "5/min")
     assert limiter.hit("2001:db8::1").limit == 5
-    for wrong in (1.5, True, None, ipaddress.ip_network("10.0.0.0/8"), ipaddress.ip_interface("10.0.0.1/8")):
+    for wrong in (1.5, True, None, ipaddress.ip_network("10.0.0.0/8"),
+                  ipaddress.ip_interface("10.0.0.1/8")):
         with pytest.raises(TypeError, match="a key is"):
             limiter.allow(wrong)
 
@@ -189,7 +199,8 @@ def test_an_unstated_capacity_adapts_to_memory(tmp_path):
     for made in (lambda: Limiter.from_policy(policy), lambda: Limiter("20/min", memory=1)):
         with pytest.raises(tidegate.TidegateError, match="1024 keys"):
             made()
-    for wrong, kind in (("many", tidegate.PolicyError), (-1, tidegate.RangeError), (1.5, TypeError)):
+    for wrong, kind in (("many", tidegate.PolicyError), (-1, tidegate.RangeError),
+                        (1.5, TypeError)):
         with pytest.raises(kind):
             Limiter("20/min", memory=wrong)
     Limiter("20/min", store=tmp_path / "limits", capacity=2000).close()
@@ -208,7 +219,8 @@ def test_a_text_limit_gets_other_numbers_on_the_same_store(tmp_path):
 
 def test_options_of_a_redis_store_are_refused():
     rules = {"default": {"limits": "1/s"}}
-    for name, value in {"on_outage": "allow", "deadline": "25ms", "share": 0.5, "lease": "10s"}.items():
+    for name, value in {"on_outage": "allow", "deadline": "25ms", "share": 0.5,
+                        "lease": "10s"}.items():
         with pytest.raises(tidegate.PolicyError, match="no Redis store"):
             Limiter.from_policy({"version": 1, name: value, "rules": rules})
     for store in ("redis://host", "rediss://host", "redis+cluster://a,b", "redis+sentinel://a/b"):
@@ -219,9 +231,11 @@ def test_options_of_a_redis_store_are_refused():
 def test_a_decision_says_all(clock):
     decision = Limiter("2/min", clock=clock).hit("a")
     assert decision and decision.allowed
-    told = (decision.rule, decision.reason, decision.limit, decision.remaining, decision.retry_after, decision.reset_after)
+    told = (decision.rule, decision.reason, decision.limit, decision.remaining,
+            decision.retry_after, decision.reset_after)
     assert told == ("default", None, 2, 1, 0.0, 30.0)
-    assert (decision.warning, decision.alert, decision.notify, decision.would_deny, decision.attach) == (False, False, False, None, None)
+    assert ((decision.warning, decision.alert, decision.notify, decision.would_deny,
+             decision.attach) == (False, False, False, None, None))
     assert repr(decision) == "<Decision allowed rule='default' remaining=1/2 reset_after=30>"
     with pytest.raises(AttributeError):
         decision.allowed = False
@@ -229,19 +243,22 @@ def test_a_decision_says_all(clock):
 
 def test_a_decision_says_how_it_left_each_limit(clock):
     fresh = Limiter("1/min", clock=clock).hit("a").limits
-    assert fresh == (tidegate.LimitLeft("1/min", max=1, remaining=0, reset_after=60.0, more_after=60.0),)
+    assert (fresh == (tidegate.LimitLeft("1/min", max=1, remaining=0, reset_after=60.0,
+                                         more_after=60.0),))
     assert type(fresh) is tuple and type(fresh[0]) is tidegate.LimitLeft
     assert [type(field) for field in fresh[0]] == [str, int, int, float, float]
 
     limiter = Limiter(["4/min", "9/h window"], clock=clock)
-    assert limiter.hit("a", 2).limits == (("4/min", 4, 2, 30.0, 15.0), ("9/h", 9, 7, 3600.0, 3600.0))
+    assert (limiter.hit("a", 2).limits
+            == (("4/min", 4, 2, 30.0, 15.0), ("9/h", 9, 7, 3600.0, 3600.0)))
     clock.advance(15)
     denied = limiter.hit("a", 4)
     assert denied.reason == "4/min"
     assert denied.limits == (("4/min", 4, 3, 15.0, 15.0), ("9/h", 9, 7, 3585.0, 3585.0))
     assert limiter.hit("b", 4, role="x").limits[0].remaining == 0
     assert [one.max for one in Limiter("4/min burst 9", clock=clock).peek("a").limits] == [9]
-    assert limiter.hit_many(["c"])[0].limits == limiter.peek("c", 0).limits == limiter.why("c", 0).decision.limits
+    assert (limiter.hit_many(["c"])[0].limits == limiter.peek("c", 0).limits
+            == limiter.why("c", 0).decision.limits)
 
 
 def test_times_of_a_long_limit_are_exact_to_the_millisecond(clock):
@@ -291,7 +308,8 @@ def test_decisions_are_compared_and_pickled(protocol, clock):
     headers = denied.headers("both"), denied.headers("legacy"), denied.headers("ietf")
     restored = pickle.loads(pickle.dumps(denied, protocol))
     assert restored == denied and hash(restored) == hash(denied) and repr(restored) == repr(denied)
-    assert (restored.headers("both"), restored.headers("legacy"), restored.headers("ietf")) == headers
+    assert ((restored.headers("both"), restored.headers("legacy"), restored.headers("ietf"))
+            == headers)
     assert pickle.loads(pickle.dumps(restored)) == denied and copy.deepcopy(denied) == denied
     assert not restored and restored.attach == {"fee": [1, None]}
     assert restored.limits == denied.limits == (("1/min", 1, 0, 60.0, 60.0),)
@@ -301,8 +319,10 @@ def test_decisions_are_compared_and_pickled(protocol, clock):
 
 
 def test_decisions_that_left_their_limits_otherwise_are_not_equal(clock):
-    one, other = (Limiter({"minute": text, "hour": "1/h"}, clock=clock).hit("a") for text in ("10/min", "20/min"))
-    assert (one.limit, one.remaining, one.reset_after) == (other.limit, other.remaining, other.reset_after)
+    one, other = (Limiter({"minute": text, "hour": "1/h"}, clock=clock).hit("a")
+                  for text in ("10/min", "20/min"))
+    assert ((one.limit, one.remaining, one.reset_after)
+            == (other.limit, other.remaining, other.reset_after))
     assert one != other and len({one, other}) == 2
     assert pickle.loads(pickle.dumps(one)) != other
 
@@ -401,11 +421,13 @@ def test_stats_and_reset(clock):
 
 
 def test_changes_at_run_time(clock):
-    limiter = Limiter({"minute": {"max": 2, "per": "1m", "algorithm": "window"}}, ceiling=50, clock=clock)
+    limiter = Limiter({"minute": {"max": 2, "per": "1m", "algorithm": "window"}}, ceiling=50,
+                      clock=clock)
     rule = limiter["default"]
     rule.set_override("alice", {"minute": {"max": 5}})
     limiter.set_override({"role": "staff"}, "9/min")
-    assert rule.hit("alice").limit == 5 and limiter.hit("bob", role="staff").limit == 9 and limiter.hit("bob").limit == 2
+    assert (rule.hit("alice").limit == 5 and limiter.hit("bob", role="staff").limit == 9
+            and limiter.hit("bob").limit == 2)
     limiter.set_override(b"\xff", {"minute": {"max": 4, "per": 30.5}})
     overrides = limiter.overrides()
     assert overrides == [
@@ -435,7 +457,8 @@ def test_exemptions_at_run_time(clock):
     limiter.add_exempt({"ip": "10.0.0.0/8"})
     assert limiter.exempts() == [{"role": ["admin"]}, {"ip": ["10.0.0.0/8"]}]
     assert limiter.hit("a", ip="10.1.2.3").reason == "exempt"
-    assert limiter.remove_exempt({"role": "admin"}) == 2 and limiter.remove_exempt({"role": "admin"}) == 0
+    assert (limiter.remove_exempt({"role": "admin"}) == 2
+            and limiter.remove_exempt({"role": "admin"}) == 0)
     limiter.set_exempts([{"key": "vip"}, {"role": ["a", "b"]}])
     assert limiter.exempts() == [{"key": ["vip"]}, {"role": ["a", "b"]}]
     assert limiter.hit("vip").reason == "exempt"
@@ -455,7 +478,8 @@ def test_metrics_events_and_audit(clock):
     assert [event.reason for event in events.events] == ["1/min", "cost"] and events.missed == 0
     assert events.events[0].at == 1_700_000_000.0
     assert limiter["default"].events() == events
-    assert limiter.events(events.next).events == limiter["default"].events(since=events.next).events == []
+    assert (limiter.events(events.next).events
+            == limiter["default"].events(since=events.next).events == [])
     limiter.hit("alice")
     assert [event.number for event in limiter.events(since=events.next).events] == [3]
     for wrong in ("yesterday", ""):
@@ -473,7 +497,8 @@ def test_modes_and_notices(clock):
     shadow = Limiter("1/min", mode="shadow", clock=clock)
     shadow.allow("a")
     assert shadow.hit("a").would_deny == "1/min"
-    for notify, due in (("silent", [False, False]), ("once", [True, False]), ("always", [True, True])):
+    for notify, due in (("silent", [False, False]), ("once", [True, False]),
+                        ("always", [True, True])):
         limiter = Limiter("1/min", notify=notify, clock=clock)
         limiter.allow("a")
         assert [limiter.hit("a").notify for _ in range(2)] == due
@@ -484,7 +509,8 @@ def test_a_context_manager_that_closes_and_is_always_true():
         assert limiter and len(limiter) == 0 and limiter["default"]
         rule = limiter["default"]
     assert limiter
-    for call in (lambda: limiter.allow("a"), lambda: rule.hit("a"), lambda: len(rule), lambda: rule.wait("a"), limiter.metrics):
+    for call in (lambda: limiter.allow("a"), lambda: rule.hit("a"), lambda: len(rule),
+                 lambda: rule.wait("a"), limiter.metrics):
         with pytest.raises(tidegate.ClosedError):
             call()
     limiter.close()
@@ -505,7 +531,8 @@ def test_stores(tmp_path):
     assert first.allow("a") and not second.allow("a")
     first.sync()
     seen = Limiter.inspect(folder)[0]
-    assert (seen.rule, seen.keys, seen.capacity) == ("default", 1, 100) and seen.limits[0]["name"] == "1/min"
+    assert ((seen.rule, seen.keys, seen.capacity) == ("default", 1, 100)
+            and seen.limits[0]["name"] == "1/min")
     old = Limiter("1/min", store=folder, capacity=999)
     assert not old.allow("a") and first.metrics()[0].retired
     with pytest.raises(tidegate.StoreError, match="to move it back"):
@@ -557,7 +584,9 @@ def test_everything_is_documented_and_signed():
         for attribute, member in vars(thing).items():
             if not attribute.startswith("_") and attribute not in ("inspect",):
                 assert member.__doc__, f"{name}.{attribute}"
-    assert str(inspect.signature(Limiter.hit)) == "(self, /, key, cost=1, *, max=None, **attributes)"
+    assert (str(inspect.signature(Limiter.hit))
+            == "(self, /, key, cost=1, *, max=None, **attributes)")
     assert str(inspect.signature(Limiter.allow)) == "(self, /, key, **attributes)"
-    assert str(inspect.signature(Limiter)).startswith("(limits, *, store='memory', capacity=None, on_full='overflow', clock=None")
+    assert str(inspect.signature(Limiter)).startswith(
+        "(limits, *, store='memory', capacity=None, on_full='overflow', clock=None")
     assert tidegate.IETF_DRAFT.startswith("draft-ietf-httpapi-ratelimit-headers")

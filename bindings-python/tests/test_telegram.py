@@ -31,19 +31,22 @@ class Network(BaseRequest):
 
     async def shutdown(self) -> None: ...
 
-    async def do_request(self, url: str, method: str, request_data: Any = None, **timeouts: Any) -> tuple[int, bytes]:
+    async def do_request(self, url: str, method: str, request_data: Any = None,
+                         **timeouts: Any) -> tuple[int, bytes]:
         endpoint, data = url.rsplit("/", 1)[1], request_data.parameters if request_data else {}
         self.sent.append((endpoint, data))
         me = {"id": 1, "is_bot": True, "first_name": "bot", "username": "bot"}
         chat = {"id": data.get("chat_id", PERSON), "type": "private"}
         message = {"message_id": 1, "date": 0, "chat": chat, "text": data.get("text", "")}
-        return 200, json.dumps({"ok": True, "result": me if endpoint == "getMe" else message}).encode()
+        return (200,
+                json.dumps({"ok": True, "result": me if endpoint == "getMe" else message}).encode())
 
     def texts(self) -> list[str]:
         return [data["text"] for endpoint, data in self.sent if endpoint == "sendMessage"]
 
 
-async def application(network: Network, limiter: Limiter | None = None) -> Application[Any, Any, Any, Any, Any, Any]:
+async def application(network: Network,
+                      limiter: Limiter | None = None) -> Application[Any, Any, Any, Any, Any, Any]:
     builder = Application.builder().token("1:x").request(network).get_updates_request(Network())
     app = builder.rate_limiter(RateLimiter(limiter)).build()
     await app.initialize()
@@ -109,7 +112,8 @@ def test_requests_wait_for_their_turn() -> None:
     asyncio.run(run())
 
 
-@pytest.mark.parametrize(("retries", "own", "calls"), [(0, None, 1), (1, None, 2), (0, 2, 3), (5, 0, 1)])
+@pytest.mark.parametrize(("retries", "own", "calls"),
+                         [(0, None, 1), (1, None, 2), (0, 2, 3), (5, 0, 1)])
 def test_telegrams_own_pauses_are_kept(retries: int, own: int | None, calls: int) -> None:
     async def run() -> None:
         asked: list[float] = []
@@ -119,16 +123,19 @@ def test_telegrams_own_pauses_are_kept(retries: int, own: int | None, calls: int
             raise RetryAfter(timedelta(milliseconds=10))
 
         with pytest.raises(RetryAfter):
-            await RateLimiter(max_retries=retries).process_request(callback, (), {}, "sendMessage", {}, own)
+            await RateLimiter(max_retries=retries).process_request(callback, (), {}, "sendMessage",
+                                                                   {}, own)
         assert len(asked) == calls
-        assert all(later - earlier >= 0.01 for earlier, later in zip(asked, asked[1:], strict=False))
+        assert all(later - earlier >= 0.01
+                   for earlier, later in zip(asked, asked[1:], strict=False))
 
     asyncio.run(run())
 
 
 def test_a_pause_is_everybodys() -> None:
     async def run() -> None:
-        limiter, answers = RateLimiter(max_retries=1), [RetryAfter(timedelta(milliseconds=30)), None]
+        limiter, answers = (RateLimiter(max_retries=1),
+                            [RetryAfter(timedelta(milliseconds=30)), None])
         order: list[str] = []
 
         async def refused_once() -> bool:
@@ -141,7 +148,8 @@ def test_a_pause_is_everybodys() -> None:
             order.append("other")
             return True
 
-        first = asyncio.ensure_future(limiter.process_request(refused_once, (), {}, "sendMessage", {}, None))
+        first = asyncio.ensure_future(limiter.process_request(refused_once, (), {}, "sendMessage",
+                                                              {}, None))
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         assert not await is_made(limiter.process_request(other, (), {}, "sendMessage", {}, None))
@@ -151,8 +159,10 @@ def test_a_pause_is_everybodys() -> None:
     asyncio.run(run())
 
 
-def update(number: int, sender: int | None = PERSON, chat: int = PERSON, text: str = "hi") -> Update:
-    message: dict[str, Any] = {"message_id": number, "date": 0, "chat": {"id": chat, "type": "group"}, "text": text}
+def update(number: int, sender: int | None = PERSON, chat: int = PERSON,
+           text: str = "hi") -> Update:
+    message: dict[str, Any] = {"message_id": number, "date": 0,
+                               "chat": {"id": chat, "type": "group"}, "text": text}
     if sender is not None:
         message["from"] = {"id": sender, "is_bot": False, "first_name": "x"}
     made = Update.de_json({"update_id": number, "message": message}, None)
@@ -177,7 +187,8 @@ def test_senders_are_told_as_the_rule_says(notify: str, told: int) -> None:
         app = await application(Network())
         app.add_handler(MessageHandler(filters.TEXT & incoming, handle))
         app.add_handler(MessageHandler(incoming.to_notify, notice))
-        app.add_handler(MessageHandler(incoming, handle), group=1)  # asks again, and gets the same answer
+        app.add_handler(MessageHandler(incoming, handle),
+                        group=1)  # asks again, and gets the same answer
         for number in range(5):
             await app.process_update(update(number))
         await app.process_update(update(5, sender=8))
@@ -192,7 +203,8 @@ def test_senders_have_their_own() -> None:
     incoming = Incoming("1/min")
     assert incoming.check_update(update(1)) and not incoming.check_update(update(2))
     assert incoming.check_update(update(3, sender=8)), "another sender in the same chat"
-    assert incoming.check_update(update(4, sender=None, chat=9)), "a channel has no sender: the chat counts"
+    assert incoming.check_update(update(4, sender=None,
+                                        chat=9)), "a channel has no sender: the chat counts"
     assert not incoming.check_update(update(5, sender=None, chat=9))
     assert not incoming.to_notify.check_update(update(6)), "nobody has asked about that one"
     denied = incoming.decided(update(2))
@@ -201,12 +213,13 @@ def test_senders_have_their_own() -> None:
 
 def test_keys_may_be_ones_own_and_none() -> None:
     incoming = Incoming("1/min", key=lambda update: None if update.update_id > 2 else "all")
-    assert [bool(incoming.check_update(update(number, sender=number))) for number in range(1, 5)] == [
+    assert ([bool(incoming.check_update(update(number, sender=number))) for number in range(1, 5)]
+            == [
         True,
         False,
         True,
         True,
-    ]
+    ])
 
 
 def test_only_the_latest_are_remembered() -> None:

@@ -104,16 +104,19 @@ def resident():
 
 
 def rounds(count):
-    limiter = Limiter("5/h window", attach={"a": [1, "b"]}, exempt=[{"role": "admin"}], capacity=1000)
+    limiter = Limiter("5/h window", attach={"a": [1, "b"]}, exempt=[{"role": "admin"}],
+                      capacity=1000)
     rule, permits = limiter["default"], Limiter("3 concurrent")
     for turn in range(count):
         key = f"key {turn % 2000}"
         rule.allow(key), rule.hit(key), rule.hit((key,), role="admin"), rule.hit(turn)
         decision = rule.hit(key, 9)
         if turn % 50 == 0:
-            decision.headers(), decision.attach, repr(decision), hash(decision), decision == decision
+            decision.headers(), decision.attach, repr(decision), hash(
+                decision), decision == decision
             rule.allow_many([key, b"x", key]), rule.hit_many([key, 5])
-            rule.stats(key), rule.record(key), rule.reserve(key, 1).cancel(), rule.wait(key, timeout=0)
+            rule.stats(key), rule.record(key), rule.reserve(key, 1).cancel(), rule.wait(key,
+                                                                                        timeout=0)
             rule.acquire(key, timeout=0).close()
             with permits.permit(key):
                 pass

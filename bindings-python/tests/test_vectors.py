@@ -24,7 +24,8 @@ def refused(case):
         Player(case["policy"])
     lines = [line.strip() for line in str(error.value).split("\n")]
     for path in case["policy_error"]:
-        assert any(line.startswith(path) for line in lines), f"{case['name']}: no problem at {path}: {lines}"
+        assert any(line.startswith(path)
+                   for line in lines), f"{case['name']}: no problem at {path}: {lines}"
     return 1
 
 
@@ -52,7 +53,8 @@ def played(case):
 
 
 def test_limits_of_decisions_are_played_whole():
-    minute = {"name": "minute", "max": 4, "remaining": 2, "reset_after_ms": 30_000, "more_after_ms": 15_000}
+    minute = {"name": "minute", "max": 4, "remaining": 2, "reset_after_ms": 30_000,
+              "more_after_ms": 15_000}
     never = {"name": "never", "max": 0, "remaining": 0, "reset_after_ms": 0, "more_after_ms": None}
     rules = {"default": {"limits": {"minute": "4/min"}}, "shut": {"limits": {"never": "0/min"}}}
     steps = [
@@ -63,19 +65,24 @@ def test_limits_of_decisions_are_played_whole():
     assert played(case) == len(steps)
     without = {name: value for name, value in minute.items() if name != "max"}
     others = [minute | {name: 7} for name in minute] + [without]
-    for index, wrong in [(0, []), (0, [minute, minute]), (1, [never | {"more_after_ms": 0}])] + [(0, [one]) for one in others]:
-        broken = [step | ({"expect": {"limits": wrong}} if at == index else {}) for at, step in enumerate(steps)]
+    for index, wrong in [(0, []), (0, [minute, minute]),
+                         (1, [never | {"more_after_ms": 0}])] + [(0, [one]) for one in others]:
+        broken = [step | ({"expect": {"limits": wrong}} if at == index else {})
+                  for at, step in enumerate(steps)]
         with pytest.raises(AssertionError, match=f"own: step {index} "):
             played(case | {"steps": broken})
 
 
 def test_run_time_changes_are_played():
     raw, policy = {"hex": "ff"}, {"version": 1, "rules": {"default": {"limits": {"l": "5/h"}}}}
-    unblocked = {"number": 11, "at_ms": 500, "rule": "default", "op": "unblock", "target": {"key": [raw]}}
+    unblocked = {"number": 11, "at_ms": 500, "rule": "default", "op": "unblock",
+                 "target": {"key": [raw]}}
     unblocked |= {"before": True, "after": False, "until_ms": None, "by": "x", "reason": None}
     steps = [
-        {"op": "set_override", "key": "a", "limits": "9/h", "for_ms": 1500, "expect": {"number": 1}},
-        {"op": "set_override", "match": {"role": "b"}, "limits": {"l": {"max": 7}}, "expect": {"number": 2}},
+        {"op": "set_override", "key": "a", "limits": "9/h", "for_ms": 1500,
+         "expect": {"number": 1}},
+        {"op": "set_override", "match": {"role": "b"}, "limits": {"l": {"max": 7}},
+         "expect": {"number": 2}},
         {"op": "clear_override", "match": {"role": "b"}, "reason": "y", "expect": {"number": 3}},
         {"op": "clear_override", "key": "none", "expect": {"number": 0}},
         {"op": "clear_override", "key": "a", "for_ms": 5, "error": "for_"},
@@ -85,10 +92,12 @@ def test_run_time_changes_are_played():
         {"op": "set_exempts", "matches": [{"role": "d"}], "expect": {"number": 7}},
         {"op": "set_mode", "mode": "shadow", "for_ms": 2000, "expect": {"number": 8}},
         {"op": "clear_mode", "by": "x", "expect": {"number": 9}},
-        {"op": "block", "key": raw, "attributes": {"role": "e"}, "for_ms": 60000, "by": "x", "reason": "y"},
+        {"op": "block", "key": raw, "attributes": {"role": "e"}, "for_ms": 60000, "by": "x",
+         "reason": "y"},
         {"op": "block", "key": "a", "for_ms": 0, "error": "range"},
         {"op": "blocks", "expect": [{"key": [raw], "until_ms": 60500, "by": "x", "reason": "y"}]},
-        {"op": "stats", "key": raw, "expect": {"blocked": {"until_ms": 60500, "by": "x", "reason": "y"}}},
+        {"op": "stats", "key": raw,
+         "expect": {"blocked": {"until_ms": 60500, "by": "x", "reason": "y"}}},
         {"op": "hit", "key": raw, "expect": {"reason": "blocked", "retry_after_ms": 60000}},
         {"op": "unblock", "key": raw, "by": "x", "expect": {"unblocked": True}},
         {"op": "unblock", "key": "a", "expect": {"unblocked": False}},
@@ -99,6 +108,7 @@ def test_run_time_changes_are_played():
     assert played(case) == len(steps)
     other = {"changes": [unblocked | {"by": "y"}]}
     for index, wrong in ((0, {"number": 2}), (13, []), (16, {"unblocked": False}), (19, other)):
-        broken = [step | ({"expect": wrong} if at == index else {}) for at, step in enumerate(steps)]
+        broken = [step | ({"expect": wrong} if at == index else {})
+                  for at, step in enumerate(steps)]
         with pytest.raises(AssertionError, match=f"own: step {index} "):
             played(case | {"steps": broken})

@@ -1,4 +1,5 @@
-"""Real calls, for type checkers: what they should accept, with the types that they should see. Never run."""
+"""Real calls, for type checkers: what they should accept, with the types that they
+should see. Never run."""
 
 import datetime
 import pathlib
@@ -17,8 +18,10 @@ def construction(path: pathlib.Path) -> None:
     clock.advance(1)
     Limiter("20/min")
     Limiter(["5/10s window", {"max": 20, "per": 60}], cooldown="60s", clock=clock)
-    Limiter({"burst": {"max": 5, "per": "10s"}}, store=path, capacity=10, on_full="deny", recreate=True)
-    assert_type(Limiter.from_policy({"version": 1, "rules": {}}, store="memory", clock=None), Limiter)
+    Limiter({"burst": {"max": 5, "per": "10s"}}, store=path, capacity=10, on_full="deny",
+            recreate=True)
+    assert_type(Limiter.from_policy({"version": 1, "rules": {}}, store="memory", clock=None),
+                Limiter)
     assert_type(Limiter.from_file(path), Limiter)
     Limiter("1/s", on_full="burn")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
@@ -44,7 +47,8 @@ def operations(limiter: Limiter) -> None:
         coroutine: Coroutine[Any, Any, Decision] = on.acquire("a", timeout=1.5)
         coroutine.close()
         assert_type(on.set_override("a", "60/min"), int)
-        on.set_override({"role": ["a", "b"]}, {"minute": {"max": 5}}, for_=1.5, by="me", reason="a test")
+        on.set_override({"role": ["a", "b"]}, {"minute": {"max": 5}}, for_=1.5, by="me",
+                        reason="a test")
         assert_type(on.clear_override("a", by="me"), int)
         assert_type(on.set_default({}, for_=60, by=None), int)
         assert_type(on.add_exempt({"ip": "10.0.0.0/8"}, for_="1h"), int)

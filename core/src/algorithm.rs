@@ -1,23 +1,22 @@
-//! How limits count: one file for each algorithm, and one enum, [`Cell`], that tells them apart.
+//! How limits count: one file for each algorithm.
 //!
-//! Whatever is done to a cell of a row goes through [`Placed`]. A new algorithm is a file below, a
-//! variant of [`Cell`], and an arm in each function here.
+//! An algorithm's file has a constant of [`Facts`] and a type that is an [`AlgorithmCell`]. A new
+//! algorithm is such a file, a variant of [`Algorithm`] and a variant of [`Cell`]. The rest of the
+//! engine asks the methods of these types and names no algorithm.
 
 pub(crate) mod bucket;
+mod cell;
 pub(crate) mod counter;
 pub(crate) mod fixed;
+pub(crate) mod limit;
 pub(crate) mod permit;
 pub(crate) mod stamp;
 pub(crate) mod window;
 
-use crate::clock::Time;
-use crate::status::{LimitStatus, MOST_LIMITS, NEVER};
-use crate::table::row::{Idle, Moved, Row};
-use bucket::word::{Bucket, MILLI, Word};
-use counter::Counter;
-use fixed::Fixed;
-use permit::{Out, Permit, Permits};
-use window::{Entry, Ring, Status, Window};
+use crate::status::LimitStatus;
+
+pub(crate) use cell::{AlgorithmCell, Cell, Placed, ReservedCharge, Taken, Written, cells};
+use limit::{Invalid, Limit};
 
 /// The largest `max` and `burst`.
 pub const MOST: u64 = 1_000_000_000;
@@ -38,315 +37,88 @@ pub enum Algorithm {
     Concurrent,
 }
 
-/// One algorithm's numbers, at work in a row.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(clippy::large_enum_variant, reason = "a hit reads a bucket's numbers without another hop")]
-pub(crate) enum Cell {
-    Bucket(Bucket),
-    Counter(Counter),
-    Fixed(Fixed),
-    Permits(Permits),
-    /// All windows of a row share one log.
-    Ring {
-        slots: usize,
-        windows: Box<[window::Window]>,
-    },
+/// What the rest of the engine, and the policy crate, must know of an algorithm.
+pub(crate) struct Facts {
+    /// Its number in the digest of a set of limits. Files keep it, so it never changes.
+    pub(crate) code: u64,
+    /// Whether `burst` may differ from `max`.
+    pub(crate) has_burst: bool,
+    /// Whether `per` is a lease. A hit then holds one permit, whatever its cost.
+    pub(crate) has_lease: bool,
+    /// Whether each hit is an entry in a log.
+    pub(crate) is_log: bool,
+    /// What to do for a `max` above [`MOST_EXACT`](limit::MOST_EXACT), where each unit of `max`
+    /// takes a word of the row.
+    pub(crate) instead_of_words: Option<&'static str>,
+    /// Cells of a smaller number are taken first: what they took is easier to give back.
+    pub(crate) order: u8,
+    /// Makes the cell.
+    pub(crate) cell: MakeCell,
+    /// Nanoseconds after which the limit has forgotten a charge.
+    pub(crate) horizon: fn(&Limit) -> u64,
+    /// The most that is granted within so many nanoseconds; `None` if there is no bound.
+    pub(crate) most_within: fn(&Limit, u128) -> Option<u128>,
+    /// What a hit will bring: `more` and `reset` of the status after it.
+    pub(crate) foreseen: fn(&Limit, &Foreseen) -> (u64, u64),
 }
 
-impl Cell {
-    /// The most that one `record` logs and one `refund` gives back.
-    pub(crate) fn most_recorded(&self) -> u64 {
+/// Makes the cell of one limit, or the one cell that all limits of the algorithm in a row share.
+#[derive(Clone, Copy)]
+pub(crate) enum MakeCell {
+    Own(fn(&Limit) -> Result<Cell, Invalid>),
+    Shared(fn(&[Limit]) -> Cell),
+}
+
+/// A hit that a limit allows and that has not come yet.
+pub(crate) struct Foreseen {
+    /// What the limit says before the hit.
+    pub(crate) before: LimitStatus,
+    pub(crate) cost: u64,
+    /// Units that are gone after the hit.
+    pub(crate) used: u64,
+    pub(crate) now: u64,
+}
+
+impl Foreseen {
+    /// When there will be more: `first` if this is the first hit, else as before it.
+    pub(crate) fn more_or(&self, first: u64) -> u64 {
+        if self.before.used == 0 { first } else { self.before.more }
+    }
+}
+
+impl Algorithm {
+    fn facts(self) -> &'static Facts {
         match self {
-            Cell::Bucket(bucket) => bucket.burst(),
-            Cell::Counter(_) | Cell::Fixed(_) | Cell::Permits(_) => MOST,
-            Cell::Ring { .. } => window::MOST_WEIGHT,
+            Algorithm::Bucket => &bucket::FACTS,
+            Algorithm::Window => &window::FACTS,
+            Algorithm::Counter => &counter::FACTS,
+            Algorithm::Fixed => &fixed::FACTS,
+            Algorithm::Concurrent => &permit::FACTS,
         }
     }
 
-    pub(crate) fn words(&self) -> usize {
-        match self {
-            Cell::Bucket(_) => 1,
-            Cell::Counter(_) => counter::WORDS,
-            Cell::Fixed(_) => fixed::WORDS,
-            Cell::Permits(permits) => permits.slots,
-            Cell::Ring { slots, .. } => window::HEADER_WORDS + slots,
-        }
-    }
-}
-
-/// A cell, where its words begin, and which limit it is (a ring's windows know theirs).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Placed {
-    pub(crate) at: usize,
-    pub(crate) index: usize,
-    pub(crate) cell: Cell,
-}
-
-/// What a charge left in each cell: the word that it wrote, or the place of its entry in a log. Who looks
-/// at a row by these is told of the charge, and of no other that came after it.
-pub(crate) type Left = [Option<u64>; MOST_LIMITS];
-
-/// What was taken from one row, for giving exactly that back.
-#[derive(Default)]
-pub(crate) struct Taken {
-    pub(crate) cells: usize,
-    pub(crate) entry: Option<Entry>,
-    pub(crate) permit: Option<Permit>,
-    pub(crate) left: Left,
-}
-
-/// What a bucket's word says.
-#[inline(always)]
-pub(crate) fn bucket_status(bucket: &Bucket, word: Word, cost: u64, now: u64) -> LimitStatus {
-    let reading = bucket.reading(word, now);
-    let (limit, remaining) = (bucket.burst(), reading.tokens());
-    let wait = match cost {
-        _ if cost > limit => NEVER,
-        _ if cost <= remaining => 0,
-        _ => reading.wait(cost),
-    };
-    let more = if remaining < limit { reading.due(remaining + 1) } else { 0 };
-    LimitStatus { limit, used: limit - remaining, remaining, wait, more, reset: reading.due(limit) }
-}
-
-/// An entry's stamp is rounded up to the microsecond. Only the wait of a refusal has to count with that:
-/// a fresh hit of `1/min` says 60 s.
-pub(crate) fn window_status(window: &Window, status: Status) -> LimitStatus {
-    let Status { used, wait, more, reset } = status;
-    let per = window.per_us * stamp::MICRO;
-    let (more, reset) = (more.min(per), reset.min(per));
-    LimitStatus {
-        limit: window.max,
-        used,
-        remaining: window.max.saturating_sub(used),
-        wait,
-        more,
-        reset,
-    }
-}
-
-pub(crate) fn permits_status(permits: &Permits, out: &Out) -> LimitStatus {
-    let Out { held: used, wait, more, reset, .. } = *out;
-    let remaining = permits.max.saturating_sub(used);
-    LimitStatus { limit: permits.max, used, remaining, wait, more, reset }
-}
-
-impl Placed {
-    pub(crate) fn inspect(
-        &self,
-        row: &Row<'_>,
-        left: Option<u64>,
-        cost: u64,
-        now: u64,
-        views: &mut [LimitStatus],
-    ) {
-        let (at, index) = (self.at, self.index);
-        let of = |max: u64, used: u64, wait: u64, more: u64, reset: u64| {
-            let wait = if cost > max { NEVER } else { wait };
-            LimitStatus { limit: max, used, remaining: max.saturating_sub(used), wait, more, reset }
-        };
-        match &self.cell {
-            Cell::Bucket(bucket) => {
-                let word = left.unwrap_or_else(|| row.load(at));
-                views[index] = bucket_status(bucket, Word(word), cost, now);
-            }
-            Cell::Counter(counter) => {
-                let cells = counter.read_after(row, at, left, now);
-                let wait = if cost > counter.max { NEVER } else { counter.wait(&cells, cost) };
-                let (used, reset) = (counter.used(&cells), counter.until_clear(&cells));
-                let one_more = counter.max.saturating_sub(used) + 1;
-                let more = if used == 0 { 0 } else { counter.wait(&cells, one_more) };
-                views[index] = of(counter.max, used, wait, more, reset);
-            }
-            Cell::Fixed(fixed) => {
-                let spent = fixed.read_after(row, at, left, now);
-                let reset = fixed.until_over(&spent, now);
-                let wait = if spent.used.saturating_add(cost) > fixed.max { reset } else { 0 };
-                views[index] = of(fixed.max, spent.used, wait, reset, reset);
-            }
-            Cell::Permits(permits) => {
-                let out = permits.out(row, at, now);
-                let view = permits_status(permits, &out);
-                views[index] = LimitStatus { wait: if cost == 0 { 0 } else { out.wait }, ..view };
-            }
-            Cell::Ring { slots, windows } => {
-                let ring = Ring::new(row, at, *slots);
-                let tell = |w: &Window, status| views[w.index] = window_status(w, status);
-                match left {
-                    Some(entry) => ring.inspect_by(entry, windows, cost, now, tell),
-                    None => ring.inspect(windows, cost, now, tell),
-                }
-            }
-        }
+    /// Whether the period is a lease: a hit holds one permit, whatever its cost.
+    pub fn has_lease(self) -> bool {
+        self.facts().has_lease
     }
 
-    /// Takes `cost` from one cell: false if it refuses.
-    pub(crate) fn take_from(
-        &self,
-        row: &Row<'_>,
-        cost: u64,
-        keep_us: u64,
-        time: &mut Time<'_>,
-        taken: &mut Taken,
-    ) -> Result<bool, Moved> {
-        let at = self.at;
-        let left = match &self.cell {
-            Cell::Bucket(bucket) => match bucket::take(row, at, bucket, cost, time)? {
-                bucket::Take::Granted(word) => Some(word.0),
-                bucket::Take::Denied(_) => None,
-            },
-            Cell::Counter(counter) => counter.take(row, at, cost, false, time)?,
-            Cell::Fixed(fixed) => fixed.take(row, at, cost, false, time)?,
-            Cell::Permits(permits) => {
-                taken.permit = permits.take(row, at, time)?;
-                return Ok(taken.permit.is_some());
-            }
-            Cell::Ring { slots, windows } => {
-                let ring = Ring::new(row, at, *slots);
-                taken.entry = ring.take(windows, cost, keep_us, time)?;
-                taken.entry.map(|entry| entry.position)
-            }
-        };
-        taken.left[taken.cells] = left;
-        Ok(left.is_some())
+    /// Whether each hit is an entry in a log, so that the age of the newest one is known.
+    pub fn is_log(self) -> bool {
+        self.facts().is_log
     }
 
-    pub(crate) fn undo(
-        &self,
-        row: &Row<'_>,
-        taken: &Taken,
-        left: Option<u64>,
-        cost: u64,
-        time: &mut Time<'_>,
-    ) -> Result<(), Moved> {
-        let at = self.at;
-        row.check()?;
-        match (&self.cell, left) {
-            (Cell::Bucket(bucket), _) => bucket::refund(row, at, bucket, MILLI * cost, time),
-            (Cell::Counter(counter), Some(left)) => {
-                counter.give_back(row, at, left, cost, time.now())
-            }
-            (Cell::Fixed(fixed), Some(left)) => fixed.give_back(row, at, left, cost, time.now()),
-            (Cell::Counter(_) | Cell::Fixed(_), None) => Ok(()),
-            (Cell::Permits(permits), _) => {
-                taken.permit.map(|permit| permits.release(row, at, permit, time.now()));
-                Ok(())
-            }
-            (Cell::Ring { slots, .. }, _) => {
-                let ring = Ring::new(row, at, *slots);
-                taken.entry.into_iter().for_each(|entry| ring.undo(entry));
-                Ok(())
-            }
-        }
+    /// Whether each unit of `max` takes a word of the row, so that `max` has a ceiling.
+    pub fn has_ceiling(self) -> bool {
+        self.facts().instead_of_words.is_some()
     }
 
-    /// As [`Limits::repair_clock_skew`](crate::limits::Limits), for one cell.
-    pub(crate) fn repair_clock_skew(
-        &self,
-        row: &Row<'_>,
-        time: &mut Time<'_>,
-    ) -> Result<bool, Moved> {
-        let at = self.at;
-        match &self.cell {
-            Cell::Bucket(bucket) => bucket::repair_clock_skew(row, at, bucket, time),
-            Cell::Counter(counter) => counter.repair_clock_skew(row, at, time),
-            Cell::Fixed(fixed) => Ok(fixed.repair_clock_skew(row, at, time)),
-            Cell::Permits(permits) => permits.repair_clock_skew(row, at, time),
-            Cell::Ring { slots, .. } => Ring::new(row, at, *slots).repair_clock_skew(time),
-        }
+    /// The field that states the period: `per` or `lease`.
+    pub fn period_field(self) -> &'static str {
+        if self.has_lease() { "lease" } else { "per" }
     }
 
-    pub(crate) fn record_in(
-        &self,
-        row: &Row<'_>,
-        cost: u64,
-        keep_us: u64,
-        time: &mut Time<'_>,
-    ) -> Result<Option<u64>, Moved> {
-        let at = self.at;
-        let cost = cost.min(self.cell.most_recorded());
-        match &self.cell {
-            Cell::Bucket(bucket) => {
-                bucket::record(row, at, bucket, cost, time).map(|word| Some(word.0))
-            }
-            Cell::Counter(counter) => counter.take(row, at, cost, true, time),
-            Cell::Fixed(fixed) => fixed.take(row, at, cost, true, time),
-            Cell::Permits(_) => Ok(None),
-            Cell::Ring { slots, .. } => {
-                let ring = Ring::new(row, at, *slots);
-                Ok(ring.record(cost, keep_us, time)?.map(|entry| entry.position))
-            }
-        }
-    }
-
-    pub(crate) fn refund_to(
-        &self,
-        row: &Row<'_>,
-        cost: u64,
-        time: &mut Time<'_>,
-    ) -> Result<(), Moved> {
-        let at = self.at;
-        // No more than `record` can have logged, or others' units would be given back.
-        let mut left = cost.min(self.cell.most_recorded());
-        row.steadily(|row| match &self.cell {
-            Cell::Bucket(bucket) => bucket::refund(row, at, bucket, MILLI * left, time),
-            Cell::Counter(counter) => counter.refund(row, at, &mut left, time.now()),
-            Cell::Fixed(fixed) => fixed.refund(row, at, left, time.now()),
-            Cell::Permits(_) => Ok(()),
-            Cell::Ring { slots, windows } => {
-                // By the caller's own windows: older units are not missing in them.
-                let per_us = window::longest(windows);
-                Ring::new(row, at, *slots).refund(per_us, &mut left, time.now())
-            }
-        })
-    }
-
-    /// Whether the cell is as a new key's by its own numbers.
-    pub(crate) fn is_idle(&self, row: &Row<'_>, now: u64) -> bool {
-        match &self.cell {
-            Cell::Bucket(bucket) => bucket.is_idle(Word(row.load(self.at)), now),
-            Cell::Counter(counter) => counter.is_idle(row, self.at, now),
-            Cell::Fixed(fixed) => fixed.is_idle(row, self.at, now),
-            Cell::Permits(permits) => permits.held(row, self.at, now) == 0,
-            Cell::Ring { slots, windows } => {
-                Ring::new(row, self.at, *slots).is_idle(window::longest(windows), now)
-            }
-        }
-    }
-
-    /// Whether no charge of the last `horizon` nanoseconds is in the cell, whatever numbers wrote it.
-    pub(crate) fn is_untouched_for(&self, horizon: u64, row: &Row<'_>, now: u64) -> bool {
-        match &self.cell {
-            Cell::Bucket(_) => Word(row.load(self.at)).untouched_for(now) >= horizon,
-            Cell::Counter(_) => Counter::untouched_for(row, self.at, now) >= horizon,
-            Cell::Fixed(_) => Fixed::untouched_for(row, self.at, now) >= horizon,
-            // A permit has its own end in its word.
-            Cell::Permits(permits) => permits.held(row, self.at, now) == 0,
-            Cell::Ring { slots, .. } => {
-                Ring::new(row, self.at, *slots).untouched_for(now) >= horizon
-            }
-        }
-    }
-
-    /// Makes the cell's words fresh; see [`Shape::reset_words`](crate::table::row::Shape::reset_words).
-    pub(crate) fn reset_words(
-        &self,
-        row: &Row<'_>,
-        incarnation: u64,
-        idle: Idle<'_>,
-        keep_us: u64,
-        now: u64,
-    ) -> bool {
-        match &self.cell {
-            Cell::Bucket(_) => bucket::reset_words(row, self.at, incarnation, idle),
-            Cell::Counter(_) => Counter::reset_words(row, self.at, incarnation, idle),
-            Cell::Fixed(_) => Fixed::reset_words(row, self.at, idle),
-            Cell::Permits(permits) => {
-                permits.reset_words(row, self.at, incarnation, idle.map(|_| now))
-            }
-            Cell::Ring { slots, .. } => {
-                Ring::new(row, self.at, *slots).reset_words(keep_us, now, idle)
-            }
-        }
+    /// Its number in the digest of a set of limits.
+    pub(crate) fn code(self) -> u64 {
+        self.facts().code
     }
 }

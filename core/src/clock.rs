@@ -12,6 +12,7 @@ use crate::sync::{Ordering, PlainU64};
 
 /// The clock of an engine: the host's monotonic time, or one that a test moves by hand.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub enum Clock {
     /// Monotonic time in nanoseconds since the process first asked; time asleep counts too on
     /// Linux.
@@ -157,8 +158,8 @@ impl ManualClock {
 
     /// Nanoseconds now.
     pub fn now(&self) -> u64 {
-        // ORDERING: Acquire, with the Release in `set`: who sees the new time sees what was done
-        // before.
+        // ORDERING: Acquire, with the Release in `set`: a thread that sees the new time sees what
+        // was done before.
         self.nanos.load(Ordering::Acquire)
     }
 

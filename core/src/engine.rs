@@ -45,7 +45,7 @@ pub struct Options {
     /// Where time comes from.
     pub clock: Clock,
     /// The seed of the hash, for tables that are to hash alike; by default it is random, so that
-    /// nobody outside can make keys that collide.
+    /// no outsider can make keys that collide.
     pub seed: Option<u64>,
 }
 
@@ -61,7 +61,7 @@ impl Default for Options {
 pub enum Answer {
     /// Spent.
     Allowed,
-    /// At least one limit refuses now: its view has the wait.
+    /// At least one limit refuses now: its status has the wait.
     Denied,
     /// The cost is above what a limit could ever hold.
     Cost,
@@ -85,7 +85,7 @@ pub struct Outcome {
     /// Yes or no, and why.
     pub answer: Answer,
     /// After an allowed hit: what is left. After a denied one: what there is, and the waits.
-    pub views: LimitStatuses,
+    pub statuses: LimitStatuses,
     /// The slot that is held, if there is a concurrent limit.
     pub permit: Option<Permit>,
     /// Whether the table is full, so that the key shares a row with others.
@@ -93,9 +93,9 @@ pub struct Outcome {
 }
 
 impl MultiOutcome<1> {
-    fn with(self, views: LimitStatuses) -> Outcome {
+    fn with(self, statuses: LimitStatuses) -> Outcome {
         let [permit] = self.permits;
-        Outcome { answer: self.answer, views, permit, shared: self.shared }
+        Outcome { answer: self.answer, statuses, permit, shared: self.shared }
     }
 }
 
@@ -191,14 +191,14 @@ impl Engine {
     }
 
     /// Introduces other numbers that keys may be judged by, so that no row which still counts under
-    /// them is evicted. Call this before the first [`RowRef`] with such limits; it is cheap. False if
-    /// their shape is not the table's.
+    /// them is evicted. Call this before the first [`RowRef`] with such limits; it is cheap. False
+    /// if their shape is not the table's.
     pub fn introduce_limits(&self, limits: &Limits) -> bool {
         self.eviction.introduce_limits(limits)
     }
 
-    /// Nanoseconds for which an idle row may be kept: the longest [`Limits::horizon`] of all numbers
-    /// that any user of the table judges rows by.
+    /// Nanoseconds for which an idle row may be kept: the longest [`Limits::horizon`] of all
+    /// numbers that any user of the table judges rows by.
     pub fn horizon(&self) -> u64 {
         self.eviction.horizon()
     }
@@ -219,8 +219,8 @@ impl Engine {
         self.allow_hashed(self.hash(key))
     }
 
-    /// As [`Engine::allow`], and how many hits of this thread have got that answer: for those who take
-    /// note of one hit in so many.
+    /// As [`Engine::allow`], and how many hits of this thread have got that answer: for those who
+    /// take note of one hit in so many.
     #[inline]
     pub fn allow_counted(&self, key: &[u8]) -> (bool, u64) {
         self.allow_at(self.table.spot(self.hash(key)))
@@ -263,12 +263,12 @@ impl Engine {
         self.table.prefetch(hash);
         let (part, mut time) = (self.part(hash), Time::read(&self.clock));
         let outcome = match part.hit_lone(cost, &mut time) {
-            Some((answer, view, shared)) => {
-                Outcome { answer, views: LimitStatuses::one(view), permit: None, shared }
+            Some((answer, status, shared)) => {
+                Outcome { answer, statuses: LimitStatuses::one(status), permit: None, shared }
             }
             None => {
-                let mut views = LimitStatuses::default();
-                part.hit_several(cost, &mut time, &mut views).with(views)
+                let mut statuses = LimitStatuses::default();
+                part.hit_several(cost, &mut time, &mut statuses).with(statuses)
             }
         };
         self.count(outcome.answer);
@@ -286,9 +286,9 @@ impl Engine {
 
     /// What a hit would get, changing nothing.
     pub fn peek(&self, key: &[u8], cost: u64) -> Outcome {
-        let (part, mut views) = (self.part(self.hash(key)), [LimitStatuses::default()]);
-        let together = peek_together(&[part], &[cost], &Time::read(&self.clock), &mut views);
-        together.with(views[0])
+        let (part, mut statuses) = (self.part(self.hash(key)), [LimitStatuses::default()]);
+        let together = peek_together(&[part], &[cost], &Time::read(&self.clock), &mut statuses);
+        together.with(statuses[0])
     }
 
     /// What a key gets that may have no row and find no place.
@@ -310,8 +310,8 @@ impl Engine {
         }
     }
 
-    /// Spends `cost` without asking, and says what is left. A window logs up to 8,191 units in one go,
-    /// and no more entries than its largest `max`; others up to 1,000,000,000.
+    /// Spends `cost` without asking, and says what is left. A window logs up to 8,191 units in one
+    /// go, and no more entries than its largest `max`; others up to 1,000,000,000.
     pub fn record(&self, key: &[u8], cost: u64) -> LimitStatuses {
         self.part(self.hash(key)).record(cost, &mut Time::read(&self.clock))
     }
@@ -321,8 +321,8 @@ impl Engine {
         self.part(self.hash(key)).refund(cost, &mut Time::read(&self.clock));
     }
 
-    /// Gives a slot of a concurrent limit back. False if it is no longer held: its lease had run out,
-    /// or it was released or reset before.
+    /// Gives a slot of a concurrent limit back. False if it is no longer held: its lease had run
+    /// out, or it was released or reset before.
     pub fn release(&self, key: &[u8], permit: Permit) -> bool {
         self.part(self.hash(key)).release(permit, self.clock.now())
     }

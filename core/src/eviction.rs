@@ -2,12 +2,12 @@
 //!
 //! A row may go to another key, or be freed, if it gives its own key no more and no less than a new
 //! row would. Its key may be judged by several sets of numbers: overrides, `when`, a call's `max`,
-//! and the policies of other processes. Nobody keeps a list of them. Three words, which all users
+//! and the policies of other processes. There is no list of them. Three words, which all users
 //! of the table share, say what the evictor must know; they only grow.
 //!
 //! | word | meaning |
 //! |---|---|
-//! | `NUMBERS` | digest of the only set of numbers; 0: none yet; [`SEVERAL`]: more, for good |
+//! | `DIGEST` | digest of the only set of numbers; 0: none yet; [`SEVERAL`]: more, for good |
 //! | `LONGEST` | nanoseconds in which the slowest of all sets forgets a charge |
 //! | `WINDOW` | microseconds of the longest window of all sets |
 //!
@@ -27,15 +27,16 @@
 //! the file to itself begins a new era: the words start anew. `BEFORE` keeps the old horizon until
 //! `BEFORE_UNTIL`, when every row of the old era has been touched since or is as new.
 
-use crate::algorithm::{Algorithm, Placed};
-use crate::limits::{Limit, Limits};
+use crate::algorithm::Placed;
+use crate::algorithm::limit::Limit;
+use crate::limits::Limits;
 use crate::memory::Words;
 use crate::sync::{AtomicU64, Ordering, fence};
 use crate::table::row::{Row, Shape};
 
 /// Words that the users of a table share.
 pub(crate) const WORDS: usize = 8;
-const NUMBERS: usize = 0;
+const DIGEST: usize = 0;
 const LONGEST: usize = 1;
 const WINDOW: usize = 2;
 const BEFORE: usize = 3;
@@ -47,28 +48,7 @@ const SEVERAL: u64 = u64::MAX;
 impl Limit {
     /// What decides whether a row is idle under this limit. The same in every build.
     fn parts(&self) -> [u64; 4] {
-        let algorithm = match self.algorithm {
-            Algorithm::Bucket => 1,
-            Algorithm::Window => 2,
-            Algorithm::Counter => 3,
-            Algorithm::Fixed => 4,
-            Algorithm::Concurrent => 5,
-        };
-        [algorithm, self.max, self.per.as_nanos() as u64, self.size()]
-    }
-
-    /// Nanoseconds after which a charge counts no more. A limit of 0 reads no row.
-    fn longest(&self) -> u64 {
-        let per = self.per.as_nanos() as u64;
-        match self.algorithm {
-            _ if self.max == 0 => 0,
-            Algorithm::Bucket => {
-                let fill = u128::from(self.size()) * u128::from(per);
-                u64::try_from(fill.div_ceil(u128::from(self.max))).unwrap_or(u64::MAX)
-            }
-            Algorithm::Counter => 2 * per,
-            Algorithm::Window | Algorithm::Fixed | Algorithm::Concurrent => per,
-        }
+        [self.algorithm.code(), self.max, self.per_nanos(), self.size()]
     }
 }
 
@@ -86,13 +66,14 @@ impl Limits {
 
     /// Microseconds of the longest window: no younger entry of a log may be overwritten.
     fn longest_window_us(&self) -> u64 {
-        let windows = self.stated.iter().filter(|l| l.algorithm == Algorithm::Window && l.max > 0);
-        windows.map(|limit| limit.per.as_micros() as u64).max().unwrap_or(0)
+        let windows = self.stated.iter().filter(|l| l.algorithm.is_log() && l.max > 0);
+        windows.map(|limit| limit.per_micros()).max().unwrap_or(0)
     }
 
-    /// Nanoseconds after which a key's last charge counts no more by these numbers.
+    /// Nanoseconds after which a key's last charge counts no more. A limit of 0 reads no row.
     pub fn horizon(&self) -> u64 {
-        self.stated.iter().map(Limit::longest).max().unwrap_or(0)
+        let charged = self.stated.iter().filter(|limit| limit.max > 0);
+        charged.map(Limit::horizon).max().unwrap_or(0)
     }
 
     /// As [`Shape::reset_words`]; `idle` judges one cell, unless all are cleared in any case.
@@ -113,7 +94,7 @@ impl Limits {
     }
 }
 
-/// By one set of numbers, which nobody else changes.
+/// By one set of numbers, which no other thread changes.
 impl Shape for Limits {
     fn row_words(&self) -> usize {
         Limits::row_words(self)
@@ -194,7 +175,7 @@ impl Eviction {
     }
 
     fn add_digest(&self, digest: u64) {
-        let word = &self.words[NUMBERS];
+        let word = &self.words[DIGEST];
         // ORDERING: AcqRel, so that an evictor that sees this digest sees the words raised before.
         // Acquire on failure would add nothing: the other digest is only compared.
         let first = word.compare_exchange(0, digest, Ordering::AcqRel, Ordering::Relaxed);
@@ -219,8 +200,8 @@ impl Eviction {
         self.load(WINDOW)
     }
 
-    /// Begins a new era, for a user that has the table to itself: nobody else reads these words
-    /// now.
+    /// Begins a new era, for a user that has the table to itself: no other process reads these
+    /// words now.
     #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "only files are opened again"))]
     pub(crate) fn begin_era(words: &[AtomicU64], now: u64) {
         // ORDERING: Relaxed; other users come after this one has let them, by a lock of the
@@ -235,7 +216,7 @@ impl Eviction {
         store(BEFORE, before);
         store(BEFORE_UNTIL, now.saturating_add(before));
         // The longest window stays: entries that it keeps cost little, and may be asked for again.
-        [NUMBERS, LONGEST].into_iter().for_each(|which| store(which, 0));
+        [DIGEST, LONGEST].into_iter().for_each(|which| store(which, 0));
     }
 
     /// Nanoseconds after which no set of numbers remembers a charge, the era before included.
@@ -258,7 +239,7 @@ impl Eviction {
     #[cfg(all(target_os = "linux", not(all(test, loom))))]
     pub(crate) fn begin_after(from: &[AtomicU64], to: &[AtomicU64], now: u64) {
         let before = Eviction::horizon_of(from, now);
-        // ORDERING: Relaxed; nobody else has the new table yet.
+        // ORDERING: Relaxed; no other process has the new table yet.
         let store = |which: usize, value| to[which].store(value, Ordering::Relaxed);
         store(WINDOW, Eviction::window_of(from));
         store(BEFORE, before);
@@ -267,8 +248,8 @@ impl Eviction {
 
     /// What the table's rows must be at `now`.
     fn demand(&self, now: u64) -> Demand {
-        // The digest comes first: whoever sees that there are several sees their horizon.
-        let only_mine = self.load(NUMBERS) == self.digest;
+        // The digest comes first: an evictor that sees several sees their horizon.
+        let only_mine = self.load(DIGEST) == self.digest;
         match now < self.load(BEFORE_UNTIL) {
             true => Demand::Untouched(self.horizon().max(self.load(BEFORE))),
             false if only_mine => Demand::Idle,

@@ -1,9 +1,9 @@
 //! A lock for what is off the hit path, which a forked child never finds taken for ever.
 //!
 //! A fork copies all memory, and of the threads only the one that called it. A lock that another
-//! thread held is taken in the child, and nobody is there to give it back. So the word of this lock
-//! names the process whose thread took it, by *generation*: a number that `pthread_atfork` raises
-//! in every child.
+//! thread held is taken in the child, and no thread is there to give it back. So the word of this
+//! lock names the process whose thread took it, by *generation*: a number that `pthread_atfork`
+//! raises in every child.
 //!
 //! ```text
 //! word:  generation 63 │ held 1
@@ -63,7 +63,7 @@ mod handler {
     /// Before the first lock is taken, so that no child misses that it is one.
     #[inline]
     pub(super) fn install() {
-        // ORDERING: Relaxed; who sees it set comes after a call that has returned.
+        // ORDERING: Relaxed; a thread that sees it set comes after a call that has returned.
         if INSTALLED.load(Ordering::Relaxed) == 0 {
             install_now();
         }

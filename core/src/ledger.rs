@@ -46,7 +46,7 @@ pub(crate) fn notes<const W: usize>(row: &Row<'_>) -> [u64; W] {
     std::array::from_fn(|at| row.load(at) >> INCARNATION_BITS)
 }
 
-/// Writes the notes of a row that nobody else has.
+/// Writes the notes of a row that no other thread has.
 #[cfg(all(target_os = "linux", not(all(test, loom))))]
 pub(crate) fn store_notes<const W: usize>(row: &Row<'_>, notes: &[u64; W]) {
     let words = notes.iter().map(|note| note << INCARNATION_BITS);
@@ -180,7 +180,7 @@ impl<const W: usize> Ledger<W> {
         self.table.len()
     }
 
-    /// Whether nobody has notes.
+    /// Whether no key has notes.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

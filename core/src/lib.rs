@@ -1,4 +1,5 @@
-//! The engine of Tidegate: a fixed-capacity table of atomic words that says who may spend what.
+//! The engine of Tidegate: a fixed-capacity table of atomic words that says which key may spend
+//! what.
 //!
 //! Most users want the crate `tidegate`, which adds rules, policies and decisions.
 //!
@@ -28,7 +29,7 @@
 //! assert!((0..5).all(|_| engine.allow(b"alice")));
 //! let sixth = engine.hit(b"alice", 1);
 //! assert_eq!(sixth.answer, Answer::Denied);
-//! assert_eq!(sixth.views[0].wait, 10_000_000_000); // the first limit refuses, for ten seconds
+//! assert_eq!(sixth.statuses[0].wait, 10_000_000_000); // the first limit refuses, for ten seconds
 //! hand.advance(Duration::from_secs(10));
 //! assert!(engine.allow(b"alice"));
 //! ```
@@ -49,10 +50,12 @@ mod storage;
 mod sync;
 mod table;
 mod thread_slots;
+mod units;
 
 #[cfg(test)]
 mod tests;
 
+pub use algorithm::limit::{LONGEST, Limit, MOST_EXACT, SHORTEST};
 pub use algorithm::permit::Permit;
 pub use algorithm::{Algorithm, MOST};
 #[cfg(all(target_os = "linux", not(all(test, loom))))]
@@ -66,7 +69,7 @@ pub use engine::{
 pub use fork::{ForkGuard, ForkLock, fork_generation};
 pub use ledger::{IdleNotes, Ledger};
 pub use limits::receipt::Receipt;
-pub use limits::{Error, LONGEST, Limit, Limits, MOST_EXACT, SHORTEST};
+pub use limits::{Error, Limits};
 pub use once::Once;
 pub use status::{LimitStatus, LimitStatuses, MOST_LIMITS, NEVER};
 #[cfg(all(target_os = "linux", not(all(test, loom))))]

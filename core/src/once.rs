@@ -1,4 +1,4 @@
-//! A value that is set once, by whoever is first, without a lock.
+//! A value that is set once, by the first thread that comes, without a lock.
 //!
 //! `OnceLock` makes others wait while one thread sets it, and in a forked child that thread may not
 //! be there. Here each thread makes a value of its own, and the first pointer that is stored stays.
@@ -43,7 +43,8 @@ impl<T> Once<T> {
     /// The value, if it was set.
     #[inline(always)]
     pub fn get(&self) -> Option<&T> {
-        // ORDERING: Acquire, with the Release in `set`: who sees the pointer sees the value.
+        // ORDERING: Acquire, with the Release in `set`: a thread that sees the pointer sees the
+        // value.
         let value = self.value.load(Ordering::Acquire);
         // SAFETY: null, or from `Box::into_raw` in `set`, and freed by `&mut self` alone.
         unsafe { value.as_ref() }
@@ -53,8 +54,8 @@ impl<T> Once<T> {
     pub fn set(&self, value: T) -> &T {
         let mine = Box::into_raw(Box::new(value));
         let null = ptr::null_mut();
-        // ORDERING: Release, see `get`; Acquire for who comes second and reads the first one's
-        // value.
+        // ORDERING: Release, see `get`; Acquire for the thread that comes second and reads the
+        // first one's value.
         let set = self.value.compare_exchange(null, mine, Ordering::Release, Ordering::Acquire);
         let stays = match set {
             Ok(_) => mine,
@@ -79,7 +80,7 @@ impl<T> Once<T> {
 
     /// Takes the value out.
     pub fn take(&mut self) -> Option<T> {
-        // ORDERING: Relaxed; nobody else has it.
+        // ORDERING: Relaxed; no other thread has it.
         let value = self.value.swap(ptr::null_mut(), Ordering::Relaxed);
         // SAFETY: from `Box::into_raw` in `set`; no reference outlives the exclusive one that is
         // here.

@@ -25,52 +25,52 @@ pub struct LimitStatus {
 /// What the limits of a row say, in the order in which they were stated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LimitStatuses {
-    pub(crate) views: [LimitStatus; MOST_LIMITS],
+    pub(crate) each: [LimitStatus; MOST_LIMITS],
     pub(crate) len: u8,
 }
 
 impl LimitStatuses {
-    pub(crate) fn one(view: LimitStatus) -> LimitStatuses {
-        let mut views = LimitStatuses::default();
-        views.set_one(view);
-        views
+    pub(crate) fn one(status: LimitStatus) -> LimitStatuses {
+        let mut statuses = LimitStatuses::default();
+        statuses.set_one(status);
+        statuses
     }
 
-    pub(crate) fn set_one(&mut self, view: LimitStatus) {
-        self.views[0] = view;
+    pub(crate) fn set_one(&mut self, status: LimitStatus) {
+        self.each[0] = status;
         self.len = 1;
     }
 
     pub(crate) fn set_wait(&mut self, wait: u64) {
-        self.views[0].wait = wait;
+        self.each[0].wait = wait;
     }
 
     /// Whether the cost fits every limit now.
     pub fn fits(&self) -> bool {
-        self.iter().all(|view| view.wait == 0)
+        self.iter().all(|status| status.wait == 0)
     }
 
     /// The longest wait of the limits: 0 if the cost fits.
     pub fn wait(&self) -> u64 {
-        self.iter().map(|view| view.wait).max().unwrap_or(0)
+        self.iter().map(|status| status.wait).max().unwrap_or(0)
     }
 }
 
 /// The first [`MOST_LIMITS`] of them.
 impl FromIterator<LimitStatus> for LimitStatuses {
     fn from_iter<I: IntoIterator<Item = LimitStatus>>(each: I) -> LimitStatuses {
-        let mut views = LimitStatuses::default();
-        for (slot, view) in views.views.iter_mut().zip(each) {
-            *slot = view;
-            views.len += 1;
+        let mut statuses = LimitStatuses::default();
+        for (slot, status) in statuses.each.iter_mut().zip(each) {
+            *slot = status;
+            statuses.len += 1;
         }
-        views
+        statuses
     }
 }
 
 impl std::ops::Deref for LimitStatuses {
     type Target = [LimitStatus];
     fn deref(&self) -> &[LimitStatus] {
-        &self.views[..usize::from(self.len)]
+        &self.each[..usize::from(self.len)]
     }
 }

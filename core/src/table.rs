@@ -81,7 +81,7 @@ impl std::fmt::Display for OutOfMemory {
 impl std::error::Error for OutOfMemory {}
 
 /// What a look through a span found.
-enum Look {
+enum Lookup {
     Live(usize, KeyWord),
     Sealed(usize, KeyWord),
     Pending(usize, KeyWord),
@@ -133,7 +133,7 @@ impl Table {
             overflow_width: limits.row_words(),
         };
         for row in 0..OVERFLOW_ROWS {
-            // ORDERING: Relaxed; nobody else has the table yet, or it is there already.
+            // ORDERING: Relaxed; no other thread has the table yet, or it is there already.
             let key = &table.overflow[row * table.overflow_width];
             if !KeyWord(key.load(Ordering::Relaxed)).is_shared() {
                 key.store(KeyWord::SHARED.0, Ordering::Relaxed);
@@ -177,7 +177,8 @@ impl Table {
 
     #[inline]
     fn load_key(&self, place: usize) -> KeyWord {
-        // ORDERING: Acquire, with the Release in `step`: who sees a row live sees its fresh words.
+        // ORDERING: Acquire, with the Release in `step`: a thread that sees a row live sees its
+        // fresh words.
         KeyWord(self.key(place).load(Ordering::Acquire))
     }
 
@@ -254,10 +255,10 @@ impl Table {
     #[inline]
     pub(crate) fn find(&self, hash: Hash) -> Option<Row<'_>> {
         loop {
-            match self.look(hash) {
-                Look::Live(place, seen) => return Some(self.row(place, seen)),
-                Look::Sealed(place, seen) => self.reopen(place, seen),
-                Look::Pending(..) | Look::Missing(_) => return None,
+            match self.look_up(hash) {
+                Lookup::Live(place, seen) => return Some(self.row(place, seen)),
+                Lookup::Sealed(place, seen) => self.reopen(place, seen),
+                Lookup::Pending(..) | Lookup::Missing(_) => return None,
             }
         }
     }
@@ -281,36 +282,36 @@ impl Table {
         limits: &impl Shape,
         now: u64,
     ) -> Result<(Row<'_>, Found), Full> {
-        match self.look(hash) {
-            Look::Live(place, seen) => Ok((self.row(place, seen), Found::Known)),
-            look => self.insert(hash, look, limits, now),
+        match self.look_up(hash) {
+            Lookup::Live(place, seen) => Ok((self.row(place, seen), Found::Known)),
+            lookup => self.insert(hash, lookup, limits, now),
         }
     }
 
     #[inline]
-    fn look(&self, hash: Hash) -> Look {
+    fn look_up(&self, hash: Hash) -> Lookup {
         let (home, print) = (self.home(hash), hash.print());
         let first = self.load_key(home);
         if first.is_live(print) {
-            return Look::Live(home, first);
+            return Lookup::Live(home, first);
         }
-        self.look_on(home, print)
+        self.probe_span(home, print)
     }
 
-    fn look_on(&self, home: usize, print: u64) -> Look {
+    fn probe_span(&self, home: usize, print: u64) -> Lookup {
         let (mut pending, mut free) = (None, None);
         for distance in 0..self.span {
             let place = self.place(home, distance);
             let word = self.load_key(place);
             if word.is_live(print) {
-                return Look::Live(place, word);
+                return Lookup::Live(place, word);
             }
             if word == KeyWord::NEVER_USED {
                 free = free.or(Some((place, word)));
                 break;
             }
             match word.state() {
-                State::Sealed if word.print() == print => return Look::Sealed(place, word),
+                State::Sealed if word.print() == print => return Lookup::Sealed(place, word),
                 State::Pending if word.print() == print => {
                     pending = pending.or(Some((place, word)))
                 }
@@ -319,8 +320,8 @@ impl Table {
             }
         }
         match pending {
-            Some((place, word)) => Look::Pending(place, word),
-            None => Look::Missing(free),
+            Some((place, word)) => Lookup::Pending(place, word),
+            None => Lookup::Missing(free),
         }
     }
 
@@ -335,7 +336,7 @@ impl Table {
         })
     }
 
-    /// Undoes a seal. Whoever had sealed the row finds its last step failing.
+    /// Undoes a seal. The thread that had sealed the row finds its last step failing.
     #[cold]
     fn reopen(&self, place: usize, sealed: KeyWord) {
         let _ = step(self.key(place), sealed, sealed.then(State::Live));
@@ -345,21 +346,21 @@ impl Table {
     fn insert(
         &self,
         hash: Hash,
-        mut look: Look,
+        mut lookup: Lookup,
         limits: &impl Shape,
         now: u64,
     ) -> Result<(Row<'_>, Found), Full> {
         for _ in 0..ROUNDS {
             let mut found = Found::New;
-            let claimed = match look {
-                Look::Live(place, seen) => return Ok((self.row(place, seen), Found::Known)),
-                Look::Sealed(place, seen) => {
+            let claimed = match lookup {
+                Lookup::Live(place, seen) => return Ok((self.row(place, seen), Found::Known)),
+                Lookup::Sealed(place, seen) => {
                     self.reopen(place, seen);
                     None
                 }
-                Look::Pending(place, seen) => Some((place, seen)),
-                Look::Missing(Some((place, seen))) => self.claim(place, seen, hash),
-                Look::Missing(None) => {
+                Lookup::Pending(place, seen) => Some((place, seen)),
+                Lookup::Missing(Some((place, seen))) => self.claim(place, seen, hash),
+                Lookup::Missing(None) => {
                     found = Found::TakenOver;
                     self.take_over(hash, limits, now)?
                 }
@@ -369,12 +370,12 @@ impl Table {
             {
                 return Ok((self.row(place, live), found));
             }
-            look = self.look(hash);
+            lookup = self.look_up(hash);
         }
         Err(Full)
     }
 
-    /// Claims a row that is nobody's.
+    /// Claims a row that is free.
     fn claim(&self, place: usize, seen: KeyWord, hash: Hash) -> Option<(usize, KeyWord)> {
         let pending = seen.then_for(State::Pending, hash.print());
         Some((place, step(self.key(place), seen, pending).ok()?))
@@ -382,7 +383,7 @@ impl Table {
 
     /// Makes a pending row live if it is the key's only one. `None`: look again.
     ///
-    /// Anybody may do this for anybody's claim.
+    /// Any thread may do this for any claim.
     fn settle(&self, hash: Hash, place: usize, pending: KeyWord) -> Option<KeyWord> {
         let home = self.home(hash);
         let mut distance = 0;
@@ -444,7 +445,8 @@ impl Table {
                 return Ok(step(self.key(place), sealed, pending).ok().map(|p| (place, p)));
             }
         }
-        // Every row is live and in use, or somebody is at work on it, who may be dead: undo that.
+        // Every row is live and in use, or a process is at work on it, which may be dead: undo
+        // that.
         let (place, word) = unsettled.ok_or(Full)?;
         match word.state() {
             State::Sealed => self.reopen(place, word),
@@ -468,8 +470,8 @@ impl Table {
         }
         let sealed = step(self.key(place), live, live.then(State::Sealed)).ok()?;
         // ORDERING: SeqCst, with the fence in `Eviction::introduce`: numbers that were introduced
-        // before this are seen by the judgement that follows, and whoever introduces others later
-        // finds the row sealed. Checked by `numbers_introduced_against_eviction`.
+        // before this are seen by the judgement that follows, and a user that introduces others
+        // later finds the row sealed. Checked by `numbers_introduced_against_eviction`.
         fence(Ordering::SeqCst);
         if !limits.reset_words(&self.row(place, sealed), sealed.sequence(), true, now) {
             self.reopen(place, sealed);
@@ -525,7 +527,7 @@ impl Table {
         }
     }
 
-    /// Seals the row, makes it fresh and moves it on. False if somebody came in between.
+    /// Seals the row, makes it fresh and moves it on. False if another thread came in between.
     fn clear(&self, row: &Row<'_>, then: State, limits: &impl Shape, now: u64) -> bool {
         let Ok(sealed) = step(row.key, row.seen(), row.seen().to_clear()) else {
             return false;
@@ -603,10 +605,10 @@ impl Table {
         (0..self.layout.rows).filter(used).count()
     }
 
-    /// A claim that nobody goes on with, as a process that is killed leaves it.
+    /// A claim that no process goes on with, as a process that is killed leaves it.
     #[cfg(all(test, loom))]
     pub(crate) fn claim_first_free(&self, hash: Hash) {
-        if let Look::Missing(Some((place, seen))) = self.look(hash) {
+        if let Lookup::Missing(Some((place, seen))) = self.look_up(hash) {
             self.claim(place, seen, hash);
         }
     }
@@ -619,10 +621,10 @@ impl Table {
         }
     }
 
-    /// Whether the key has a row that nobody has sealed.
+    /// Whether the key has a row that is not sealed.
     #[cfg(all(test, loom))]
     pub(crate) fn is_unsealed(&self, hash: Hash) -> bool {
-        matches!(self.look(hash), Look::Live(..))
+        matches!(self.look_up(hash), Lookup::Live(..))
     }
 
     #[cfg(all(test, loom))]
@@ -646,8 +648,9 @@ mod tests {
 
     use super::*;
     use crate::algorithm::Taken;
+    use crate::algorithm::limit::Limit;
     use crate::clock::{Clock, Time};
-    use crate::limits::{Limit, Limits};
+    use crate::limits::Limits;
 
     #[test]
     fn every_row_of_a_span_comes_once_and_the_homes_line_first() {

@@ -56,8 +56,9 @@ fn give_back(number: usize) {
 /// The number of this thread, or one that no place has. That may also be so for one that has a
 /// number: then it is to ask its lease.
 ///
-/// A shared library finds a thread's own variables by a call, which takes as long as all else that
-/// is done with a place. What a thread can be told apart by is in a register, though.
+/// A shared library finds a thread's own variables by a call. The thread pointer is in a register.
+/// Against `thread_local!`, an `allow` that denies takes 378 instructions for 425 in the C library,
+/// one that allows 402 for 401; in an executable both take 6 more.
 #[cfg(all(
     target_os = "linux",
     target_env = "gnu",
@@ -165,7 +166,7 @@ pub struct PerThread<T> {
 // SAFETY: a place is lent only to the thread that owns its number, for the time of a call that
 // can't keep it. Numbers change hands by Release and Acquire (see `Lease`). So a `T` is never used
 // by two threads at once, but moves from one to the next, which `Send` allows. `all`, which lends
-// every place to anybody, wants `Sync`.
+// every place to any thread, wants `Sync`.
 unsafe impl<T: Send> Sync for PerThread<T> {}
 
 impl<T: Default> Default for PerThread<T> {
@@ -270,7 +271,7 @@ mod tests {
         assert_eq!(sum, places.places.into_iter().map(|place| place.get()).sum::<u64>());
     }
 
-    /// What a thread left is there for who cleans up, and what a living one has is not.
+    /// What a thread left is there for a thread that cleans up, and what a living one has is not.
     #[test]
     fn the_places_of_ended_threads_are_vacant() {
         let places = PerThread::<Cell<u64>>::default();

@@ -89,9 +89,9 @@ fn costs(limit: &Limit) -> [u64; 5] {
 
 fn compare(engine: &Engine, reference: &Reference, cost: u64) {
     let now = engine.clock().now();
-    let view = engine.peek(KEY, cost).views[0];
-    let expected = &reference.views(cost, now)[0];
-    assert!(expected.admits(&view), "cost {cost} at {now}:\n{view:?} is not\n{expected:?}");
+    let status = engine.peek(KEY, cost).statuses[0];
+    let expected = &reference.statuses(cost, now)[0];
+    assert!(expected.admits(&status), "cost {cost} at {now}:\n{status:?} is not\n{expected:?}");
 }
 
 fn hit(engine: &Engine, reference: &mut Reference, cost: u64, most: u64) {
@@ -148,9 +148,9 @@ fn denies_for_ever(limits: &Limits, start: u64) {
     let engine = engine_at(limits, start);
     for cost in [0, 1, 2, BEYOND] {
         let outcome = engine.hit(KEY, cost);
-        let view = outcome.views[0];
+        let status = outcome.statuses[0];
         assert_eq!(outcome.answer, Answer::Denied);
-        assert_eq!((view.limit, view.used, view.remaining, view.wait), (0, 0, 0, NEVER));
+        assert_eq!((status.limit, status.used, status.remaining, status.wait), (0, 0, 0, NEVER));
         assert_eq!(engine.peek(KEY, cost), outcome);
     }
     assert!(engine.is_empty(), "a suspended key has no row");
@@ -239,7 +239,7 @@ fn a_fixed_span_may_start_with_the_clock() {
         let engine = engine_at(&limits, start);
         let outcome = in_time(move || engine.hit(KEY, 1));
         assert_eq!(outcome.answer, Answer::Allowed);
-        let (used, reset) = (outcome.views[0].used, outcome.views[0].reset);
+        let (used, reset) = (outcome.statuses[0].used, outcome.statuses[0].reset);
         assert!(used == 1 && (1_000_000_000..=1_000_001_000).contains(&reset), "{outcome:?}");
     }
 }
@@ -257,8 +257,8 @@ fn more_than_can_be_counted_may_be_recorded() {
         let engine = engine_at(&Limits::new(&[limit]).unwrap(), 5_000_000_000);
         assert!(engine.allow(KEY));
         for _ in 0..2 {
-            let views = engine.record(KEY, BEYOND);
-            assert!(views[0].used >= 3 && views[0].remaining == 0, "{views:?}");
+            let statuses = engine.record(KEY, BEYOND);
+            assert!(statuses[0].used >= 3 && statuses[0].remaining == 0, "{statuses:?}");
         }
         assert_eq!(engine.hit(KEY, 1).answer, Answer::Denied);
         hand_of(&engine).advance(2 * second + Duration::from_micros(1));

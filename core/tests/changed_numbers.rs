@@ -1,5 +1,5 @@
-//! I13: a change of numbers or of the clock grants nothing, and denies for no longer than the limit's own
-//! time. Here: permits, counters and fixed counts. Each of these was a fault once.
+//! I13: a change of numbers or of the clock grants nothing, and denies for no longer than the
+//! limit's own time. Here: permits, counters and fixed counts. Each of these was a fault once.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,9 +39,9 @@ fn part<'a>(engine: &'a Engine, limits: &'a Limits) -> RowRef<'a> {
 
 /// A hit by these numbers: whether it passes, its permit, and what the limit says.
 fn hit_by(engine: &Engine, limits: &Limits, cost: u64) -> (bool, Option<Permit>, LimitStatus) {
-    let (mut time, mut views) = (Time::read(engine.clock()), LimitStatuses::default());
-    let together = part(engine, limits).hit(cost, &mut time, &mut views);
-    (together.answer == Answer::Allowed, together.permits[0], views[0])
+    let (mut time, mut statuses) = (Time::read(engine.clock()), LimitStatuses::default());
+    let together = part(engine, limits).hit(cost, &mut time, &mut statuses);
+    (together.answer == Answer::Allowed, together.permits[0], statuses[0])
 }
 
 fn left_by(engine: &Engine, limits: &Limits) -> u64 {
@@ -67,8 +67,8 @@ fn a_call_by_a_shorter_lease_leaves_a_permit_alone_that_is_out() {
     let (engine, hand) = engine_at(permits(1, seconds(60)), START);
     let short = numbers(&engine, permits(1, seconds(1)));
     let permit = engine.hit(KEY, 1).permit.expect("the first");
-    let (allowed, _, view) = hit_by(&engine, &short, 1);
-    assert!(!allowed && view.wait <= MINUTE && view.wait > MINUTE - 1_000, "{view:?}");
+    let (allowed, _, status) = hit_by(&engine, &short, 1);
+    assert!(!allowed && status.wait <= MINUTE && status.wait > MINUTE - 1_000, "{status:?}");
     hand.advance(seconds(2));
     assert!(!hit_by(&engine, &short, 1).0, "I13: it keeps the lease that it was given");
     let permit = engine.renew(KEY, permit).expect("it is out");
@@ -89,7 +89,7 @@ fn a_permit_can_be_released_and_renewed_by_other_numbers() {
         let renewed = part(&engine, &other).renew(permit, now).expect("it is out");
         assert!(!engine.release(KEY, permit), "its word is another by now");
         assert!(release_by(&engine, &other, renewed), "lease {lease}");
-        assert_eq!(engine.peek(KEY, 0).views[0].used, 0);
+        assert_eq!(engine.peek(KEY, 0).statuses[0].used, 0);
         let permit = engine.hit(KEY, 1).permit.expect("it is free again");
         assert!(release_by(&engine, &other, permit), "lease {lease}");
     }
@@ -142,9 +142,9 @@ fn permits_beyond_ones_own_max_count() {
     let four = numbers(&engine, permits(4, seconds(60)));
     let out: Vec<Permit> = (0..6).map(|_| engine.hit(KEY, 1).permit.unwrap()).collect();
     assert!(engine.release(KEY, out[0]) && engine.release(KEY, out[1]));
-    let (allowed, _, view) = hit_by(&engine, &four, 1);
+    let (allowed, _, status) = hit_by(&engine, &four, 1);
     assert!(!allowed, "I1: four are out");
-    assert_eq!((view.used, view.remaining), (4, 0));
+    assert_eq!((status.used, status.remaining), (4, 0));
     assert!(engine.release(KEY, out[5]));
     assert!(hit_by(&engine, &four, 1).0 && !hit_by(&engine, &four, 1).0);
 }
@@ -159,11 +159,11 @@ fn a_smaller_max_waits_for_all_that_are_too_many() {
         assert!(hit_by(&engine, limits, 1).0);
     }
     let look = |limits: &Limits| part(&engine, limits).inspect(1, engine.clock().now())[0];
-    let view = look(&two);
-    assert_eq!((view.used, view.remaining), (6, 0));
-    assert_eq!([view.wait, view.more, view.reset].map(|ns| ns / SECOND), [40, 40, 50]);
-    let view = look(engine.limits());
-    assert_eq!([view.wait, view.more, view.reset].map(|ns| ns / SECOND), [0, 9, 50]);
+    let status = look(&two);
+    assert_eq!((status.used, status.remaining), (6, 0));
+    assert_eq!([status.wait, status.more, status.reset].map(|ns| ns / SECOND), [40, 40, 50]);
+    let status = look(engine.limits());
+    assert_eq!([status.wait, status.more, status.reset].map(|ns| ns / SECOND), [0, 9, 50]);
     hand.advance(Duration::from_nanos(40 * SECOND - 1));
     assert!(!hit_by(&engine, &two, 1).0, "I5");
     hand.advance(Duration::from_nanos(1));
@@ -178,12 +178,12 @@ fn a_clock_that_goes_back_keeps_a_permit_no_longer_than_its_lease() {
         let short = numbers(&engine, permits(1, seconds(1)));
         let permit = engine.hit(KEY, 1).permit.expect("the first");
         hand.set(start - back);
-        let (allowed, _, view) = hit_by(&engine, &short, 1);
-        assert!(!allowed && view.wait <= MINUTE, "I9: {back} ns back: {view:?}");
+        let (allowed, _, status) = hit_by(&engine, &short, 1);
+        assert!(!allowed && status.wait <= MINUTE, "I9: {back} ns back: {status:?}");
         hand.advance(seconds(2));
         assert!(!hit_by(&engine, &short, 1).0, "I13: {back} ns back, by a lease of a second");
-        hand.advance(Duration::from_nanos(view.wait - 2 * SECOND));
-        assert!(hit_by(&engine, &short, 1).0, "I9: {back} ns back, after {} ns", view.wait);
+        hand.advance(Duration::from_nanos(status.wait - 2 * SECOND));
+        assert!(hit_by(&engine, &short, 1).0, "I9: {back} ns back, after {} ns", status.wait);
         assert!(!engine.release(KEY, permit), "it is another's");
     }
 }
@@ -233,7 +233,8 @@ fn a_counter_knows_slower_numbers_too() {
     }
 }
 
-/// Whatever cells of theirs lie between, slower numbers find no more than the writer's, and all agree on when it is over.
+/// Whatever cells of theirs lie between, slower numbers find no more than the writer's, and all
+/// agree on when it is over.
 #[test]
 fn a_counter_is_never_fuller_by_slower_numbers() {
     for phase in 0..12u64 {
@@ -278,9 +279,9 @@ fn a_counter_whose_clock_goes_back_loses_nothing() {
         let (engine, hand) = engine_at(Limit::counter(5, seconds(10)), from);
         assert_eq!(grants_by(&engine, engine.limits(), 9), 5);
         hand.set(to);
-        assert_eq!(engine.peek(KEY, 1).views[0].remaining, 0, "I9: from {from} to {to}");
+        assert_eq!(engine.peek(KEY, 1).statuses[0].remaining, 0, "I9: from {from} to {to}");
         assert_eq!(grants_by(&engine, engine.limits(), 9), 0, "I9: from {from} to {to}");
-        let wait = engine.hit(KEY, 1).views[0].wait;
+        let wait = engine.hit(KEY, 1).statuses[0].wait;
         assert!(wait <= 2 * per, "I9: {wait} from {from} to {to}");
         hand.advance(Duration::from_nanos(wait));
         assert!(engine.allow(KEY), "I5: after {wait} from {from} to {to}");
@@ -296,7 +297,7 @@ fn a_clock_that_goes_back_by_a_cell_finds_both_cells_spent() {
     hand.set(9 * per + 1);
     assert_eq!(grants_by(&engine, engine.limits(), 300), 300);
     hand.set(8 * per + 1);
-    assert_eq!(engine.hit(KEY, 1_000).views[0].used, 900, "I9");
+    assert_eq!(engine.hit(KEY, 1_000).statuses[0].used, 900, "I9");
 }
 
 #[test]
@@ -310,8 +311,8 @@ fn what_is_foreseen_of_a_counter_is_what_the_hit_reports() {
                 assert!(engine.hit(KEY, first).answer.is_allowed());
             }
             hand.advance(seconds(gap));
-            let foreseen = engine.peek(KEY, cost).views[0].after(&minute, cost, hand.now());
-            let reported = engine.hit(KEY, cost).views[0];
+            let foreseen = engine.peek(KEY, cost).statuses[0].after(&minute, cost, hand.now());
+            let reported = engine.hit(KEY, cost).statuses[0];
             assert_eq!(foreseen, reported, "{first}, then {cost} after {gap} s");
         }
     }
@@ -330,14 +331,14 @@ fn a_first_hit_is_told_its_own_period_and_not_a_nanosecond_more() {
     for limit in [Limit::fixed(1, seconds(60)), Limit::concurrent(1, seconds(60))] {
         for start in [START, 999, 1, 0, 1_234_567, 7_000] {
             let (engine, hand) = engine_at(limit, start);
-            let foreseen = engine.peek(KEY, 1).views[0].after(&limit, 1, start);
-            let Outcome { views, .. } = engine.hit(KEY, 1);
-            let view = views[0];
-            assert_eq!(foreseen, view, "{limit:?} at {start}");
-            for told in [view.more, view.reset, engine.hit(KEY, 1).views[0].wait] {
-                assert_eq!(told.div_ceil(1_000_000), 60_000, "{limit:?} at {start}: {view:?}");
+            let foreseen = engine.peek(KEY, 1).statuses[0].after(&limit, 1, start);
+            let Outcome { statuses, .. } = engine.hit(KEY, 1);
+            let status = statuses[0];
+            assert_eq!(foreseen, status, "{limit:?} at {start}");
+            for told in [status.more, status.reset, engine.hit(KEY, 1).statuses[0].wait] {
+                assert_eq!(told.div_ceil(1_000_000), 60_000, "{limit:?} at {start}: {status:?}");
             }
-            hand.advance(Duration::from_nanos(view.reset) - Duration::from_millis(1));
+            hand.advance(Duration::from_nanos(status.reset) - Duration::from_millis(1));
             assert!(!engine.allow(KEY), "I5: {limit:?} at {start}");
             hand.advance(Duration::from_millis(1));
             assert!(engine.allow(KEY), "I5: {limit:?} at {start}");
@@ -354,8 +355,8 @@ fn a_clock_at_the_end_of_all_time_overflows_nothing() {
                 let (engine, hand) = engine_at(*limit, start);
                 for now in [start, u64::MAX, 0, 5, u64::MAX / 2, u64::MAX] {
                     hand.set(now);
-                    let view = engine.peek(KEY, 2).views[0];
-                    let _ = view.after(limit, 2, now);
+                    let status = engine.peek(KEY, 2).statuses[0];
+                    let _ = status.after(limit, 2, now);
                     let permit = engine.hit(KEY, 2).permit;
                     engine.record(KEY, 3);
                     let _ = engine.hit(KEY, 5);

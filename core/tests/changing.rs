@@ -1,14 +1,15 @@
 //! Laws that hold while numbers and clocks change, against exact bounds.
 //!
-//! A key is judged by two to four sets of numbers in turn, under a clock that stands still, sleeps for
-//! up to a year and goes back. What must hold then (SPEC promises 1 and 4 to 8):
+//! A key is judged by two to four sets of numbers in turn, under a clock that stands still, sleeps
+//! for up to a year and goes back. What must hold then (SPEC promises 1 and 4 to 8):
 //!
 //! * **I1 bound**: never too many, by the time that passed.
 //! * **I5 exact wait**: a hit passes at now + wait, and not a millisecond before.
 //! * **I6 refund**: at most what is missing.
 //! * **I9 time**: a clock fault grants nothing, and denies for no longer than one full refill.
-//! * **I13 change**: numbers that refill no faster and hold no more find no more than was there; faster
-//!   ones no more than they would have refilled since; none denies for longer than its own fill time.
+//! * **I13 change**: a limit that refills no faster and holds no more finds no more than was there.
+//!   A faster one finds no more than it would have refilled since. None denies for longer than its
+//!   own fill time.
 //!
 //! `reference/exact.rs` has the bounds. `TIDEGATE_CASES` is the number of sequences in all, 10,000
 //! unless said.
@@ -155,7 +156,8 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         6 => nanos.prop_map(Step::Nanos),
         6 => (0usize..4, 0u64..=40).prop_map(|(set, parts)| Step::OfUnit(set, parts)),
-        4 => (0usize..4, 0u64..=40, 0u64..3).prop_map(|(set, parts, n)| Step::OfFill(set, parts, n)),
+        4 => (0usize..4, 0u64..=40, 0u64..3)
+            .prop_map(|(set, parts, n)| Step::OfFill(set, parts, n)),
         3 => prop::sample::select(vec![0, 1, MICRO, MILLI]).prop_map(Step::Wait),
         1 => Just(Step::Furthest),
     ]
@@ -285,10 +287,10 @@ impl Stage {
     }
 
     fn hit(&self, set: usize, cost: u64) -> (MultiOutcome<1>, LimitStatuses) {
-        let mut views = LimitStatuses::default();
+        let mut statuses = LimitStatuses::default();
         let mut time = Time::read(self.engine.clock());
-        let together = self.part(set).hit(cost, &mut time, &mut views);
-        (together, views)
+        let together = self.part(set).hit(cost, &mut time, &mut statuses);
+        (together, statuses)
     }
 
     fn record(&self, set: usize, cost: u64) -> LimitStatuses {
@@ -299,7 +301,7 @@ impl Stage {
         self.part(set).refund(cost, &mut Time::read(self.engine.clock()));
     }
 
-    fn view(&self, set: usize) -> LimitStatus {
+    fn status(&self, set: usize) -> LimitStatus {
         self.part(set).inspect(0, self.now())[0]
     }
 
@@ -347,7 +349,7 @@ impl Buckets {
     fn new(limits: &[Limit], start: u64) -> Buckets {
         let sets: Vec<Vec<Limit>> = limits.iter().map(|limit| vec![*limit]).collect();
         let stage = Stage::new(&sets, start);
-        let ticks: Vec<u64> = stage.sets.iter().map(|set| set.tick_nanos(0)).collect();
+        let ticks: Vec<u64> = stage.sets.iter().map(|set| set.tick_length(0)).collect();
         let exact = exact::Bucket::new(limits, &ticks, start);
         Buckets { stage, limits: limits.to_vec(), exact }
     }
@@ -362,12 +364,12 @@ impl Buckets {
 
     fn hit(&mut self, set: usize, cost: u64) -> Checked {
         let (verdict, law) = (self.exact.verdict(set, cost), self.exact.law(set));
-        let (together, views) = self.stage.hit(set, cost);
+        let (together, statuses) = self.stage.hit(set, cost);
         self.judge(set, cost, together.answer, verdict, law)?;
         if together.answer == Answer::Denied {
             let early = self.exact.sets[set].exactness(self.exact.token);
             let end = self.exact.now.saturating_add(self.exact.furthest());
-            self.stage.check_wait(set, cost, views.wait(), early, end)?;
+            self.stage.check_wait(set, cost, statuses.wait(), early, end)?;
         }
         Ok(())
     }
@@ -408,7 +410,7 @@ impl Buckets {
         for _ in 0..singles {
             self.hit(set, 1)?;
         }
-        let rest = self.stage.view(set).remaining;
+        let rest = self.stage.status(set).remaining;
         if rest > 0 {
             self.hit(set, rest)?;
         }
@@ -470,7 +472,7 @@ impl Buckets {
     /// What each set finds is within its bounds, and no more than what any larger and faster finds.
     fn look(&self) -> Checked {
         let found: Vec<u64> =
-            (0..self.limits.len()).map(|set| self.stage.view(set).remaining).collect();
+            (0..self.limits.len()).map(|set| self.stage.status(set).remaining).collect();
         for (set, limit) in self.limits.iter().enumerate() {
             let (least, most) = self.exact.tokens(set);
             let within = (least..=most).contains(&found[set]);
@@ -494,7 +496,7 @@ impl Buckets {
     /// Whether a tick refills a token, so that one may come early.
     fn is_early(&self, set: usize) -> bool {
         let limit = &self.limits[set];
-        let tick = self.stage.sets[set].tick_nanos(0);
+        let tick = self.stage.sets[set].tick_length(0);
         u128::from(limit.max) * u128::from(tick) >= u128::from(per(limit))
     }
 }
@@ -537,11 +539,15 @@ proptest! {
         let set = run.set(set);
         let slept = run.exact.least(set) >= run.exact.sets[set].size;
         if slept {
-            prop_assert_eq!(run.stage.view(set).remaining, run.size(set), "I9: it slept");
+            prop_assert_eq!(run.stage.status(set).remaining, run.size(set), "I9: it slept");
         }
         run.drain(set, singles)?;
         if slept {
-            prop_assert_eq!(run.stage.hit(set, 1).0.answer, Answer::Denied, "I1: more than it holds");
+            prop_assert_eq!(
+                run.stage.hit(set, 1).0.answer,
+                Answer::Denied,
+                "I1: more than it holds"
+            );
         }
     }
 
@@ -556,7 +562,7 @@ proptest! {
         let set = run.set(set);
         run.hit(set, 1)?;
         let fill = Step::OfFill(set, 16, 0).nanos(&limits, 0, u64::MAX);
-        let slack = 2 * run.stage.sets[set].tick_nanos(0);
+        let slack = 2 * run.stage.sets[set].tick_length(0);
         // Polls must not put the end off.
         for _ in 0..polls {
             run.pass(Step::Nanos(fill / 17));
@@ -634,8 +640,8 @@ impl<M> Others<M> {
         self.end = self.end.min(self.time.now.saturating_add(self.told));
     }
 
-    fn check_wait(&mut self, set: usize, cost: u64, views: &LimitStatuses) -> Checked {
-        self.stage.check_wait(set, cost, views.wait(), MILLI, self.end)
+    fn check_wait(&mut self, set: usize, cost: u64, statuses: &LimitStatuses) -> Checked {
+        self.stage.check_wait(set, cost, statuses.wait(), MILLI, self.end)
     }
 }
 
@@ -651,7 +657,7 @@ impl Windows {
     fn hit(&mut self, set: usize, cost: u64) -> Checked {
         let limits = self.stated[set].clone();
         let verdict = self.exact.verdict(&limits, cost, &self.time);
-        let (together, views) = self.stage.hit(set, cost);
+        let (together, statuses) = self.stage.hit(set, cost);
         match together.answer {
             Answer::Allowed => {
                 prop_assert_ne!(verdict, Verdict::Refuses, "I1: {} granted by {:?}", cost, limits);
@@ -660,7 +666,7 @@ impl Windows {
             Answer::Denied => {
                 prop_assert_ne!(verdict, Verdict::Grants, "I13: {} denied by {:?}", cost, limits);
                 self.exact.deny(&self.time);
-                self.check_wait(set, cost, &views)?;
+                self.check_wait(set, cost, &statuses)?;
             }
             answer => prop_assert!(answer == Answer::Cost && cost > self.most(set), "{answer:?}"),
         }
@@ -670,7 +676,8 @@ impl Windows {
     /// A refund of units whose room others have taken is `a_log_without_room…`'s affair.
     fn refund(&mut self, set: usize, cost: u64, without_room: bool) {
         let limits = self.stated[set].clone();
-        // A log that was full has moved its oldest units to younger entries, where a refund finds them.
+        // A log that was full has moved its oldest units to younger entries, where a refund finds
+        // them.
         let crowded =
             self.exact.is_crowded(&self.time) || without_room && self.exact.is_overrun(&self.time);
         if !crowded && self.exact.is_refundable(&limits, &self.time) {
@@ -723,14 +730,14 @@ impl Windows {
 
     fn look(&self) -> Checked {
         for (set, limits) in self.stated.iter().enumerate() {
-            let views = self.stage.part(set).inspect(0, self.time.now);
-            for (limit, view) in limits.iter().zip(views.iter()) {
+            let statuses = self.stage.part(set).inspect(0, self.time.now);
+            for (limit, status) in limits.iter().zip(statuses.iter()) {
                 let (least, most) = self.exact.used(limit, &self.time);
-                // A log that is full of live entries moves its oldest units to the next entry: they may count
-                // for longer, where that changes no answer.
-                let within = (least..=most).contains(&view.used)
-                    || view.used > limit.max && most >= limit.max;
-                prop_assert!(within, "I13: {} used, not {least} to {most}: {limit:?}", view.used);
+                // A log that is full of live entries moves its oldest units to the next entry: they
+                // may count for longer, where that changes no answer.
+                let within = (least..=most).contains(&status.used)
+                    || status.used > limit.max && most >= limit.max;
+                prop_assert!(within, "I13: {} used, not {least} to {most}: {limit:?}", status.used);
             }
         }
         Ok(())
@@ -782,24 +789,24 @@ impl Fixed {
     fn hit(&mut self, set: usize, cost: u64) -> Checked {
         let limit = self.lone(set);
         let verdict = self.exact.verdict(&limit, cost, &self.time);
-        let (together, views) = self.stage.hit(set, cost);
+        let (together, statuses) = self.stage.hit(set, cost);
         match together.answer {
             Answer::Allowed => {
                 prop_assert_ne!(verdict, Verdict::Refuses, "I1: {} granted by {:?}", cost, limit);
-                self.spend(set, cost, &views)?;
+                self.spend(set, cost, &statuses)?;
             }
             Answer::Denied => {
                 prop_assert_ne!(verdict, Verdict::Grants, "I13: {} denied by {:?}", cost, limit);
                 self.exact.deny(&self.time);
-                self.check_wait(set, cost, &views)?;
+                self.check_wait(set, cost, &statuses)?;
             }
             answer => prop_assert!(answer == Answer::Cost && cost > limit.max, "{answer:?}"),
         }
         Ok(())
     }
 
-    fn spend(&mut self, set: usize, cost: u64, views: &LimitStatuses) -> Checked {
-        let (limit, used) = (self.lone(set), views[0].used);
+    fn spend(&mut self, set: usize, cost: u64, statuses: &LimitStatuses) -> Checked {
+        let (limit, used) = (self.lone(set), statuses[0].used);
         let told = self.exact.spend(&limit, cost, used, &self.time);
         prop_assert!(told, "I13: {used} used after {cost} by {limit:?}: {:?}", self.exact);
         Ok(())
@@ -820,8 +827,8 @@ impl Fixed {
             Op::Record(set, cost) => {
                 let set = self.set(set);
                 let cost = cost.of(self.most(set)).min(self.most(set));
-                let views = self.stage.record(set, cost);
-                self.spend(set, cost, &views)?;
+                let statuses = self.stage.record(set, cost);
+                self.spend(set, cost, &statuses)?;
             }
             Op::Refund(set, cost) => {
                 let set = self.set(set);
@@ -841,12 +848,12 @@ impl Fixed {
             Op::Release(..) | Op::Renew(..) => {}
         }
         for set in 0..self.stated.len() {
-            let (limit, view) = (self.lone(set), self.stage.view(set));
+            let (limit, status) = (self.lone(set), self.stage.status(set));
             let may = self.exact.used(per(&limit), &self.time);
             prop_assert!(
-                may.contains(&view.used),
+                may.contains(&status.used),
                 "I13: {} used, not {may:?}: {limit:?}",
-                view.used
+                status.used
             );
         }
         Ok(())
@@ -878,7 +885,7 @@ impl Counters {
         let limit = self.lone(set);
         let known = [Spender::None, Spender::Only(set)].contains(&self.exact.spender);
         let used = self.exact.used(&limit, self.time.now);
-        let (together, views) = self.stage.hit(set, cost);
+        let (together, statuses) = self.stage.hit(set, cost);
         match together.answer {
             Answer::Allowed => {
                 let fits = !known || used + cost <= limit.max;
@@ -890,7 +897,7 @@ impl Counters {
                 prop_assert!(full, "I13: {cost} denied, {used} used by {limit:?}");
                 // What a clock fault left ahead is now, and over in two periods.
                 self.exact.last = self.exact.last.or(Some((self.time.now, 0)));
-                self.check_wait(set, cost, &views)?;
+                self.check_wait(set, cost, &statuses)?;
             }
             answer => prop_assert!(answer == Answer::Cost && cost > limit.max, "{answer:?}"),
         }
@@ -939,7 +946,7 @@ impl Counters {
     /// I9: a clock that goes back brings nothing back.
     fn fault(&mut self, step: Step) -> Checked {
         let used = |run: &Counters| -> Vec<u64> {
-            (0..run.stated.len()).map(|set| run.stage.view(set).used).collect()
+            (0..run.stated.len()).map(|set| run.stage.status(set).used).collect()
         };
         let before = used(self);
         self.back_as_far_as_told(step);
@@ -962,7 +969,8 @@ impl Counters {
 
     fn look(&self) -> Checked {
         let now = self.time.now;
-        let found: Vec<u64> = (0..self.stated.len()).map(|set| self.stage.view(set).used).collect();
+        let found: Vec<u64> =
+            (0..self.stated.len()).map(|set| self.stage.status(set).used).collect();
         for (set, &used) in found.iter().enumerate() {
             let limit = self.lone(set);
             if [Spender::None, Spender::Only(set)].contains(&self.exact.spender) {
@@ -1048,7 +1056,7 @@ impl Permits {
     fn hit(&mut self, set: usize) -> Checked {
         let limit = self.lone(set);
         let verdict = self.exact.verdict(&limit, &self.time);
-        let (together, views) = self.stage.hit(set, 1);
+        let (together, statuses) = self.stage.hit(set, 1);
         match (together.answer, together.permits[0]) {
             (Answer::Allowed, Some(permit)) => {
                 prop_assert_ne!(
@@ -1062,7 +1070,7 @@ impl Permits {
             (Answer::Denied, None) => {
                 prop_assert_ne!(verdict, Verdict::Grants, "I9: denied, free slots: {:?}", limit);
                 self.exact.deny(&self.time);
-                self.check_wait(set, 1, &views)?;
+                self.check_wait(set, 1, &statuses)?;
             }
             answer => prop_assert!(false, "{answer:?}"),
         }
@@ -1106,7 +1114,7 @@ impl Permits {
             _ => {}
         }
         for set in 0..self.stated.len() {
-            let (limit, used) = (self.lone(set), self.stage.view(set).used);
+            let (limit, used) = (self.lone(set), self.stage.status(set).used);
             let least = self.exact.surely_out(per(&limit), &self.time);
             let most = self.exact.maybe_out(per(&limit), &self.time);
             prop_assert!((least..=most).contains(&used), "I13: {used} out: {limit:?}");

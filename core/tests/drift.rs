@@ -1,5 +1,5 @@
-//! I3 and promise 2: a key polled at any rate, allowed or denied, gets its rate in the long run, and
-//! no more (I1). Time is a hand that the tests move, so a week takes a second.
+//! I3 and promise 2: a key polled at any rate, allowed or denied, gets its rate in the long run,
+//! and no more (I1). Time is a hand that the tests move, so a week takes a second.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,8 +11,8 @@ const SECOND: u64 = 1_000_000_000;
 
 /// A start that is a whole number of microseconds, and of nothing longer.
 const START: u64 = 1_234_567 * MICRO;
-/// And one of nothing at all. Between ticks a bucket that starts from full loses part of 1/1000 token,
-/// so a poll that comes at the very nanosecond of the next token comes too early.
+/// And one of nothing at all. Between ticks a bucket that starts from full loses part of 1/1000
+/// token, so a poll that comes at the very nanosecond of the next token comes too early.
 const UNEVEN: u64 = 1_234_567_891;
 
 fn polled(limit: Limit, start: u64) -> (Engine, Arc<ManualClock>) {
@@ -65,8 +65,8 @@ fn a_rate_that_divides_no_tick_does_not_drift() {
     // 100,010.001… ns a token: polled often enough that waiting for the next poll costs little.
     let limit = Limit::bucket(9_999, Duration::from_secs(1)).burst(1);
     assert_rate(granted_from(UNEVEN, limit, 41, SECOND), 1 + 9_999);
-    // Each token waits for a poll, up to 10 µs, and a bucket of one forgets that time: with polls
-    // every 10 µs there are 9,090 a second to be had, and all of them are.
+    // Each token waits for a poll, up to 10 µs, and a bucket of one forgets that time. So polls
+    // every 10 µs can have 9,090 a second, and they get all of them.
     assert_rate(granted(limit, 10 * MICRO, 60 * SECOND), 1 + 60 * SECOND / (110 * MICRO));
     // Room for a second token keeps it.
     let roomy = Limit::bucket(9_999, Duration::from_secs(1)).burst(2);

@@ -61,15 +61,18 @@ fn a_max_that_is_too_large_is_refused() {
     );
     refused(
         &[Limit::window(4_097, MINUTE)],
-        "limits[0].max: an exact log keeps at most 4096; use algorithm counter or bucket for more",
+        "limits[0].max: an exact log keeps at most 4096; \
+         use algorithm counter or bucket for more",
     );
     refused(
         &[Limit::window(5, MINUTE).ceiling(4_097)],
-        "limits[0].ceiling: an exact log keeps at most 4096; use algorithm counter or bucket for more",
+        "limits[0].ceiling: an exact log keeps at most 4096; \
+         use algorithm counter or bucket for more",
     );
     refused(
         &[Limit::concurrent(4_097, MINUTE)],
-        "limits[0].max: an exact log keeps at most 4096; spread the permits over several keys for more",
+        "limits[0].max: an exact log keeps at most 4096; \
+         spread the permits over several keys for more",
     );
 }
 
@@ -114,7 +117,8 @@ fn a_burst_that_cannot_be_is_refused() {
     refused(&[Limit::window(5, MINUTE).burst(9)], "limits[0].burst: only a bucket has a burst");
     refused(
         &[Limit::bucket(1, LONGEST).burst(MOST)],
-        "limits[0].burst: 1000000000 tokens at 1 in 31622400s take too long to fill; make the burst smaller",
+        "limits[0].burst: 1000000000 tokens at 1 in 31622400s take too long to fill; \
+         make the burst smaller",
     );
 }
 
@@ -137,7 +141,7 @@ fn a_cost_of_0_spends_nothing_and_makes_no_row() {
         for _ in 0..10 {
             let outcome = engine.hit(b"it", 0);
             assert_eq!((outcome.answer, outcome.permit), (Answer::Allowed, None), "{limit:?}");
-            assert_eq!(engine.peek(b"it", 0).views[0].remaining, 5, "{limit:?}");
+            assert_eq!(engine.peek(b"it", 0).statuses[0].remaining, 5, "{limit:?}");
             assert_eq!(engine.record(b"it", 0)[0].used, 0);
             engine.refund(b"it", 0);
         }
@@ -156,7 +160,11 @@ fn a_cost_above_the_limit_is_told_apart_and_starts_nothing() {
         for cost in [6, 4_097, 1 << 20, MOST + 1, u64::MAX / 1_000 + 2, u64::MAX] {
             assert_eq!(engine.peek(b"it", cost).answer, Answer::Cost, "{limit:?}: {cost}");
             let outcome = engine.hit(b"it", cost);
-            assert_eq!((outcome.answer, outcome.views[0].wait), (Answer::Cost, NEVER), "{limit:?}");
+            assert_eq!(
+                (outcome.answer, outcome.statuses[0].wait),
+                (Answer::Cost, NEVER),
+                "{limit:?}"
+            );
         }
         assert_eq!((engine.len(), engine.total(Count::Cost)), (0, 6), "{limit:?}: starts nothing");
         assert_eq!(engine.hit(b"it", 5).answer, Answer::Allowed, "{limit:?}: all at once fits");
@@ -171,8 +179,12 @@ fn a_cost_above_the_limit_is_no_different_on_a_key_in_use() {
         let before = engine.peek(b"it", 1);
         for cost in [6, MOST + 1, u64::MAX - 1, u64::MAX] {
             let outcome = engine.hit(b"it", cost);
-            assert_eq!((outcome.answer, outcome.views[0].wait), (Answer::Cost, NEVER), "{limit:?}");
-            assert_eq!(engine.peek(b"it", cost).views[0].wait, NEVER, "{limit:?}");
+            assert_eq!(
+                (outcome.answer, outcome.statuses[0].wait),
+                (Answer::Cost, NEVER),
+                "{limit:?}"
+            );
+            assert_eq!(engine.peek(b"it", cost).statuses[0].wait, NEVER, "{limit:?}");
         }
         assert_eq!(engine.peek(b"it", 1), before, "I4: {limit:?}");
     }
@@ -182,7 +194,7 @@ fn a_cost_above_the_limit_is_no_different_on_a_key_in_use() {
 fn the_smallest_limit_of_a_rule_decides_what_can_ever_pass() {
     let engine = engine(&[Limit::bucket(100, MINUTE), Limit::window(10, MINUTE)]);
     let outcome = engine.hit(b"it", 11);
-    let waits = [outcome.views[0].wait, outcome.views[1].wait];
+    let waits = [outcome.statuses[0].wait, outcome.statuses[1].wait];
     assert_eq!((outcome.answer, waits), (Answer::Cost, [0, NEVER]));
     assert_eq!(engine.hit(b"it", 10).answer, Answer::Allowed);
 }
@@ -214,19 +226,23 @@ fn a_max_of_0_means_never() {
         for cost in [1, 2, u64::MAX] {
             let outcome = engine.hit(b"it", cost);
             assert_eq!(
-                (outcome.answer, outcome.views.wait()),
+                (outcome.answer, outcome.statuses.wait()),
                 (Answer::Denied, NEVER),
                 "{limit:?}"
             );
         }
         let peek = engine.peek(b"it", 1);
-        assert_eq!((peek.answer, peek.views[0].wait), (Answer::Denied, NEVER), "{limit:?}");
+        assert_eq!((peek.answer, peek.statuses[0].wait), (Answer::Denied, NEVER), "{limit:?}");
         assert_eq!(engine.len(), 0, "{limit:?}: a suspended key needs no row");
         let beside = [Limit::bucket(5, MINUTE), Limit { max: 0, ..limit }];
         let engine = self::engine(&beside);
         let outcome = engine.hit(b"it", 1);
-        assert_eq!((outcome.answer, outcome.views[1].wait), (Answer::Denied, NEVER), "{limit:?}");
-        assert_eq!(outcome.views[0].wait, 0, "it is the limit of 0 that denies");
+        assert_eq!(
+            (outcome.answer, outcome.statuses[1].wait),
+            (Answer::Denied, NEVER),
+            "{limit:?}"
+        );
+        assert_eq!(outcome.statuses[0].wait, 0, "it is the limit of 0 that denies");
     }
 }
 
@@ -289,7 +305,8 @@ const STEPS: [u64; 9] = [
 const WAYS: [fn(&Engine) -> bool; 2] =
     [|engine| engine.allow(b"it"), |engine| engine.hit(b"it", 1).answer.is_allowed()];
 
-/// A rule of the limit alone and one with another beside it that never denies, and both ways to hit.
+/// A rule of the limit alone and one with another beside it that never denies, and both ways to
+/// hit.
 fn each_way(limit: Limit, check: impl Fn(&[Limit], fn(&Engine) -> bool)) {
     let beside = Limit::bucket(1_000_000, limit.per);
     for rule in [&[limit][..], &[limit, beside]] {
@@ -335,7 +352,7 @@ fn check_step_back(rule: &[Limit], way: fn(&Engine) -> bool, back: u64) {
     assert_eq!(granted(9), 5);
     hand.set(start - back);
     assert_eq!(granted(9), 0, "I9: {rule:?}: {back} ns back");
-    let wait = engine.hit(b"it", 1).views.wait();
+    let wait = engine.hit(b"it", 1).statuses.wait();
     // A stamp is kept rounded up to its tick, so a step back of less is not told apart.
     let most = refill(&rule[0]).as_nanos() as u64 + 1_000 + back.min(1_000_000);
     assert!(wait <= most, "I9: {rule:?}: {back} ns back, wait {wait}");
@@ -375,7 +392,7 @@ fn a_denial_passes_after_its_wait_and_not_a_millisecond_earlier() {
             for start in [YEAR, YEAR + 1, YEAR + 999, YEAR + 123_456_789] {
                 let (engine, hand) = at(rule, start);
                 while way(&engine) {}
-                let wait = engine.hit(b"it", 1).views.wait();
+                let wait = engine.hit(b"it", 1).statuses.wait();
                 hand.set(start + wait - 1_000_000);
                 assert!(!way(&engine), "I5: {rule:?} at {start}: before its wait of {wait}");
                 hand.set(start + wait);
@@ -514,8 +531,8 @@ fn a_batch_of_nothing_is_fine_and_longer_answers_are_left_alone() {
     assert_eq!(out, [1, 1, 0, 7, 7]);
 }
 
-/// One key after another, and in batches, with the same seed: rows away from home, a table beyond its
-/// capacity, keys that come twice in a batch, and limits other than a bucket.
+/// One key after another, and in batches, with the same seed: rows away from home, a table beyond
+/// its capacity, keys that come twice in a batch, and limits other than a bucket.
 #[test]
 fn a_batch_answers_as_its_keys_would_one_by_one() {
     for limit in [Limit::bucket(3, MINUTE), Limit::bucket(1_000, MINUTE), Limit::window(3, MINUTE)]

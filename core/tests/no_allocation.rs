@@ -1,8 +1,9 @@
 //! The hit path allocates nothing, on known and new keys, allowed or denied, full table or not.
 //!
-//! A counting allocator sees every allocation of the calling thread. That there are no locks is seen by
-//! reading: no source file of the engine names a lock of `std::sync`. (The clock has two `LazyLock`s,
-//! which are locks for the first reading of a process only, and one atomic load after that.)
+//! A counting allocator sees every allocation of the calling thread. That there are no locks is
+//! seen by reading: no source file of the engine names a lock of `std::sync`. (The clock has two
+//! `LazyLock`s, which are locks for the first reading of a process only, and one atomic load after
+//! that.)
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -172,8 +173,9 @@ fn hits_on_parts_and_on_keys_of_parts_allocate_nothing() {
         for number in 0..500 {
             let hash = each.hash_parts(&[b"telegram", b"bot", &key(number)]);
             let parts = [each.part(hash), all.part(all.hash(b""))];
-            let mut views = [LimitStatuses::default(); 2];
-            let answer = hit_together(&parts, &[1; 2], &mut Time::read(&clock), &mut views).answer;
+            let mut statuses = [LimitStatuses::default(); 2];
+            let answer =
+                hit_together(&parts, &[1; 2], &mut Time::read(&clock), &mut statuses).answer;
             assert!(matches!(answer, Answer::Allowed | Answer::Denied));
             _ = each.allow_hashed(hash);
         }

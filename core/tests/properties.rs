@@ -5,11 +5,12 @@
 //! * **I5 exact wait** (promise 4): a hit passes at now + wait, not a nanosecond before.
 //! * **I6 refund**: restores what the hit took, never above full.
 //! * **I7 all or nothing**: limits of a rule are charged together or not at all.
-//! * **I9 time** (promise 5): no clock behaviour grants more, none denies longer than one full refill.
+//! * **I9 time** (promise 5): no clock behaviour grants more, none denies longer than one full
+//!   refill.
 //! * **Promise 6**: for each charge at most 1/1000 of a token is lost, none gained.
 //!
-//! Every field of every answer is compared with `reference`: to the unit and the nanosecond, but for
-//! what promise 6 lets a bucket lose.
+//! Every field of every answer is compared with `reference`: to the unit and the nanosecond, but
+//! for what promise 6 lets a bucket lose.
 
 mod reference;
 
@@ -261,10 +262,10 @@ fn patience(limits: &Limits, index: usize) -> u64 {
     let (probe, hand) = engine_at(&alone, MILLISECOND);
     let size = limit.burst.unwrap_or(limit.max);
     let outcome = probe.hit(KEY, size);
-    let slack = outcome.views[0].reset + 2 * limits.tick_nanos(index);
+    let slack = outcome.statuses[0].reset + 2 * limits.tick_length(index);
     let is_full = |age: u64| {
         hand.set(MILLISECOND + age);
-        probe.peek(KEY, 0).views[0].remaining == size
+        probe.peek(KEY, 0).statuses[0].remaining == size
     };
     let (mut good, enough) = (slack, (4 * slack).max(10 * 366 * DAY));
     // Steps of less than a third, so that none leaps over the last quarter of the stamps.
@@ -347,14 +348,14 @@ impl Run {
         }
     }
 
-    fn compare(&self, views: &LimitStatuses, cost: u64) -> Checked {
-        let expected = self.reference.views(cost, self.now());
-        prop_assert_eq!(expected.len(), views.len());
-        for (expected, view) in expected.iter().zip(views.iter()) {
+    fn compare(&self, statuses: &LimitStatuses, cost: u64) -> Checked {
+        let expected = self.reference.statuses(cost, self.now());
+        prop_assert_eq!(expected.len(), statuses.len());
+        for (expected, status) in expected.iter().zip(statuses.iter()) {
             let stated = self.limits.stated();
             prop_assert!(
-                expected.admits(view),
-                "at {} of {stated:?}, cost {cost}:\n{view:?} is not\n{expected:?}",
+                expected.admits(status),
+                "at {} of {stated:?}, cost {cost}:\n{status:?} is not\n{expected:?}",
                 self.now()
             );
         }
@@ -364,8 +365,8 @@ impl Run {
     fn peek(&self, cost: u64) -> Checked {
         let outcome = self.engine.peek(KEY, cost);
         prop_assert_eq!(outcome.answer == Answer::Cost, cost > self.most);
-        prop_assert_eq!(outcome.answer == Answer::Allowed, outcome.views.fits());
-        self.compare(&outcome.views, cost)
+        prop_assert_eq!(outcome.answer == Answer::Allowed, outcome.statuses.fits());
+        self.compare(&outcome.statuses, cost)
     }
 
     fn hit(&mut self, cost: u64) -> Checked {
@@ -373,7 +374,7 @@ impl Run {
         let verdict = self.reference.verdict(cost, self.now());
         let outcome = self.engine.hit(KEY, cost);
         if cost == 0 {
-            return self.compare(&outcome.views, 0);
+            return self.compare(&outcome.statuses, 0);
         }
         prop_assert_eq!(outcome.answer, before.answer, "what peek said");
         match outcome.answer {
@@ -381,17 +382,17 @@ impl Run {
                 prop_assert_ne!(verdict, Verdict::Refuses, "granted {} too early", cost);
                 self.reference.charge(cost, self.now());
                 self.written = self.now();
-                self.compare(&outcome.views, 0)
+                self.compare(&outcome.statuses, 0)
             }
             Answer::Denied => {
                 prop_assert_ne!(verdict, Verdict::Grants, "denied {} too late", cost);
                 prop_assert_eq!(self.engine.peek(KEY, cost), before, "I4: a denial is free");
-                self.last_wait = outcome.views.wait();
-                self.compare(&outcome.views, cost)
+                self.last_wait = outcome.statuses.wait();
+                self.compare(&outcome.statuses, cost)
             }
             answer => {
                 prop_assert!(answer == Answer::Cost && cost > self.most, "{answer:?}");
-                self.compare(&outcome.views, cost)
+                self.compare(&outcome.statuses, cost)
             }
         }
     }
@@ -406,21 +407,21 @@ impl Run {
         } else {
             prop_assert_ne!(verdict, Verdict::Grants, "denied too late");
             prop_assert_eq!(self.engine.peek(KEY, 1), before, "I4: a denial is free");
-            self.last_wait = before.views.wait();
+            self.last_wait = before.statuses.wait();
         }
-        self.compare(&self.engine.peek(KEY, 0).views, 0)
+        self.compare(&self.engine.peek(KEY, 0).statuses, 0)
     }
 
     fn record(&mut self, cost: u64) -> Checked {
         if cost > 0 && self.reference.log_may_be_full(self.now()) {
             return Ok(()); // `a_log_recorded_over_still_waits_exactly` looks at that.
         }
-        let views = self.engine.record(KEY, cost);
+        let statuses = self.engine.record(KEY, cost);
         if cost > 0 {
             self.reference.record(cost, self.now());
             self.written = self.now();
         }
-        self.compare(&views, 0)
+        self.compare(&statuses, 0)
     }
 
     /// Steps back, and spends one unit, so that every limit has met the new time.
@@ -434,9 +435,9 @@ impl Run {
         self.hand.set(then);
         self.reference.go_back(from, then);
         self.reference.record(1, then);
-        let views = self.engine.record(KEY, 1);
-        self.compare(&views, 0)?;
-        self.reference.follow(&views, then);
+        let statuses = self.engine.record(KEY, 1);
+        self.compare(&statuses, 0)?;
+        self.reference.follow(&statuses, then);
         (self.written, self.last_wait) = (then, 0);
         Ok(())
     }
@@ -535,7 +536,7 @@ fn grants(run: &mut Run, ops: &Ops) -> Vec<Grant> {
                         run.written = before;
                     }
                     Answer::Allowed => {}
-                    _ => run.last_wait = outcome.views.wait(),
+                    _ => run.last_wait = outcome.statuses.wait(),
                 }
             }
             Op::Pass(step) => run.pass(run.nanos(step)),
@@ -551,8 +552,8 @@ fn grants(run: &mut Run, ops: &Ops) -> Vec<Grant> {
 fn bucket_bound(limit: &Limit, tick_nanos: u64, granted: &[Grant]) -> Checked {
     let (max, per) = (i128::from(limit.max), limit.per.as_nanos() as i128);
     let burst = i128::from(limit.burst.unwrap_or(limit.max));
-    // What `reference` calls early: where a tick refills a token, 1/1000 of one, or a ten-millionth of a
-    // bucket above 100,000.
+    // What `reference` calls early: where a tick refills a token, 1/1000 of one, or a ten-millionth
+    // of a bucket above 100,000.
     let loss = if burst > 100_000 { burst * per / 10_000_000 } else { per / 1000 };
     let early = if max * i128::from(tick_nanos) >= per { loss } else { 0 };
     for (i, first) in granted.iter().enumerate() {
@@ -580,7 +581,7 @@ fn window_bound(limit: &Limit, most: u64, granted: &[Grant]) -> Checked {
 fn bounds_hold(limits: &Limits, granted: &[Grant]) -> Checked {
     for (i, limit) in limits.stated().iter().enumerate() {
         match limit.algorithm {
-            Algorithm::Bucket => bucket_bound(limit, limits.tick_nanos(i), granted)?,
+            Algorithm::Bucket => bucket_bound(limit, limits.tick_length(i), granted)?,
             Algorithm::Window => window_bound(limit, limit.max, granted)?,
             // Its documented error.
             Algorithm::Counter => window_bound(limit, 2 * limit.max - 1, granted)?,
@@ -591,8 +592,8 @@ fn bounds_hold(limits: &Limits, granted: &[Grant]) -> Checked {
 }
 
 impl Run {
-    /// Whether the stamps there are, which are as old as the last write, are still told from later ones
-    /// `nanos` from now.
+    /// Whether the stamps there are, which are as old as the last write, are still told from later
+    /// ones `nanos` from now.
     fn tells(&self, nanos: u64) -> bool {
         let then = self.now().saturating_add(nanos);
         then < self.end && then - self.written.min(then) < self.patience
@@ -600,7 +601,7 @@ impl Run {
 
     /// The coarsest of the limits' ticks.
     fn tick(&self) -> u64 {
-        (0..self.limits.len()).map(|i| self.limits.tick_nanos(i)).max().unwrap()
+        (0..self.limits.len()).map(|i| self.limits.tick_length(i)).max().unwrap()
     }
 
     /// The time a little more than a tick ago; now, if stamps could not tell that from the future.
@@ -616,7 +617,7 @@ impl Run {
     }
 
     fn all_views(&self, key: &[u8]) -> [LimitStatuses; 3] {
-        [0, 1, self.most].map(|cost| self.engine.peek(key, cost).views)
+        [0, 1, self.most].map(|cost| self.engine.peek(key, cost).statuses)
     }
 }
 
@@ -687,11 +688,10 @@ proptest! {
         let (mut run, twin) = (Run::new(&limits, start), Run::new(&limits, start));
         for op in ops.0 {
             match op {
-                Op::Allow
-                    if run.engine.allow(KEY) => {
-                        prop_assert!(twin.engine.allow(KEY));
-                        run.written = run.now();
-                    }
+                Op::Allow if run.engine.allow(KEY) => {
+                    prop_assert!(twin.engine.allow(KEY));
+                    run.written = run.now();
+                }
                 Op::Hit(cost) => {
                     let cost = cost.of(run.most);
                     let outcome = run.engine.hit(KEY, cost);
@@ -717,7 +717,7 @@ proptest! {
         ops.0.into_iter().try_for_each(|op| run.perform(op))?;
         let cost = cost.of(run.most);
         let denied = run.engine.hit(KEY, cost);
-        let (now, wait) = (run.now(), denied.views.wait());
+        let (now, wait) = (run.now(), denied.statuses.wait());
         if denied.answer == Answer::Denied && run.tells(wait) {
             run.hand.set(now + wait - 1);
             prop_assert_eq!(run.engine.peek(KEY, cost).answer, Answer::Denied, "a wait too long");
@@ -733,12 +733,12 @@ proptest! {
         let mut run = Run::new(&limits, start);
         ops.0.into_iter().try_for_each(|op| run.perform(op))?;
         let cost = cost.of(run.most);
-        let before = run.engine.peek(KEY, 0).views;
+        let before = run.engine.peek(KEY, 0).statuses;
         if run.engine.hit(KEY, cost).answer != Answer::Allowed {
             return Ok(());
         }
         run.engine.refund(KEY, cost);
-        let after = run.engine.peek(KEY, 0).views;
+        let after = run.engine.peek(KEY, 0).statuses;
         for (limit, (before, after)) in limits.iter().zip(before.iter().zip(after.iter())) {
             match limit.algorithm {
                 Algorithm::Bucket => {
@@ -766,7 +766,7 @@ proptest! {
             match op {
                 Op::Hit(cost) => {
                     let cost = cost.of(run.most).clamp(1, run.most);
-                    let fits = alone.iter().all(|one| one.engine.peek(KEY, cost).views.fits());
+                    let fits = alone.iter().all(|one| one.engine.peek(KEY, cost).statuses.fits());
                     let allowed = run.engine.hit(KEY, cost).answer.is_allowed();
                     prop_assert_eq!(allowed, fits);
                     for one in alone.iter().filter(|_| allowed) {
@@ -778,8 +778,9 @@ proptest! {
                 _ => {}
             }
             alone.iter().for_each(|one| one.hand.set(run.now()));
-            let together = run.engine.peek(KEY, 1).views;
-            let each: Vec<_> = alone.iter().map(|one| one.engine.peek(KEY, 1).views[0]).collect();
+            let together = run.engine.peek(KEY, 1).statuses;
+            let each: Vec<_> =
+                alone.iter().map(|one| one.engine.peek(KEY, 1).statuses[0]).collect();
             prop_assert_eq!(&together[..], &each[..], "I7: {:?}", limits);
         }
     }
@@ -816,11 +817,13 @@ proptest! {
                 Op::Pass(step) => run.pass(run.nanos(step)),
                 _ => {}
             }
-            let (view, exact) = (run.engine.peek(KEY, 1).views[0], &run.reference.views(1, run.now())[0]);
-            prop_assert_eq!((view.wait, view.reset), (exact.wait.0, exact.reset.0));
-            // Of more entries than it has slots the log adds the oldest to the next, and counts them with it.
-            prop_assert!(view.used >= exact.used.0);
-            run.last_wait = view.wait;
+            let (status, exact) =
+                (run.engine.peek(KEY, 1).statuses[0], &run.reference.statuses(1, run.now())[0]);
+            prop_assert_eq!((status.wait, status.reset), (exact.wait.0, exact.reset.0));
+            // Of more entries than it has slots the log adds the oldest to the next, and counts
+            // them with it.
+            prop_assert!(status.used >= exact.used.0);
+            run.last_wait = status.wait;
         }
     }
 }
@@ -847,7 +850,7 @@ fn a_clock_that_keeps_going_back_refills_nothing() {
     assert_eq!([hit(), hit(), hit()].map(Answer::is_allowed), [true, true, false]);
     // Half a token is left, and no time passes from now on.
     for times in 1..100 {
-        run.hand.set(run.now() - 2 * run.limits.tick_nanos(0));
+        run.hand.set(run.now() - 2 * run.limits.tick_length(0));
         assert_eq!(hit(), Answer::Denied, "I9: after {times} steps back");
     }
 }
@@ -856,11 +859,11 @@ fn a_clock_that_keeps_going_back_refills_nothing() {
 #[test]
 fn a_clock_that_goes_back_within_a_tick_makes_no_wait_longer() {
     let run = Run::new(&[Limit::bucket(32, Duration::from_secs(60)).burst(64)], 10_003_000_000);
-    let tick = run.limits.tick_nanos(0);
+    let tick = run.limits.tick_length(0);
     assert_eq!(run.engine.hit(KEY, 64).answer, Answer::Allowed);
     run.hand.set(10_001_000_000);
     assert_eq!(10_001_000_000 / tick, 10_003_000_000 / tick, "one tick");
-    let wait = run.engine.hit(KEY, 1).views.wait();
+    let wait = run.engine.hit(KEY, 1).statuses.wait();
     assert!(wait <= 1_875_000_000, "I9: a token's time, and not {wait} ns");
     run.hand.advance(Duration::from_nanos(wait));
     assert_eq!(run.engine.hit(KEY, 1).answer, Answer::Allowed, "I5: after {wait} ns");
@@ -871,7 +874,7 @@ fn a_clock_that_goes_back_within_a_tick_makes_no_wait_longer() {
 fn a_fixed_span_that_starts_between_microseconds_ends_when_it_says() {
     let run = Run::new(&[Limit::fixed(1, Duration::from_millis(1))], 1_000_000_001);
     assert_eq!(run.engine.hit(KEY, 1).answer, Answer::Allowed);
-    let wait = run.engine.hit(KEY, 1).views.wait();
+    let wait = run.engine.hit(KEY, 1).statuses.wait();
     run.hand.advance(Duration::from_nanos(wait));
     assert_eq!(run.engine.hit(KEY, 1).answer, Answer::Allowed, "I5: after {wait} ns");
 }

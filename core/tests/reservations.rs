@@ -33,8 +33,8 @@ fn engine(limit: Limit) -> (Engine, Arc<ManualClock>) {
 
 fn reserve(engine: &Engine, key: &[u8], cost: u64) -> Option<Receipt> {
     let (part, time) = (engine.part(engine.hash(key)), &mut Time::read(engine.clock()));
-    let (views, mut receipts) = (&mut [LimitStatuses::default()], [None]);
-    let together = reserve_together(&[part], &[cost], time, views, &mut receipts);
+    let (statuses, mut receipts) = (&mut [LimitStatuses::default()], [None]);
+    let together = reserve_together(&[part], &[cost], time, statuses, &mut receipts);
     assert_eq!(together.answer.is_allowed(), receipts[0].is_some());
     receipts[0]
 }
@@ -45,7 +45,7 @@ fn give_back(engine: &Engine, key: &[u8], receipt: &Receipt, amount: u64) {
 }
 
 fn remaining(engine: &Engine, key: &[u8]) -> u64 {
-    engine.peek(key, 0).views[0].remaining
+    engine.peek(key, 0).statuses[0].remaining
 }
 
 fn passes(engine: &Engine, key: &[u8]) -> usize {
@@ -90,8 +90,8 @@ fn i6_more_than_was_taken_is_never_given_back() {
     }
 }
 
-/// What was refilled of a thousandth is not given back on top: without the reservation the bucket was full
-/// and would have lost it.
+/// What was refilled of a thousandth is not given back on top: without the reservation the bucket
+/// was full and would have lost it.
 #[test]
 fn i1_no_part_of_a_thousandth_is_gained() {
     for micros in [100, 500, 1_000, 1_800, 1_999, 2_000, 2_001, 3_900] {
@@ -101,13 +101,14 @@ fn i1_no_part_of_a_thousandth_is_gained() {
         assert!(engine.hit(KEY, 4).answer.is_allowed());
         give_back(&engine, KEY, &receipt, 1);
         // One token is there, and the second comes after two seconds.
-        let wait = engine.peek(KEY, 2).views[0].wait;
+        let wait = engine.peek(KEY, 2).statuses[0].wait;
         assert!(wait >= 2 * SECOND, "I1: {micros} us, {wait} ns");
         assert!(wait <= 2 * SECOND + 2 * 2_000_000, "a thousandth takes 2 ms: {wait} ns");
     }
 }
 
-/// An entry that is in the way of others is carried out of it, and can't be told from others of its microsecond then.
+/// An entry that is in the way of others is carried out of it, and can't be told from others of its
+/// microsecond then.
 #[test]
 fn i1_an_entry_that_was_carried_stays_spent_and_no_newer_one_is_given_back() {
     let (engine, hand) = engine(Limit::window(4, secs(10)));
@@ -153,7 +154,7 @@ fn i13_a_key_that_was_evicted_and_came_back_gets_nothing() {
         for other in 0u64..400 {
             let _ = engine.allow(&other.to_le_bytes());
             hand.advance(secs(30));
-            if engine.peek(KEY, 0).views[0].used == 0 && passes(&engine, KEY) == 5 {
+            if engine.peek(KEY, 0).statuses[0].used == 0 && passes(&engine, KEY) == 5 {
                 came_back += 1;
                 give_back(&engine, KEY, &receipt, 5);
                 assert_eq!(passes(&engine, KEY), 0, "I13: {limit:?}");
@@ -258,8 +259,8 @@ enum Model {
     },
 }
 
-/// A bucket as it would be had nobody reserved what was given back: an upper bound. The charges are kept,
-/// so that a settled one can be judged by what it came to.
+/// A bucket as it would be had nobody reserved what was given back: an upper bound. The charges are
+/// kept, so that a settled one can be judged by what it came to.
 struct Ideal {
     /// Microseconds, and tokens.
     charges: Vec<(u64, u64)>,
@@ -417,7 +418,8 @@ fn ops() -> impl Strategy<Value = Vec<(u64, Op)>> {
     let op = prop_oneof![
         3 => (1u64..=3).prop_map(Op::Hit),
         3 => (1u64..=4).prop_map(Op::Reserve),
-        3 => (0usize..8, prop_oneof![Just(0), 0u64..=1_000]).prop_map(|(i, part)| Op::Settle(i, part)),
+        3 => (0usize..8, prop_oneof![Just(0), 0u64..=1_000])
+            .prop_map(|(i, part)| Op::Settle(i, part)),
         1 => (1u64..=3).prop_map(Op::Refund),
     ];
     // Each at a moment of its own, so that units of a moment are one charge's.
@@ -438,7 +440,11 @@ struct Out {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 2_000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 2_000,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn i1_reservations_give_back_exactly_what_the_reference_does(
@@ -452,7 +458,10 @@ proptest! {
             let now = hand.now() / MICRO;
             let (least, most) = model.remaining(now);
             let left = remaining(&engine, KEY);
-            prop_assert!((least..=most).contains(&left), "{limit:?}: {left}, not {least} to {most}");
+            prop_assert!(
+                (least..=most).contains(&left),
+                "{limit:?}: {left}, not {least} to {most}"
+            );
             match op {
                 Op::Hit(cost) => {
                     let granted = engine.hit(KEY, cost).answer.is_allowed();
@@ -481,12 +490,15 @@ proptest! {
         }
     }
 
-    /// A unit counts until `per` of time has passed since it was granted, steps back left out: so long
-    /// does every window count it, whatever its clock did meanwhile.
+    /// A unit counts until `per` of time has passed since it was granted, steps back left out: so
+    /// long does every window count it, whatever its clock did meanwhile.
     #[test]
     fn i9_no_clock_makes_a_window_give_back_more(
         max in 1u64..=8,
-        ops in prop::collection::vec((-2_000_000i64..=2_000_000, 0u8..4, 1u64..=4, 0usize..8), 1..100),
+        ops in prop::collection::vec(
+            (-2_000_000i64..=2_000_000, 0u8..4, 1u64..=4, 0usize..8),
+            1..100,
+        ),
     ) {
         let per = 1_000_000;
         let (engine, hand) = engine(Limit::window(max, Duration::from_micros(per)));
@@ -542,8 +554,8 @@ struct Kept {
     units: u64,
 }
 
-/// Reserves, settles and hits at random. What is counted is counted after it was granted, and no longer
-/// before it is given back.
+/// Reserves, settles and hits at random. What is counted is counted after it was granted, and no
+/// longer before it is given back.
 fn play(engine: &Engine, counted: &AtomicU64, mut dice: Dice, rounds: usize) -> Vec<Kept> {
     let (mut kept, mut out): (Vec<Kept>, Vec<(Receipt, Kept)>) = (Vec::new(), Vec::new());
     let now = || engine.clock().now();
@@ -608,13 +620,13 @@ fn i6_at_one_moment_threads_give_back_what_is_theirs_and_no_more() {
                 watching.store(false, SeqCst);
                 watcher.join().unwrap();
             });
-            let views = engine.peek(KEY, 0).views;
-            for (view, limit) in views.iter().zip(limits) {
+            let statuses = engine.peek(KEY, 0).statuses;
+            for (status, limit) in statuses.iter().zip(limits) {
                 // An entry of a log that was carried stays spent.
                 let is_log = limit.algorithm == Algorithm::Window;
                 let counted = counted.load(SeqCst);
-                let alike = view.used == counted || is_log && view.used > counted;
-                assert!(alike, "I6, I7: {} of {counted}, {limits:?}, seed {seed}", view.used);
+                let alike = status.used == counted || is_log && status.used > counted;
+                assert!(alike, "I6, I7: {} of {counted}, {limits:?}, seed {seed}", status.used);
             }
             assert_eq!(hand.now(), START);
         }

@@ -1,8 +1,8 @@
 //! A reading of the clock may be older than the word it is held against: the thread was slow.
 //!
-//! A batch reads the clock, then the bytes of its keys, and judges them after that; a key whose bytes
-//! are asked for can act in between, which is another thread running at that very moment, without a race.
-//! Each test was a bug once.
+//! A batch reads the clock, then the bytes of its keys, and judges them after that. A key whose
+//! bytes are read can act in between. That is another thread running at that very moment, without a
+//! race. Each test was a bug once.
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -34,8 +34,8 @@ impl AsRef<[u8]> for Acting<'_> {
     }
 }
 
-/// A batch that hits `x` `hits` times by one reading of the clock, and other keys after that. `act` is
-/// called with each key's number between that reading and the first hit.
+/// A batch that hits `x` `hits` times by one reading of the clock, and other keys after that. `act`
+/// is called with each key's number between that reading and the first hit.
 fn batch(engine: &Engine, hits: usize, act: &dyn Fn(usize)) -> Vec<u8> {
     let name = |i: usize| if i < hits { b"x" } else { b"y" };
     let keys: Vec<_> = (0..16 + hits).map(|i| Acting(name(i), i, act)).collect();
@@ -98,7 +98,8 @@ fn a_permit_that_is_newer_than_a_reading_can_be_released() {
 
 #[test]
 fn a_stale_reading_finds_what_was_refilled_since() {
-    // Ticks of a second: the line that starts at 100.1 s has its stamp at 101 s, and is lowered to nothing there.
+    // Ticks of a second: the line that starts at 100.1 s has its stamp at 101 s, and is lowered to
+    // nothing there.
     let limit = Limit::bucket(2_000_000, Duration::from_secs(60));
     let (engine, hand) = engine(limit, START + 50 * MILLISECOND);
     let act = |i: usize| {
@@ -132,13 +133,13 @@ fn a_clock_that_keeps_going_back_grants_nothing() {
     hand.set(now);
     while engine.allow(b"x") {}
     engine.refund(b"x", 100);
-    let before = engine.peek(b"x", 0).views[0].remaining;
+    let before = engine.peek(b"x", 0).statuses[0].remaining;
     for _ in 0..40 {
         now = (now - 39 * MILLISECOND) / (10 * MILLISECOND) * (10 * MILLISECOND) + 1;
         hand.set(now);
         assert_eq!(engine.hit(b"x", 5_000).answer, Answer::Denied);
     }
-    let after = engine.peek(b"x", 0).views[0].remaining;
+    let after = engine.peek(b"x", 0).statuses[0].remaining;
     assert!(after <= before, "I9: {before} tokens became {after}");
 }
 
@@ -242,8 +243,8 @@ fn a_permit_of_another_engine_is_not_ours_to_release() {
     assert!(one.hit(b"x", 1).permit.is_none(), "the slot is still held");
 }
 
-/// A hit on all and on a new key, for which the clock is read anew: told of the limit on all, and what
-/// that is then. The clock moves on from one time to the other while the hit is under way.
+/// A hit on all and on a new key, for which the clock is read anew: told of the limit on all, and
+/// what that is then. The clock moves on from one time to the other while the hit is under way.
 fn told_and_true(stated: Limit, from: u64, to: u64) -> (LimitStatus, LimitStatus) {
     let (clock, hand) = Clock::manual(100 * SECOND);
     let engine = |limit: Limit| {
@@ -253,11 +254,11 @@ fn told_and_true(stated: Limit, from: u64, to: u64) -> (LimitStatus, LimitStatus
     let (all, each) = (engine(stated), engine(Limit::bucket(5, Duration::from_secs(1))));
     assert!(all.hit(b"", 59).answer.is_allowed());
     hand.set(from);
-    let (mut time, mut views) = (Time::read(&clock), [LimitStatuses::default(); 2]);
+    let (mut time, mut statuses) = (Time::read(&clock), [LimitStatuses::default(); 2]);
     hand.set(to);
     let parts = [all.part(all.hash(b"")), each.part(each.hash(b"new"))];
-    assert!(hit_together(&parts, &[1; 2], &mut time, &mut views).answer.is_allowed());
-    (views[0][0], all.peek(b"", 0).views[0])
+    assert!(hit_together(&parts, &[1; 2], &mut time, &mut statuses).answer.is_allowed());
+    (statuses[0][0], all.peek(b"", 0).statuses[0])
 }
 
 #[test]

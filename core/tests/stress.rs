@@ -1,7 +1,7 @@
 //! Real threads on one engine, and a checker that goes over the history of what was granted.
 //!
-//! * **I1** bound: over any interval a bucket grants at most burst + max·(b−a)/per, a window at most
-//!   `max` in any `per`
+//! * **I1** bound: over any interval a bucket grants at most burst + max·(b−a)/per, a window at
+//!   most `max` in any `per`
 //! * **I2** no loss: n concurrent hits on a fresh key grant exactly min(n, limit)
 //! * **I6** refund: gives back exactly what was taken
 //! * **I7** all or nothing: at rest, the limits of a rule are charged alike
@@ -9,8 +9,9 @@
 //! * **I10** live keys stay: an eviction changes nobody's rights
 //!
 //! A hit judges by a clock reading of its own that nobody outside sees. It is read between the two
-//! readings that the caller takes around the call, so a grant is known to lie in `[before, after]`, and
-//! the checker charges an interval only with grants that lie in it whole. That is sound with any clock.
+//! readings that the caller takes around the call, so a grant is known to lie in `[before, after]`.
+//! The checker charges an interval only with grants that lie in it whole. That is sound with any
+//! clock.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
@@ -136,8 +137,9 @@ fn starts(grants: &[Grant]) -> Vec<u64> {
     starts
 }
 
-/// I1 for a bucket, over all intervals at once: with f(i) = i·per − max·start(i), grants i..=j are too
-/// many exactly when (j+1)·per − max·after(j) − f(i) is above burst·per, so the least f decides.
+/// I1 for a bucket, over all intervals at once. Let f(i) = i·per − max·start(i). Grants i..=j are
+/// too many exactly when (j+1)·per − max·after(j) − f(i) is above burst·per. So the least f
+/// decides.
 fn check_bucket(grants: &[Grant], limit: &Limit, slack: u64) {
     let (per, max) = (limit.per.as_nanos() as i128, i128::from(limit.max));
     let burst = i128::from(limit.burst.unwrap_or(limit.max)) * per;
@@ -208,9 +210,9 @@ const CROWDS: [Crowd; 9] = [
     Crowd { threads: 8, keys: 10_000, hits: 400_000 },
 ];
 
-/// Hits by hand-moved time: the first thread empties every key and only then moves the clock on, so
-/// that what must have been granted is known to the unit; the others hit keys at random meanwhile.
-/// Returns the history and how often the clock was moved.
+/// Hits by hand-moved time. The first thread empties every key and only then moves the clock on, so
+/// that what must have been granted is known to the unit. The other threads hit keys at random
+/// meanwhile. Returns the history and how often the clock was moved.
 fn run_by_hand(
     engine: &Engine,
     hand: &ManualClock,
@@ -362,7 +364,8 @@ fn concurrent_hits_on_a_fresh_key_grant_exactly_the_limit() {
 
 #[test]
 fn concurrent_records_of_a_fixed_limit_are_told_different_counts() {
-    // Who counts by what `record` says, as other libraries' middleware does, grants exactly so many.
+    // Who counts by what `record` says, as other libraries' middleware does, grants exactly so
+    // many.
     let limit = Limit { algorithm: Algorithm::Fixed, ..Limit::window(7, ms(60_000)) };
     for (threads, each) in [(2, 20_000), (8, 5_000)] {
         let engine = engine(&[limit], 64, Clock::manual(5).0);
@@ -520,8 +523,8 @@ fn refunds_that_race_with_hits_keep_the_sum() {
                     }
                 });
                 let due = out.load(SeqCst) as u64;
-                for view in engine.peek(b"it", 0).views.iter() {
-                    assert_eq!(view.used, due, "I6, I7: {limits:?}: grants − refunds at rest");
+                for status in engine.peek(b"it", 0).statuses.iter() {
+                    assert_eq!(status.used, due, "I6, I7: {limits:?}: grants − refunds at rest");
                 }
                 let rest = (0..50).filter(|_| engine.allow(b"it")).count() as u64;
                 assert_eq!(rest, 40 - due, "I2: {limits:?}: what is left can be had");
@@ -544,7 +547,7 @@ fn a_look_that_races_with_refunds_reports_no_endless_wait() {
                     outcome.permit.map(|permit| engine.release(b"alice", permit));
                     engine.refund(b"alice", u64::from(outcome.answer.is_allowed()));
                 }
-                let wait = engine.peek(b"alice", 1).views[0].wait;
+                let wait = engine.peek(b"alice", 1).statuses[0].wait;
                 assert!(wait <= per.as_nanos() as u64 + MILLISECOND, "{limit:?}: {wait} ns");
             }
         });
@@ -579,7 +582,7 @@ fn refunds_that_race_with_a_moving_clock_bring_no_refill() {
 
 /// At rest each limit of the key was charged exactly what was granted, and the rest can be had.
 fn check_alike(engine: &Engine, name: &[u8], granted: usize, least: usize, what: &str) {
-    let used: Vec<u64> = engine.peek(name, 0).views.iter().map(|view| view.used).collect();
+    let used: Vec<u64> = engine.peek(name, 0).statuses.iter().map(|status| status.used).collect();
     assert_eq!(used, vec![granted as u64; used.len()], "I7: {what}: charged alike");
     let rest = (0..least + 1).filter(|_| engine.allow(name)).count();
     assert_eq!(granted + rest, least, "I2: {what}: what is left can be had");
@@ -650,16 +653,16 @@ fn parts_in_different_tables_are_charged_alike_after_any_race() {
         for _ in 0..20_000 {
             let number = dice.below(100);
             let parts = [each.part(each.hash(&key(number))), all.part(all.hash(b""))];
-            let (time, views) = (&mut Time::read(&clock), &mut [LimitStatuses::default(); 2]);
-            let allowed = hit_together(&parts, &[1; 2], time, views).answer.is_allowed();
+            let (time, statuses) = (&mut Time::read(&clock), &mut [LimitStatuses::default(); 2]);
+            let allowed = hit_together(&parts, &[1; 2], time, statuses).answer.is_allowed();
             granted[number].fetch_add(usize::from(allowed), SeqCst);
         }
     });
     let sum: usize = granted.iter().map(|count| count.load(SeqCst)).sum();
     assert_eq!(sum, 500, "I2: the shared limit is spent to the last unit");
-    assert_eq!(all.peek(b"", 0).views[0].used, 500, "I7: the shared part");
+    assert_eq!(all.peek(b"", 0).statuses[0].used, 500, "I7: the shared part");
     for (number, count) in granted.iter().enumerate() {
-        let used = each.peek(&key(number), 0).views[0].used;
+        let used = each.peek(&key(number), 0).statuses[0].used;
         assert_eq!(used, count.load(SeqCst) as u64, "I7: the part of key {number}");
     }
 }
@@ -685,17 +688,17 @@ fn never_more_permits_are_out_than_the_limit() {
             }
         });
         assert!(held.load(SeqCst) > 1_000);
-        let views = engine.peek(b"it", 1).views;
-        assert_eq!(views.last().unwrap().used, 0, "I6: every permit came back");
-        let spent = (limits.len() == 2).then(|| views[0].used);
-        assert!(spent.is_none_or(|used| used == held.load(SeqCst) as u64), "I7: {views:?}");
+        let statuses = engine.peek(b"it", 1).statuses;
+        assert_eq!(statuses.last().unwrap().used, 0, "I6: every permit came back");
+        let spent = (limits.len() == 2).then(|| statuses[0].used);
+        assert!(spent.is_none_or(|used| used == held.load(SeqCst) as u64), "I7: {statuses:?}");
     }
 }
 
 #[test]
 fn leases_that_expire_free_exactly_their_own_slots() {
-    // Holders of the round before release while others take what the clock has freed: a late release
-    // must not free another's slot, so each round grants exactly the limit.
+    // Holders of the round before release while others take what the clock has freed: a late
+    // release must not free another's slot, so each round grants exactly the limit.
     let limits = [Limit::concurrent(4, ms(10))];
     let (clock, hand) = Clock::manual(MILLISECOND);
     let engine = engine(&limits, 8, clock);
@@ -775,9 +778,9 @@ fn a_batch_that_meets_newer_words_twice_takes_none_back_in_time() {
 
 #[test]
 fn a_row_that_was_fresh_at_a_later_time_is_not_charged_in_the_past() {
-    // Two are spent at t. A hit reads the clock at t and is held up; at t + 1 ms the key is idle, and
-    // its row is dropped. If the hit now finds the key new and charges it at t, that charge is refilled
-    // at once, and [t, t + 1 ms] has seen five where the bound is four.
+    // Two are spent at t. A hit reads the clock at t and is held up; at t + 1 ms the key is idle,
+    // and its row is dropped. If the hit now finds the key new and charges it at t, that charge is
+    // refilled at once, and [t, t + 1 ms] has seen five where the bound is four.
     let limit = Limit::bucket(2, ms(1));
     let (clock, hand) = Clock::manual(MILLISECOND);
     let engine = engine(&[limit], 8, clock);
@@ -840,7 +843,7 @@ fn each_unit_is_told_to_one() {
         let (clock, _) = Clock::manual(MILLISECOND);
         let engine = engine(stated, 10, clock);
         let told = on_threads(4, |_, _| {
-            let hits = (0..UNITS / 4).map(|_| engine.hit(b"k", 1).views[0].remaining);
+            let hits = (0..UNITS / 4).map(|_| engine.hit(b"k", 1).statuses[0].remaining);
             hits.collect::<Vec<_>>()
         });
         let mut told = told.concat();

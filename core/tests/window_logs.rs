@@ -86,9 +86,9 @@ fn i4_a_denied_hit_says_what_a_look_does_whatever_the_order_of_its_log() {
             hand.advance(Duration::from_micros(700));
             let (seen, outcome) = (engine.peek(b"k", 1), engine.hit(b"k", 1));
             if outcome.answer == Answer::Denied {
-                assert_eq!(outcome.views, seen.views, "{log}");
-                assert_eq!(engine.peek(b"k", 1).views, seen.views, "I4: {log}");
-                hand.advance(Duration::from_nanos(outcome.views.wait() - 1));
+                assert_eq!(outcome.statuses, seen.statuses, "{log}");
+                assert_eq!(engine.peek(b"k", 1).statuses, seen.statuses, "I4: {log}");
+                hand.advance(Duration::from_nanos(outcome.statuses.wait() - 1));
                 assert_eq!(engine.hit(b"k", 1).answer, Answer::Denied, "I5: {log}");
                 hand.advance(Duration::from_nanos(1));
                 assert_eq!(engine.hit(b"k", 1).answer, Answer::Allowed, "I5: {log}");
@@ -109,12 +109,12 @@ fn i9_a_clock_that_went_back_denies_for_one_per_at_most_whatever_the_order_of_th
                 _ => fill_disordered(&engine, &hand, 64),
             }
             hand.set(hand.now() - back.as_nanos() as u64);
-            let peeked = engine.peek(b"k", 1).views[0];
+            let peeked = engine.peek(b"k", 1).statuses[0];
             assert!(peeked.wait <= HOUR.as_nanos() as u64, "I9: {log}, {back:?}: {peeked:?}");
             let denied = engine.hit(b"k", 1);
             assert_eq!(denied.answer, Answer::Denied, "I9: {log}, {back:?}");
-            assert!(denied.views.wait() <= HOUR.as_nanos() as u64, "I9: {log}, {back:?}");
-            hand.advance(Duration::from_nanos(denied.views.wait()));
+            assert!(denied.statuses.wait() <= HOUR.as_nanos() as u64, "I9: {log}, {back:?}");
+            hand.advance(Duration::from_nanos(denied.statuses.wait()));
             assert_eq!(engine.hit(b"k", 1).answer, Answer::Allowed, "I9: {log}, {back:?}");
         }
     }
@@ -158,7 +158,8 @@ fn what_a_denied_hit_costs() {
                 let allow = time(&|| assert!(!engine.allow(b"k")));
                 let windows = stated.len();
                 println!(
-                    "{max} slots, {windows} windows, cost {cost}, {log}: hit {hit:?}, allow {allow:?}"
+                    "{max} slots, {windows} windows, cost {cost}, {log}: \
+                     hit {hit:?}, allow {allow:?}"
                 );
             }
         }

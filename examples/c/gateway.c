@@ -40,7 +40,8 @@ static void hang_up(struct peer *peer) {
   free(peer);
 }
 
-/* One request is one hit. What can't be judged is let through: a limiter's fault should not be an outage. */
+/* One request is one hit. A request that can't be judged passes: a fault of the limiter should not
+ * be an outage. */
 static void answer(const tg_rule *rule, struct peer *peer) {
   tg_decision decision;
   char headers[1024] = "";
@@ -48,13 +49,15 @@ static void answer(const tg_rule *rule, struct peer *peer) {
   int allowed = 1;
   if (tg_hit(rule, &peer->key, 1, &decision) == TG_STATUS_OK) {
     allowed = decision.allowed;
-    if (tg_decision_headers(rule, &decision, TG_HEADERS_BOTH, headers, sizeof headers, &length) != TG_STATUS_OK)
+    if (tg_decision_headers(rule, &decision, TG_HEADERS_BOTH, headers, sizeof headers, &length) !=
+        TG_STATUS_OK)
       headers[0] = '\0';
   } else {
     fprintf(stderr, "not limited: %s\n", tg_last_error());
   }
   const char *body = allowed ? "hello\n" : "too many requests\n";
-  int made = snprintf(peer->answer, ANSWER, "HTTP/1.1 %s\r\n%sContent-Length: %zu\r\nConnection: close\r\n\r\n%s",
+  int made = snprintf(peer->answer, ANSWER,
+                      "HTTP/1.1 %s\r\n%sContent-Length: %zu\r\nConnection: close\r\n\r\n%s",
                       allowed ? "200 OK" : "429 Too Many Requests", headers, strlen(body), body);
   peer->made = made > 0 && made < ANSWER ? (size_t)made : 0;
 }
@@ -87,7 +90,8 @@ static void welcome(int epoll, int listener) {
   struct sockaddr_in6 from;
   socklen_t size = sizeof from;
   int fd;
-  while ((fd = accept4(listener, (struct sockaddr *)&from, &size, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0) {
+  while ((fd = accept4(listener, (struct sockaddr *)&from, &size, SOCK_NONBLOCK | SOCK_CLOEXEC)) >=
+         0) {
     struct peer *peer = calloc(1, sizeof *peer);
     char address[INET6_ADDRSTRLEN];
     size_t length = 0;
@@ -110,12 +114,14 @@ static void welcome(int epoll, int listener) {
 
 static int listen_at(int port) {
   int fd = socket(AF_INET6, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), yes = 1, no = 0;
-  struct sockaddr_in6 at = {.sin6_family = AF_INET6, .sin6_addr = in6addr_any, .sin6_port = htons((uint16_t)port)};
+  struct sockaddr_in6 at = {
+      .sin6_family = AF_INET6, .sin6_addr = in6addr_any, .sin6_port = htons((uint16_t)port)};
   socklen_t size = sizeof at;
   if (fd < 0) fail("socket", strerror(errno));
   setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
   setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no);
-  if (bind(fd, (struct sockaddr *)&at, sizeof at) < 0 || listen(fd, 128) < 0) fail("listen", strerror(errno));
+  if (bind(fd, (struct sockaddr *)&at, sizeof at) < 0 || listen(fd, 128) < 0)
+    fail("listen", strerror(errno));
   if (getsockname(fd, (struct sockaddr *)&at, &size) < 0) fail("getsockname", strerror(errno));
   printf("%d\n", ntohs(at.sin6_port));
   fflush(stdout);
@@ -127,17 +133,21 @@ int main(int argc, char **argv) {
   const tg_rule *rule = NULL;
   sigset_t ends;
   if (argc != 3) fail("usage", "gateway PORT LIMITS");
-  if (tg_limiter_new(argv[2], NULL, &limiter) != TG_STATUS_OK || tg_rule_get(limiter, "default", &rule) != TG_STATUS_OK)
+  if (tg_limiter_new(argv[2], NULL, &limiter) != TG_STATUS_OK ||
+      tg_rule_get(limiter, "default", &rule) != TG_STATUS_OK)
     fail("limits", tg_last_error());
   sigemptyset(&ends);
   sigaddset(&ends, SIGTERM);
   sigaddset(&ends, SIGINT);
   sigprocmask(SIG_BLOCK, &ends, NULL);
 
-  int epoll = epoll_create1(EPOLL_CLOEXEC), end = signalfd(-1, &ends, SFD_CLOEXEC), listener = listen_at(atoi(argv[1]));
-  /* The two that are no peers are told by where their numbers are. */
-  struct epoll_event event = {.events = EPOLLIN, .data.ptr = &listener}, over = {.events = EPOLLIN, .data.ptr = &end};
-  if (epoll_ctl(epoll, EPOLL_CTL_ADD, listener, &event) < 0 || epoll_ctl(epoll, EPOLL_CTL_ADD, end, &over) < 0)
+  int epoll = epoll_create1(EPOLL_CLOEXEC), end = signalfd(-1, &ends, SFD_CLOEXEC),
+      listener = listen_at(atoi(argv[1]));
+  /* The two descriptors that are no peers are known by their addresses. */
+  struct epoll_event event = {.events = EPOLLIN, .data.ptr = &listener},
+                     over = {.events = EPOLLIN, .data.ptr = &end};
+  if (epoll_ctl(epoll, EPOLL_CTL_ADD, listener, &event) < 0 ||
+      epoll_ctl(epoll, EPOLL_CTL_ADD, end, &over) < 0)
     fail("epoll", strerror(errno));
   for (int going = 1; going;) {
     struct epoll_event events[EVENTS];

@@ -1,4 +1,5 @@
-// examples/c/gateway.c in C++17: a small HTTP service (epoll) that limits each peer, and answers 429 with headers.
+// examples/c/gateway.c in C++17: a small HTTP service (epoll) that limits each peer. It answers
+// 429 with headers.
 //
 //     gateway PORT LIMITS        gateway 8080 "5/10s window, 20/min"
 #include <arpa/inet.h>
@@ -45,8 +46,9 @@ struct peer {
 static std::string answer(tidegate::rule rule, const std::string &name) {
   tidegate::decision decision = rule.hit(name);
   std::string body = decision ? "hello\n" : "too many requests\n";
-  return std::string("HTTP/1.1 ") + (decision ? "200 OK" : "429 Too Many Requests") + "\r\n" + decision.headers() +
-         "Content-Length: " + std::to_string(body.size()) + "\r\nConnection: close\r\n\r\n" + body;
+  return std::string("HTTP/1.1 ") + (decision ? "200 OK" : "429 Too Many Requests") + "\r\n" +
+         decision.headers() + "Content-Length: " + std::to_string(body.size()) +
+         "\r\nConnection: close\r\n\r\n" + body;
 }
 
 // True while the connection is to go on.
@@ -96,7 +98,8 @@ static void run(int port, tidegate::rule rule) {
   sigaddset(&ends, SIGTERM);
   sigaddset(&ends, SIGINT);
   must(sigprocmask(SIG_BLOCK, &ends, nullptr));
-  descriptor end(signalfd(-1, &ends, SFD_CLOEXEC)), epoll(epoll_create1(EPOLL_CLOEXEC)), listener = listen_at(port);
+  descriptor end(signalfd(-1, &ends, SFD_CLOEXEC)), epoll(epoll_create1(EPOLL_CLOEXEC)),
+      listener = listen_at(port);
   watch(epoll, end, EPOLLIN);
   watch(epoll, listener, EPOLLIN);
   std::map<int, peer> peers;
@@ -113,11 +116,13 @@ static void run(int port, tidegate::rule rule) {
       }
       sockaddr_in6 from{};
       socklen_t size = sizeof from;
-      int fresh = accept4(fd, reinterpret_cast<sockaddr *>(&from), &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
+      int fresh =
+          accept4(fd, reinterpret_cast<sockaddr *>(&from), &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
       if (fresh < 0) continue;
       char address[INET6_ADDRSTRLEN];
       inet_ntop(AF_INET6, &from.sin6_addr, address, sizeof address);
-      auto [place, _] = peers.emplace(fresh, peer{descriptor(fresh), tidegate::ip_key(address), {}, {}});
+      auto [place, _] =
+          peers.emplace(fresh, peer{descriptor(fresh), tidegate::ip_key(address), {}, {}});
       watch(epoll, place->second.fd, EPOLLIN | EPOLLOUT | EPOLLET);
     }
   }

@@ -1,4 +1,4 @@
-"""An echo bot (aiogram) that nobody can flood: 5 messages in 10 seconds, then a minute's pause, told once.
+"""An echo bot (aiogram): 5 messages in 10 seconds, then a minute's pause with one notice.
 
     pip install tidegate aiogram
     TOKEN=… python aiogram_bot.py
@@ -16,8 +16,10 @@ from tidegate import Limiter
 
 
 class RateLimit(BaseMiddleware):
-    """Lets a sender's messages through as the limiter allows. Its `notify` (silent, once or always) says whether
-    those who send more are told."""
+    """Lets a sender's messages through as the limiter allows.
+
+    The limiter's `notify` (silent, once or always) says which denied senders get a notice.
+    """
 
     def __init__(self, limiter: Limiter) -> None:
         self.limiter = limiter

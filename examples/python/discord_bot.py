@@ -1,4 +1,4 @@
-"""A bot (discord.py) whose commands nobody can flood: 5 in 10 seconds, then a minute's pause, told once.
+"""A bot (discord.py): 5 commands in 10 seconds, then a minute's pause with one notice.
 
     pip install tidegate discord.py
     TOKEN=… python discord_bot.py
@@ -34,7 +34,8 @@ def build(limiter: Limiter) -> commands.Bot:
         return True
 
     @bot.event
-    async def on_command_error(context: commands.Context[Any], error: commands.CommandError) -> None:
+    async def on_command_error(context: commands.Context[Any],
+                               error: commands.CommandError) -> None:
         if not isinstance(error, TooMany):
             raise error
         # As the limiter's `notify` says: silent, once or always.

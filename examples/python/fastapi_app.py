@@ -3,8 +3,8 @@
     pip install tidegate fastapi uvicorn
     uvicorn fastapi_app:app --workers 2
 
-The folder `limits` is shared: both workers together grant the limit. Behind a load balancer start uvicorn
-with `--no-proxy-headers` and say `trusted_hops=1`, or every client is the load balancer.
+Both workers share the folder `limits`: together they grant the limit. Behind a load balancer start
+uvicorn with `--no-proxy-headers` and set `trusted_hops=1`, or every client is the load balancer.
 """
 
 import os

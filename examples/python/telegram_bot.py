@@ -1,10 +1,10 @@
-"""An echo bot (python-telegram-bot) that nobody can flood, and that floods nobody.
+"""An echo bot (python-telegram-bot) with limits on what it receives and on what it sends.
 
     pip install tidegate python-telegram-bot
     TOKEN=… python telegram_bot.py
 
-Each sender has 5 messages in 10 seconds; whoever sends more waits a minute, and is told so once. What the bot
-sends keeps to Telegram's own limits: 30 messages a second, 20 a minute to one group.
+Each sender has 5 messages in 10 seconds. A sender of more waits a minute and gets one notice.
+What the bot sends keeps to Telegram's own limits: 30 messages a second, 20 a minute to one group.
 """
 
 import os
@@ -30,8 +30,11 @@ async def ask_for_patience(update: Update, context: ContextTypes.DEFAULT_TYPE) -
         await message.reply_text(f"Please wait {decision.retry_after:.0f} seconds.")
 
 
-def build(token: str, base_url: str = "https://api.telegram.org/bot") -> "Application":  # type: ignore[type-arg]
-    app = Application.builder().token(token).base_url(base_url).rate_limiter(RateLimiter(max_retries=1)).build()
+def build(
+    token: str, base_url: str = "https://api.telegram.org/bot"
+) -> "Application":  # type: ignore[type-arg]
+    app = Application.builder().token(token).base_url(base_url).rate_limiter(
+        RateLimiter(max_retries=1)).build()
     app.add_handler(MessageHandler(filters.TEXT & incoming, echo))
     app.add_handler(MessageHandler(incoming.to_notify, ask_for_patience))
     return app

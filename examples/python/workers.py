@@ -1,8 +1,12 @@
 """Four gunicorn workers on one file: together they grant the limit, not four times the limit.
 
     pip install tidegate gunicorn
-    python workers.py                                    # starts them, sends 2,000 requests, and adds up
-    LIMITS=limits gunicorn --preload -w 4 workers:app    # or just serves
+
+    # Starts them, sends 2,000 requests, and adds up.
+    python workers.py
+
+    # Only serves.
+    LIMITS=limits gunicorn --preload -w 4 workers:app
 """
 
 import http.client
@@ -31,7 +35,7 @@ def hello(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterab
 
 
 def telling_worker(app: Callable[..., Iterable[bytes]]) -> Callable[..., Iterable[bytes]]:
-    """Adds the worker's process id to each response, so that one sees who answered."""
+    """Adds the worker's process id to each response."""
 
     def telling(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         def starting(status: str, headers: list[tuple[str, str]], *more: Any) -> Any:
@@ -48,8 +52,9 @@ if folder := os.environ.get("LIMITS"):
 
 
 def serve(listener: socket.socket, folder: Path) -> "subprocess.Popen[bytes]":
-    """gunicorn at work on a socket that listens already, so nobody has to wait for it."""
-    gunicorn = [sys.executable, "-m", "gunicorn", "--preload", "--workers", str(WORKERS), "--log-level", "error"]
+    """gunicorn at work on a socket that listens already, so no client has to wait for it."""
+    gunicorn = [sys.executable, "-m", "gunicorn", "--preload", "--workers", str(WORKERS),
+                "--log-level", "error"]
     return subprocess.Popen(
         [*gunicorn, "--bind", f"fd://{listener.fileno()}", "workers:app"],
         pass_fds=[listener.fileno()],
@@ -68,7 +73,8 @@ def ask(port: int) -> tuple[str, int]:
 
 
 def main() -> int:
-    with tempfile.TemporaryDirectory() as folder, socket.create_server(("127.0.0.1", 0), backlog=128) as listener:
+    with tempfile.TemporaryDirectory() as folder, socket.create_server(("127.0.0.1", 0),
+                                                                       backlog=128) as listener:
         server = serve(listener, Path(folder, "limits"))
         try:
             with ThreadPoolExecutor(16) as clients:
@@ -77,11 +83,13 @@ def main() -> int:
             server.terminate()
             server.wait()
     print(f"\n{WORKERS} gunicorn workers, one file, {LIMIT}/day window, {REQUESTS:,} requests:\n")
-    answered, granted = Counter(who for who, _ in answers), Counter(who for who, how in answers if how == 200)
+    answered, granted = (Counter(who for who, _ in answers),
+                         Counter(who for who, how in answers if how == 200))
     for number, (who, count) in enumerate(sorted(answered.items()), 1):
         print(f"  worker {number}: answered {count:>5}, granted {granted[who]:>3}")
     total, refused = granted.total(), sum(how == 429 for _, how in answers)
-    print(f"\nworkers: {len(answered)} processes, {REQUESTS:,} requests, {total} granted, limit {LIMIT}")
+    print(f"\nworkers: {len(answered)} processes, {REQUESTS:,} requests, {total} granted, limit "
+          f"{LIMIT}")
     return 0 if (total, refused) == (LIMIT, REQUESTS - LIMIT) else 1
 
 

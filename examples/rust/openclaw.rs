@@ -1,9 +1,9 @@
 //! The OpenClaw policy, read from its file, against a scripted flood over several channels.
 //!
-//! `make demo`. Ten minutes of chat pass in a moment, on a clock that is moved by hand, so every run
-//! shows the same. Each sender writes at its own pace; a table shows what it got and why, and every
-//! sender's allowed messages are checked against the limits by arithmetic that knows nothing of the
-//! engine. The exit code is 1 if a single message was over.
+//! `make demo`. Ten minutes of chat pass in a moment, on a clock that is moved by hand, so every
+//! run shows the same. Each sender writes at its own pace. A table shows what it got and why.
+//! Arithmetic that shares nothing with the engine checks each sender's allowed messages against
+//! the limits. The exit code is 1 if a single message was over.
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -17,7 +17,7 @@ const LENGTH: Duration = Duration::from_secs(600);
 const WALL: Duration = Duration::from_secs(1_705_312_800);
 const COLUMNS: usize = 60;
 
-/// Somebody who writes.
+/// A sender of messages.
 struct Sender {
     channel: &'static str,
     name: &'static str,
@@ -141,7 +141,8 @@ fn report(all: &[Got]) -> ExitCode {
     let allowed: usize = all.iter().map(|got| got.allowed.len()).sum();
     let senders = SENDERS.len();
     println!(
-        "openclaw: {sent} messages of {senders} senders, {allowed} allowed, {beyond} over the limits"
+        "openclaw: {sent} messages of {senders} senders, {allowed} allowed, \
+         {beyond} over the limits"
     );
     if beyond == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

@@ -1,9 +1,10 @@
 //! Four processes share one file: together they are granted the limit, not four times the limit.
 //!
-//! The second half of `make demo`. Each process asks for the same key again and again; one of them is
-//! killed halfway, as by `kill -9`. What they report adds up to the limit (a grant that the dead one could
-//! not report any more is counted as its last), and a new process still finds every count in the file
-//! after all have exited. The exit code is 1 if anything does not add up.
+//! The second half of `make demo`. Each process hits the same key again and again. One of them is
+//! killed halfway, as by `kill -9`. The reported grants add up to the limit. One grant of the
+//! killed process may be missing: the one that it could not report any more. After all have
+//! exited, a new process still finds every count in the file. The exit code is 1 if anything does
+//! not add up.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -95,10 +96,11 @@ fn run(folder: &Path) -> Result<bool, Box<dyn std::error::Error>> {
     let reported: u64 = workers.iter().map(|worker| worker.granted).sum();
     let used = open(folder)?.stats("the one key")?.map_or(0, |stats| stats.limits[0].used);
     let more = open(folder)?.allow("the one key")?;
-    // The one that was killed may have been granted one more than it could tell.
+    // The killed process may have been granted one hit more than it could report.
     let sound = used == LIMIT && !more && (LIMIT - 1..=LIMIT).contains(&reported);
     println!(
-        "\nprocesses: {reported} granted of {LIMIT}, {used} still counted in the file by a new process, {} over",
+        "\nprocesses: {reported} granted of {LIMIT}, {used} still counted in the file \
+         by a new process, {} over",
         reported.saturating_sub(LIMIT)
     );
     Ok(sound)

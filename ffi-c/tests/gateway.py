@@ -42,9 +42,10 @@ try:
     denied = [answer for answer in answers if answer[0] == 429]
     assert len(allowed) == 8 and len(denied) == 32, (len(allowed), len(denied))
     for _, headers, body in denied:
-        assert 1 <= int(headers["Retry-After"]) <= 360 and headers["X-RateLimit-Remaining"] == "0", headers
+        assert (1 <= int(headers["Retry-After"]) <= 360
+                and headers["X-RateLimit-Remaining"] == "0"), headers
         assert headers["RateLimit-Policy"] == '"10/h";q=10;w=3600' and body == "too many requests\n"
-    # Another peer has its own; whoever only connects, or hangs up half-way, disturbs nobody.
+    # Another peer has its own. A peer that only connects, or hangs up half-way, disturbs none.
     socket.create_connection(("127.0.0.1", port)).close()
     try:
         assert ask(port, "::1")[0] == 200

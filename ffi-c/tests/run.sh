@@ -18,7 +18,7 @@ need cmake cmake
 rm -rf "$out"
 mkdir -p "$out/hooks"
 
-# One library that panics when told to, and the one that is installed.
+# One library that panics on request, and the one that is installed.
 cargo build --quiet --release -p tidegate-c --features test-hooks --locked
 cp target/release/libtidegate.so "$out/hooks/libtidegate.so.0.1"
 ln -s libtidegate.so.0.1 "$out/hooks/libtidegate.so"

@@ -26,35 +26,43 @@ class Attribute(c.Structure):
 class Key(c.Structure):
     _fields_ = [("version", c.c_uint32), ("has_max", c.c_uint32), ("bytes", Bytes),
                 ("parts", c.POINTER(Bytes)), ("part_count", c.c_size_t),
-                ("attributes", c.POINTER(Attribute)), ("attribute_count", c.c_size_t), ("max", c.c_uint64)]
+                ("attributes", c.POINTER(Attribute)), ("attribute_count", c.c_size_t),
+                ("max", c.c_uint64)]
 
 
 class Options(c.Structure):
-    _fields_ = [("version", c.c_uint32), ("on_full", c.c_uint32), ("store", c.c_char_p), ("capacity", c.c_uint64),
+    _fields_ = [("version", c.c_uint32), ("on_full", c.c_uint32), ("store", c.c_char_p),
+                ("capacity", c.c_uint64),
                 ("clock", c.c_void_p), ("recreate", c.c_uint32), ("group", c.c_uint32)]
 
 
 class ChangeOptions(c.Structure):
-    _fields_ = [("version", c.c_uint32), ("reserved", c.c_uint32), ("for_ms", c.c_uint64), ("by", c.c_char_p),
+    _fields_ = [("version", c.c_uint32), ("reserved", c.c_uint32), ("for_ms", c.c_uint64),
+                ("by", c.c_char_p),
                 ("reason", c.c_char_p)]
 
 
 class LimitLeft(c.Structure):
     _fields_ = [("name", c.c_char_p), ("max", c.c_uint64), ("window_seconds", c.c_uint64),
-                ("remaining", c.c_uint64), ("reset_after_ms", c.c_int64), ("more_after_ms", c.c_int64)]
+                ("remaining", c.c_uint64), ("reset_after_ms", c.c_int64),
+                ("more_after_ms", c.c_int64)]
 
 
 class Decision(c.Structure):
-    _fields_ = [("version", c.c_uint32), ("allowed", c.c_uint8), ("warning", c.c_uint8), ("alert", c.c_uint8),
+    _fields_ = [("version", c.c_uint32), ("allowed", c.c_uint8), ("warning", c.c_uint8),
+                ("alert", c.c_uint8),
                 ("notify", c.c_uint8), ("limit_count", c.c_uint8), ("reserved", c.c_uint8 * 7),
-                ("rule", c.c_char_p), ("reason", c.c_char_p), ("would_deny", c.c_char_p), ("attach", c.c_char_p),
+                ("rule", c.c_char_p), ("reason", c.c_char_p), ("would_deny", c.c_char_p),
+                ("attach", c.c_char_p),
                 ("limit", c.c_int64), ("remaining", c.c_int64), ("retry_after_ms", c.c_int64),
-                ("reset_after_ms", c.c_int64), ("at_ns", c.c_uint64), ("reserved_words", c.c_uint64 * 4),
+                ("reset_after_ms", c.c_int64), ("at_ns", c.c_uint64),
+                ("reserved_words", c.c_uint64 * 4),
                 ("limits", LimitLeft * 8)]
 
 
 class Recorded(c.Structure):
-    _fields_ = [("used", c.c_uint64), ("limit", c.c_uint64), ("remaining", c.c_uint64), ("reset_after_ms", c.c_int64)]
+    _fields_ = [("used", c.c_uint64), ("limit", c.c_uint64), ("remaining", c.c_uint64),
+                ("reset_after_ms", c.c_int64)]
 
 
 class Budget(c.Structure):
@@ -63,17 +71,20 @@ class Budget(c.Structure):
 
 
 class LimitUse(c.Structure):
-    _fields_ = [("name", c.c_char_p), ("used", c.c_uint64), ("max", c.c_uint64), ("remaining", c.c_uint64),
+    _fields_ = [("name", c.c_char_p), ("used", c.c_uint64), ("max", c.c_uint64),
+                ("remaining", c.c_uint64),
                 ("reset_after_ms", c.c_int64)]
 
 
 class Stats(c.Structure):
     _fields_ = [("known", c.c_uint32), ("limit_count", c.c_uint32), ("cooldown_left_ms", c.c_int64),
-                ("violations", c.c_uint64), ("last_allowed_ms", c.c_int64), ("has_budget", c.c_uint32),
+                ("violations", c.c_uint64), ("last_allowed_ms", c.c_int64),
+                ("has_budget", c.c_uint32),
                 ("blocked", c.c_uint32), ("budget", Budget), ("limits", LimitUse * 8)]
 
 
-for size, structure in [(64, Key), (40, Options), (32, ChangeOptions), (504, Decision), (392, Stats)]:
+for size, structure in [(64, Key), (40, Options), (32, ChangeOptions), (504, Decision),
+                        (392, Stats)]:
     assert c.sizeof(structure) == size, structure
 lib.tg_last_error.restype = lib.tg_status_name.restype = c.c_char_p
 STYLES = {"both": 0, "legacy": 1, "ietf": 2}
@@ -145,18 +156,21 @@ def key_of(step):
 
 
 def budget(b):
-    return {"spent": b.spent, "remaining": b.remaining, "over": bool(b.over), "over_per_hit": bool(b.over_per_hit),
+    return {"spent": b.spent, "remaining": b.remaining, "over": bool(b.over),
+            "over_per_hit": bool(b.over_per_hit),
             "reset_after_ms": b.reset_after_ms}
 
 
 class Run:
     def __init__(self, case):
         self.clock, self.limiter, self.held = c.c_void_p(), c.c_void_p(), {}
-        ok(lib.tg_manual_clock_new(c.c_uint64(case.get("start_ms", 0)), c.c_uint64(case.get("wall_ms", 0)),
+        ok(lib.tg_manual_clock_new(c.c_uint64(case.get("start_ms", 0)),
+                                   c.c_uint64(case.get("wall_ms", 0)),
                                    c.byref(self.clock)))
         policy = json.dumps(case["policy"]).encode()
         options = Options(version=1, clock=self.clock)
-        ok(lib.tg_limiter_from_policy(policy, c.c_size_t(len(policy)), c.byref(options), c.byref(self.limiter)))
+        ok(lib.tg_limiter_from_policy(policy, c.c_size_t(len(policy)), c.byref(options),
+                                      c.byref(self.limiter)))
 
     def free(self):
         for op, handle in self.held.values():
@@ -166,15 +180,18 @@ class Run:
 
     def decision(self, rule, d, style):
         buffer, length = c.create_string_buffer(4096), c.c_size_t()
-        ok(lib.tg_decision_headers(rule, c.byref(d), STYLES[style], buffer, c.c_size_t(4096), c.byref(length)))
+        ok(lib.tg_decision_headers(rule, c.byref(d), STYLES[style], buffer, c.c_size_t(4096),
+                                   c.byref(length)))
         lines = buffer.value.decode().split("\r\n")[:-1]
         return {"allowed": bool(d.allowed), "reason": text(d.reason), "limit": number(d.limit),
                 "remaining": number(d.remaining), "retry_after_ms": number(d.retry_after_ms),
-                "reset_after_ms": d.reset_after_ms, "warning": bool(d.warning), "alert": bool(d.alert),
+                "reset_after_ms": d.reset_after_ms, "warning": bool(d.warning),
+                "alert": bool(d.alert),
                 "notify": bool(d.notify), "would_deny": text(d.would_deny),
                 "attach": None if d.attach is None else json.loads(d.attach),
                 "limits": [{"name": text(one.name), "max": one.max, "remaining": one.remaining,
-                            "reset_after_ms": one.reset_after_ms, "more_after_ms": number(one.more_after_ms)}
+                            "reset_after_ms": one.reset_after_ms,
+                            "more_after_ms": number(one.more_after_ms)}
                            for one in d.limits[:d.limit_count]],
                 "headers": dict(line.split(": ", 1) for line in lines)}
 
@@ -182,7 +199,8 @@ class Run:
         """The function that makes a change, and what it takes between the rule and the options."""
         names = ("match", "limits", "matches")
         match, limits, matches = (encoded(json.dumps(step.get(name))) for name in names)
-        override, target = ("override_match_with", match) if "match" in step else ("override_with", key)
+        override, target = (("override_match_with", match) if "match" in step
+                            else ("override_with", key))
         return {
             "set_override": ("set_" + override, target, limits),
             "clear_override": ("clear_" + override, target),
@@ -252,18 +270,23 @@ class Run:
             if not s.known:
                 return None
             fields = ("used", "max", "remaining", "reset_after_ms")
-            used = {text(u.name): {f: getattr(u, f) for f in fields} for u in s.limits[:s.limit_count]}
-            parts = list(map(raw_key, step["key"] if isinstance(step["key"], list) else [step["key"]]))
-            blocks = [one for one in told(lib.tg_blocks, rule) if list(map(raw_key, one["key"])) == parts]
+            used = {text(u.name): {f: getattr(u, f) for f in fields}
+                    for u in s.limits[:s.limit_count]}
+            parts = list(map(raw_key,
+                             step["key"] if isinstance(step["key"], list) else [step["key"]]))
+            blocks = [one for one in told(lib.tg_blocks, rule)
+                      if list(map(raw_key, one["key"])) == parts]
             assert len(blocks) == s.blocked, f"tg_stats says {s.blocked}, tg_blocks says {blocks}"
-            return {"limits": used, "cooldown_left_ms": s.cooldown_left_ms, "violations": s.violations,
+            return {"limits": used, "cooldown_left_ms": s.cooldown_left_ms,
+                    "violations": s.violations,
                     "budget": budget(s.budget) if s.has_budget else None,
                     "blocked": blocks[0] if blocks else None}
         if op == "why":
             return told(lib.tg_why, rule, k, cost)
         if op == "blocks":
             return told(lib.tg_blocks, rule)
-        options = ChangeOptions(version=1, for_ms=step.get("for_ms") or 0, by=encoded(step.get("by")),
+        options = ChangeOptions(version=1, for_ms=step.get("for_ms") or 0,
+                                by=encoded(step.get("by")),
                                 reason=encoded(step.get("reason")))
         if op == "unblock":
             return {"unblocked": answered(lib.tg_unblock_with(rule, k, c.byref(options)))}
@@ -303,10 +326,12 @@ def replay(case):
             try:
                 got = run.step(step)
             except Failed as error:
-                assert "error" in step and step["error"] in str(error), f"step {index} {step}: {error}"
+                assert ("error" in step
+                        and step["error"] in str(error)), f"step {index} {step}: {error}"
                 continue
             assert "error" not in step, f"step {index} {step}: should be an error, got {got}"
-            assert "expect" not in step or holds(step["expect"], got), f"step {index} {step}: got {got}"
+            assert ("expect" not in step
+                    or holds(step["expect"], got)), f"step {index} {step}: got {got}"
     run.free()
     return steps
 

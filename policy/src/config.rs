@@ -8,3 +8,4 @@ pub(crate) mod read;
 #[cfg(feature = "schema")]
 pub(crate) mod schema;
 pub(crate) mod suggest;
+pub(crate) mod value;

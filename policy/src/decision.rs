@@ -6,12 +6,15 @@ pub(crate) mod view;
 use std::fmt;
 use std::time::Duration;
 
+use serde_core::Deserialize;
 use serde_json::Value;
 use tidegate_core::{LimitStatus, NEVER};
 
 use crate::compiled::interned::Interned;
 use crate::compiled::labels::RuleLabels;
 use crate::compiled::plan::MOST_LIMITS;
+use crate::config::limit::one;
+use crate::error::Error;
 
 /// Why a hit was denied, or not counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +53,8 @@ impl Reason {
     }
 }
 
-/// How a decision left one limit, in two words: every decision holds one for each limit that a rule may have.
+/// How a decision left one limit, in two words: every decision holds one for each limit that a rule
+/// may have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct HeaderStatus {
     /// Milliseconds until there is more 48, upper half of what remains 16.
@@ -70,19 +74,13 @@ impl HeaderStatus {
     const NEVER: u64 = (1 << 48) - 1;
 
     #[inline]
-    pub(crate) fn new(view: &LimitStatus) -> HeaderStatus {
+    pub(crate) fn new(status: &LimitStatus) -> HeaderStatus {
         // Never more than 10^9.
-        let remaining = view.remaining & 0xffff_ffff;
+        let remaining = status.remaining & 0xffff_ffff;
         HeaderStatus {
-            more: packed(view.more) << 16 | remaining >> 16,
-            reset: packed(view.reset) << 16 | remaining & 0xffff,
+            more: packed(status.more) << 16 | remaining >> 16,
+            reset: packed(status.reset) << 16 | remaining & 0xffff,
         }
-    }
-    /// Those of a rule whose only limit this is. (Spelled out, they are written at once where they are wanted.)
-    #[inline(always)]
-    pub(crate) fn alone(self) -> [HeaderStatus; MOST_LIMITS] {
-        const NONE: HeaderStatus = HeaderStatus { more: 0, reset: 0 };
-        [self, NONE, NONE, NONE, NONE, NONE, NONE, NONE]
     }
     pub(crate) fn remaining(self) -> u64 {
         (self.more & 0xffff) << 16 | self.reset & 0xffff
@@ -118,7 +116,8 @@ pub struct Decision {
     pub(crate) variant: Interned,
     /// Yes or no.
     pub allowed: bool,
-    /// The size of the limit with the least left, or of the one that denies; none for exempt and off.
+    /// The size of the limit with the least left, or of the one that denies; none for exempt and
+    /// off.
     pub limit: Option<u64>,
     /// What is left of it, rounded down.
     pub remaining: Option<u64>,
@@ -134,7 +133,7 @@ pub struct Decision {
     pub notify: bool,
     pub(crate) reason: Option<Reason>,
     pub(crate) would: Option<Reason>,
-    pub(crate) left: [HeaderStatus; MOST_LIMITS],
+    pub(crate) statuses: [HeaderStatus; MOST_LIMITS],
     /// When it was made, by the limiter's clock.
     pub(crate) at: u64,
 }
@@ -155,8 +154,8 @@ impl Decision {
         &self.labels().rule
     }
 
-    /// Why it was denied: the denying limit's name, `cooldown`, `backoff`, `budget`, `cost` or `full`; or
-    /// why it was not counted: `exempt` or `off`.
+    /// Why it was denied: the denying limit's name, `cooldown`, `backoff`, `budget`, `cost` or
+    /// `full`; or why it was not counted: `exempt` or `off`.
     ///
     /// ```
     /// let limiter = tidegate::Limiter::new("3/min").unwrap();
@@ -191,13 +190,32 @@ impl Decision {
     pub fn attach(&self) -> Option<&Value> {
         if self.allowed { None } else { self.variant.attach.as_deref() }
     }
+
+    /// [`Decision::attach`] as a type of your own.
+    ///
+    /// ```
+    /// let mut rule = tidegate::RuleConfig::new("3/min")?;
+    /// rule.attach = Some(serde_json::json!(["/plans", "/prices"]));
+    /// let limiter = tidegate::Limiter::builder().rule(rule).build()?;
+    /// let denied = limiter.hit("alice", 9)?;
+    /// assert_eq!(denied.attach_as::<Vec<&str>>()?.unwrap(), ["/plans", "/prices"]);
+    /// assert!(denied.attach_as::<u64>().is_err());
+    /// # Ok::<(), tidegate::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If what the rule attaches is not of that type.
+    pub fn attach_as<'a, T: Deserialize<'a>>(&'a self) -> Result<Option<T>, Error> {
+        let attached = self.attach().map(T::deserialize).transpose();
+        attached.map_err(|error| one("attach", error.to_string()))
+    }
 }
 
 impl Decision {
     /// A look at what is left as a no, for one who may not take it: others were first.
     pub(crate) fn out_of_turn(mut self) -> Decision {
         if self.allowed {
-            let least = self.variant.least(|index| self.left[index].remaining());
+            let least = self.variant.least(|index| self.statuses[index].remaining());
             self.allowed = false;
             self.reason = Some(Reason::limit(least));
             self.retry_after = Some(Duration::from_millis(1));

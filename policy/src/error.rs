@@ -35,8 +35,8 @@ pub enum Code {
 }
 
 impl Code {
-    /// The code as a word: `policy`, `key`, `rule`, `operation`, `range`, `address`, `store`, `file`,
-    /// `memory` or `closed`.
+    /// The code as a word: `policy`, `key`, `rule`, `operation`, `range`, `address`, `store`,
+    /// `file`, `memory` or `closed`.
     ///
     /// ```
     /// assert_eq!(tidegate::Code::Closed.as_str(), "closed");
@@ -60,7 +60,8 @@ impl Code {
 /// One mistake in a policy.
 ///
 /// ```
-/// let error = tidegate::Policy::from_text("version: 1\nrules: { a: { limit: 3/min } }").unwrap_err();
+/// let text = "version: 1\nrules: { a: { limit: 3/min } }";
+/// let error = tidegate::Policy::from_text(text).unwrap_err();
 /// assert_eq!(error.problems()[0].path, "rules.a.limit");
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,7 +103,8 @@ impl fmt::Display for Problem {
 ///
 /// let error = Limiter::new("20/mni").unwrap_err();
 /// assert_eq!(error.code(), Code::Policy);
-/// assert_eq!(error.to_string(), "limits: 20/mni: \"mni\" is not a unit; write ms, s, min, h or d");
+/// let wrong = "limits: 20/mni: \"mni\" is not a unit; write ms, s, min, h or d";
+/// assert_eq!(error.to_string(), wrong);
 /// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct Error(Box<Inner>);
@@ -166,8 +168,8 @@ impl Error {
     }
 }
 
-/// Characters of a path and of a message that are shown. What is wrong may quote what a user wrote, and
-/// that may be of any length.
+/// Characters of a path and of a message that are shown. What is wrong may quote what a user wrote,
+/// and that may be of any length.
 const LONGEST_PATH: usize = 200;
 const LONGEST_MESSAGE: usize = 400;
 /// Problems that are shown; [`Error::problems`] has them all.
@@ -184,8 +186,8 @@ fn list(problems: &[Problem]) -> String {
     text
 }
 
-/// A text that is safe to print: nothing in it moves a cursor or turns the direction of writing, and
-/// the middle of a long one is left out.
+/// A text that is safe to print: nothing in it moves a cursor or turns the direction of writing,
+/// and the middle of a long one is left out.
 fn shown(text: String, most: usize) -> String {
     let unsafe_to_print = |c: char| {
         c.is_control()

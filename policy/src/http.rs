@@ -1,7 +1,7 @@
 //! What every HTTP surface needs, once for all of them: the tower layer, Python and Node.
 //!
 //! [`ProxyTrust`] finds the client's address. [`Denial`] and [`unjudged`] make the bodies of
-//! refusals. The module is for this crate's own surfaces and no part of what the crate promises.
+//! refusals. The module serves this crate's own surfaces and is no part of the public API.
 
 pub(crate) mod client;
 pub(crate) mod problem;

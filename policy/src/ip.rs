@@ -12,7 +12,8 @@ use crate::error::{Code, Error};
 pub const V6_PREFIX: u8 = 56;
 
 /// Makes a key of a client's address: an IPv4 address as it is, an IPv6 address cut to its first
-/// `v6_prefix` bits, since one customer has that many. IPv4-mapped IPv6 addresses are unmapped first.
+/// `v6_prefix` bits, since one customer has that many. IPv4-mapped IPv6 addresses are unmapped
+/// first.
 ///
 /// ```
 /// use tidegate::ip_key;

@@ -13,17 +13,17 @@ use tidegate_core::{
 };
 
 use crate::compiled::interned::Interned;
-use crate::compiled::plan::{MOST_GROUPS, MOST_LIMITS};
+use crate::compiled::plan::MOST_GROUPS;
 use crate::compiled::variant::Variant;
 use crate::config::policy::Mode;
 use crate::decision::view::DecisionView;
 use crate::decision::{Decision, HeaderStatus, Reason};
 use crate::error::Error;
-use crate::judge::penalty::{Barred, Denial, Standing};
+use crate::judge::penalty::{Denial, PenaltyState, Refusal};
 use crate::key::Call;
-use crate::snapshot::{Hashes, Resolved, RuleView, Snapshot};
+use crate::snapshot::{Hashes, Resolved, Snapshot};
 use crate::store::runtime::Note;
-use crate::time::{Day, millis, whole_millis};
+use crate::time::{Day, whole_millis};
 
 /// What is wanted of a judgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +47,7 @@ impl Op {
     fn counts_denials(self) -> bool {
         matches!(self, Op::Hit | Op::Check)
     }
-    fn only_looks(self) -> bool {
+    fn is_read_only(self) -> bool {
         matches!(self, Op::Peek | Op::Foresee)
     }
     /// Whether it is asked for those who wait: their denials lead to nothing.
@@ -61,15 +61,15 @@ pub(crate) type Receipts = [Option<Receipt>; MOST_GROUPS];
 
 /// How the limits of a rule are asked.
 enum Ask<'r> {
-    Look,
+    Peek,
     Spend,
     /// Spend, and note what was taken.
     Reserve(&'r mut Receipts),
 }
 
-/// What is needed to go on from a decision, beside it: it is large to hand back.
+/// What a judgement did, beside its decision. It is filled in place, since it is large.
 #[derive(Default)]
-pub(crate) struct Found<'r> {
+pub(crate) struct Effects<'r> {
     /// Where to note what was taken; none if nobody will give it back.
     pub(crate) receipts: Option<&'r mut Receipts>,
     pub(crate) permits: [Option<Permit>; MOST_GROUPS],
@@ -78,27 +78,28 @@ pub(crate) struct Found<'r> {
     pub(crate) defaulted: bool,
 }
 
-/// What all limits of a rule say. It is large to hand back, so that it is filled where it is wanted.
-struct Joint {
+/// Scratch for what the engine says of all limits of a rule. It is filled in place: returned by
+/// value, its 400 bytes were copied at each call.
+struct LimitAnswers {
     answer: Answer,
     /// In declared order.
-    views: LimitStatuses,
+    statuses: LimitStatuses,
     permits: [Option<Permit>; MOST_GROUPS],
     shared: bool,
 }
 
-impl Joint {
-    fn new() -> Joint {
-        Joint {
+impl LimitAnswers {
+    fn new() -> LimitAnswers {
+        LimitAnswers {
             answer: Answer::Allowed,
-            views: LimitStatuses::default(),
+            statuses: LimitStatuses::default(),
             permits: [None; MOST_GROUPS],
             shared: false,
         }
     }
 }
 
-/// Where a call's row of a group is, by these numbers; `None` if the rule has no such group.
+/// Where a call's row of a group is, under this variant; `None` if the rule has no such group.
 pub(crate) fn part_of<'a>(
     snapshot: &'a Snapshot,
     variant: &'a Variant,
@@ -110,17 +111,25 @@ pub(crate) fn part_of<'a>(
 }
 
 /// A lone group has its limits in declared order.
-fn ask_one(part: &RowRef<'_>, cost: u64, how: Ask<'_>, time: &mut Time<'_>, joint: &mut Joint) {
+fn ask_one(
+    part: &RowRef<'_>,
+    cost: u64,
+    how: Ask<'_>,
+    time: &mut Time<'_>,
+    answers: &mut LimitAnswers,
+) {
     let together = match how {
-        Ask::Spend => part.hit(cost, time, &mut joint.views),
-        Ask::Look => peek_together(&[*part], &[cost], time, std::array::from_mut(&mut joint.views)),
+        Ask::Spend => part.hit(cost, time, &mut answers.statuses),
+        Ask::Peek => {
+            peek_together(&[*part], &[cost], time, std::array::from_mut(&mut answers.statuses))
+        }
         Ask::Reserve([receipt, ..]) => {
-            let views = std::array::from_mut(&mut joint.views);
-            reserve_together(&[*part], &[cost], time, views, std::array::from_mut(receipt))
+            let statuses = std::array::from_mut(&mut answers.statuses);
+            reserve_together(&[*part], &[cost], time, statuses, std::array::from_mut(receipt))
         }
     };
-    (joint.answer, joint.shared) = (together.answer, together.shared);
-    [joint.permits[0]] = together.permits;
+    (answers.answer, answers.shared) = (together.answer, together.shared);
+    [answers.permits[0]] = together.permits;
 }
 
 fn ask<const N: usize>(
@@ -129,22 +138,23 @@ fn ask<const N: usize>(
     costs: &[u64; N],
     how: Ask<'_>,
     time: &mut Time<'_>,
-    joint: &mut Joint,
+    answers: &mut LimitAnswers,
 ) {
-    let mut views = [LimitStatuses::default(); N];
+    let mut statuses = [LimitStatuses::default(); N];
     let together = match how {
-        Ask::Spend => hit_together(parts, costs, time, &mut views),
-        Ask::Look => peek_together(parts, costs, time, &mut views),
+        Ask::Spend => hit_together(parts, costs, time, &mut statuses),
+        Ask::Peek => peek_together(parts, costs, time, &mut statuses),
         Ask::Reserve(receipts) => {
             let mut mine = [None; N];
-            let together = reserve_together(parts, costs, time, &mut views, &mut mine);
+            let together = reserve_together(parts, costs, time, &mut statuses, &mut mine);
             receipts[..N].copy_from_slice(&mine);
             together
         }
     };
-    (joint.answer, joint.shared) = (together.answer, together.shared);
-    joint.permits[..N].copy_from_slice(&together.permits);
-    joint.views = snapshot.plan().places.iter().map(|&(group, at)| views[group][at]).collect();
+    (answers.answer, answers.shared) = (together.answer, together.shared);
+    answers.permits[..N].copy_from_slice(&together.permits);
+    answers.statuses =
+        snapshot.plan().places.iter().map(|&(group, at)| statuses[group][at]).collect();
 }
 
 /// A call under judgement.
@@ -163,130 +173,30 @@ pub(crate) fn judge(
     call: &Call<'_>,
     cost: u64,
     op: Op,
-    found: &mut Found<'_>,
+    effects: &mut Effects<'_>,
 ) -> Result<Decision, Error> {
     let resolved = &snapshot.resolve(call)?;
-    found.defaulted = resolved.defaulted;
+    effects.defaulted = resolved.defaulted;
     if let Some(reason) = snapshot.uncounted(resolved) {
-        return Ok(plain(&resolved.variant, Some(reason), snapshot.tables.clock().now()));
+        let allowed = DecisionView::allowed(&resolved.variant, snapshot.tables.clock().now());
+        let uncounted = DecisionView { reason: Some(reason), ..allowed };
+        return Ok(uncounted.to_decision(&resolved.variant));
     }
-    let hashes = found.hashes.insert(snapshot.hashes(&resolved.subject));
+    let hashes = effects.hashes.insert(snapshot.hashes(&resolved.subject));
     if let Some(part) = part_of(snapshot, &resolved.variant, hashes, 0) {
         part.prefetch();
     }
     let mut time = Time::read(snapshot.tables.clock());
     let now = time.now();
     let case = Case { snapshot, resolved, hashes, op, cost, now };
-    let mut decision = plain(&resolved.variant, None, now);
-    let how = match found.receipts.as_deref_mut() {
+    let mut decision = DecisionView::allowed(&resolved.variant, now).to_decision(&resolved.variant);
+    let how = match effects.receipts.as_deref_mut() {
         Some(receipts) => Ask::Reserve(receipts),
         None if op.spends() => Ask::Spend,
-        None => Ask::Look,
+        None => Ask::Peek,
     };
-    case.decide(how, &mut found.permits, &mut time, &mut decision);
+    case.decide(how, &mut effects.permits, &mut time, &mut decision);
     Ok(decision)
-}
-
-/// An allowed decision about which nothing else is known.
-#[inline]
-fn plain(variant: &Interned, reason: Option<Reason>, now: u64) -> Decision {
-    Decision {
-        allowed: true,
-        limit: None,
-        remaining: None,
-        retry_after: Some(Duration::ZERO),
-        reset_after: Duration::ZERO,
-        warning: false,
-        alert: false,
-        notify: false,
-        reason,
-        would: None,
-        variant: variant.clone(),
-        left: [HeaderStatus::default(); MOST_LIMITS],
-        at: now,
-    }
-}
-
-/// What the only bucket of a plain rule said to a hit.
-pub(crate) struct Plain<'s> {
-    /// Why it is denied.
-    pub(crate) denied: Option<Reason>,
-    pub(crate) warning: bool,
-    view: LimitStatus,
-    now: u64,
-    base: &'s Interned,
-}
-
-/// A hit of a plain rule with one bucket: what the order of judgement comes to then. `None` if the
-/// general way has to be gone.
-#[inline(always)]
-pub(crate) fn hit_plainly<'s>(rule: RuleView<'s>, call: &Call<'_>, cost: u64) -> Option<Plain<'s>> {
-    let RuleView { snapshot, engine, base } = rule;
-    let key = snapshot.plain_key(call).filter(|_| snapshot.lone)?;
-    let part = engine.part(engine.hash(key));
-    part.prefetch();
-    let mut time = Time::read(engine.clock());
-    let (answer, view, _) = part.hit_lone(cost, &mut time)?;
-    let denied = if answer.is_allowed() {
-        None
-    } else if answer == Answer::Denied {
-        Some(Reason::Limit(0))
-    } else {
-        Some(Reason::Full)
-    };
-    let warning = denied.is_none() && base.warns(view.remaining, view.limit);
-    Some(Plain { denied, warning, view, now: time.now(), base })
-}
-
-impl Plain<'_> {
-    #[inline(always)]
-    pub(crate) fn left(&self) -> HeaderStatus {
-        HeaderStatus::new(&self.view)
-    }
-
-    /// The decision, with what is [left](Plain::left).
-    #[inline(always)]
-    pub(crate) fn view<'a>(&'a self, left: &'a [HeaderStatus]) -> DecisionView<'a> {
-        let (view, full) = (&self.view, self.denied == Some(Reason::Full));
-        let allowed = self.denied.is_none();
-        let wait = if full { NEVER } else { view.wait };
-        DecisionView {
-            allowed,
-            warning: self.warning,
-            alert: false,
-            notify: !allowed && self.base.notifies_always(),
-            limit: (!full).then_some(view.limit),
-            remaining: Some(if full { 0 } else { view.remaining }),
-            retry_after_ms: if allowed { Some(0) } else { millis(wait) },
-            reset_after_ms: millis(view.reset).unwrap_or_default(),
-            at: self.now,
-            reason: self.denied,
-            would: None,
-            left,
-            variant: self.base,
-        }
-    }
-
-    /// In one piece, so that it is written once: where the caller wants it.
-    #[inline(always)]
-    pub(crate) fn decision(&self) -> Decision {
-        let view = self.view(&[]);
-        Decision {
-            allowed: view.allowed,
-            limit: view.limit,
-            remaining: view.remaining,
-            retry_after: view.retry_after_ms.map(Duration::from_millis),
-            reset_after: Duration::from_millis(view.reset_after_ms),
-            warning: view.warning,
-            alert: view.alert,
-            notify: view.notify,
-            reason: view.reason,
-            would: view.would,
-            variant: self.base.clone(),
-            left: self.left().alone(),
-            at: view.at,
-        }
-    }
 }
 
 impl Case<'_> {
@@ -295,7 +205,7 @@ impl Case<'_> {
     }
 
     /// Asks the groups of the rule together. How many there are is known at compile time below.
-    fn ask(&self, (cost, how): (u64, Ask<'_>), time: &mut Time<'_>, joint: &mut Joint) {
+    fn ask(&self, (cost, how): (u64, Ask<'_>), time: &mut Time<'_>, answers: &mut LimitAnswers) {
         let snapshot = self.snapshot;
         let of = |group: usize| part_of(snapshot, self.variant(), self.hashes, group);
         let Some(a) = of(0) else {
@@ -305,21 +215,21 @@ impl Case<'_> {
         let groups = &snapshot.plan().groups;
         let costs = |group: usize| groups[group].counts.of(cost);
         match (of(1), of(2), of(3)) {
-            (None, ..) => ask_one(&a, costs(0), how, time, joint),
-            (Some(b), None, _) => ask(snapshot, &[a, b], &from_fn(costs), how, time, joint),
+            (None, ..) => ask_one(&a, costs(0), how, time, answers),
+            (Some(b), None, _) => ask(snapshot, &[a, b], &from_fn(costs), how, time, answers),
             (Some(b), Some(c), None) => {
-                ask(snapshot, &[a, b, c], &from_fn(costs), how, time, joint)
+                ask(snapshot, &[a, b, c], &from_fn(costs), how, time, answers)
             }
             (Some(b), Some(c), Some(d)) => {
-                ask(snapshot, &[a, b, c, d], &from_fn(costs), how, time, joint)
+                ask(snapshot, &[a, b, c, d], &from_fn(costs), how, time, answers)
             }
         }
     }
 
-    /// Mends the limits of a key whose notes were ahead of the clock. Their stamps are ahead too, and would
-    /// deny the key anew when its penalty is over.
+    /// Repairs the limits of a key whose notes were ahead of the clock. Their stamps are ahead too,
+    /// and would deny the key anew when its penalty is over.
     #[cold]
-    fn mend_limits(&self, time: &mut Time<'_>) {
+    fn repair_limits(&self, time: &mut Time<'_>) {
         let part = |group| part_of(self.snapshot, self.variant(), self.hashes, group);
         (0..MOST_GROUPS).filter_map(part).for_each(|part| _ = part.repair_clock_skew(time));
     }
@@ -332,37 +242,38 @@ impl Case<'_> {
         time: &mut Time<'_>,
         decision: &mut Decision,
     ) {
-        let mut joint = Joint::new();
+        let mut answers = LimitAnswers::new();
         if let Some(block) = self.snapshot.block_of(&self.resolved.subject, self.now) {
             return self.blocked(block, time, decision);
         }
         if self.cost > self.variant().most_cost() {
-            self.ask((0, Ask::Look), time, &mut joint);
-            return self.too_costly(&joint, decision);
+            self.ask((0, Ask::Peek), time, &mut answers);
+            return self.too_costly(&answers, decision);
         }
-        let standing = self.standing(time);
-        if let Some(barred) = self.barred(&standing) {
-            if standing.mended {
-                self.mend_limits(time);
+        let state = self.penalty_state(time);
+        if let Some(refusal) = self.refusal(&state) {
+            if state.repaired {
+                self.repair_limits(time);
             }
-            self.ask((self.cost, Ask::Look), time, &mut joint);
-            return self.refuse(&joint, &barred, &standing, decision);
+            self.ask((self.cost, Ask::Peek), time, &mut answers);
+            return self.refuse(&answers, &refusal, &state, decision);
         }
-        self.ask((self.cost, how), time, &mut joint);
-        // What a half-done hit of another caused must start no penalty: look again.
-        if joint.answer == Answer::Denied && self.op == Op::Check {
-            self.ask((self.cost, Ask::Look), time, &mut joint);
+        self.ask((self.cost, how), time, &mut answers);
+        // Another thread's hit over several tables may be half done, and be given back. The engine
+        // rechecks a hit's denial, but not a peek's. Such a denial must start no penalty.
+        if answers.answer == Answer::Denied && self.op == Op::Check {
+            self.ask((self.cost, Ask::Peek), time, &mut answers);
         }
         if self.snapshot.concurrent {
-            *permits = joint.permits;
+            *permits = answers.permits;
         }
-        match joint.answer {
-            Answer::Allowed | Answer::Uncounted => self.allow(&mut joint, &standing, decision),
-            Answer::Denied => self.deny(&joint, &standing, decision),
-            Answer::Cost => self.too_costly(&joint, decision),
+        match answers.answer {
+            Answer::Allowed | Answer::Uncounted => self.allow(&mut answers, &state, decision),
+            Answer::Denied => self.deny(&answers, &state, decision),
+            Answer::Cost => self.too_costly(&answers, decision),
             Answer::Full => {
-                let barred = Barred { reason: Reason::Full, wait: NEVER, cooling: None };
-                self.refuse(&joint, &barred, &standing, decision);
+                let refusal = Refusal { reason: Reason::Full, wait: NEVER, cooling: None };
+                self.refuse(&answers, &refusal, &state, decision);
             }
         }
     }
@@ -370,35 +281,35 @@ impl Case<'_> {
     /// Refused by hand. The same hit passes when the block and all that runs beside it are over.
     #[cold]
     fn blocked(&self, block: &Note, time: &mut Time<'_>, decision: &mut Decision) {
-        let standing = self.standing(time);
-        if standing.mended {
-            self.mend_limits(time);
+        let state = self.penalty_state(time);
+        if state.repaired {
+            self.repair_limits(time);
         }
         let left = block.span.map_or(NEVER, |span| span.left(time.now()));
         let too_costly = self.cost > self.variant().most_cost();
-        let beside = self.barred(&standing).map_or(0, |barred| barred.wait);
+        let beside = self.refusal(&state).map_or(0, |refusal| refusal.wait);
         let wait = if too_costly { NEVER } else { left.max(beside) };
-        let mut joint = Joint::new();
-        self.ask((if too_costly { 0 } else { self.cost }, Ask::Look), time, &mut joint);
-        let barred = Barred { reason: Reason::Blocked, wait, cooling: None };
-        self.refuse(&joint, &barred, &standing, decision);
+        let mut answers = LimitAnswers::new();
+        self.ask((if too_costly { 0 } else { self.cost }, Ask::Peek), time, &mut answers);
+        let refusal = Refusal { reason: Reason::Blocked, wait, cooling: None };
+        self.refuse(&answers, &refusal, &state, decision);
     }
 
     /// What the key's denials so far lead to.
-    fn standing(&self, time: &mut Time<'_>) -> Standing {
+    fn penalty_state(&self, time: &mut Time<'_>) -> PenaltyState {
         let Some(ledger) = self.snapshot.tables.penalties() else {
-            return Standing::unknown(time.now());
+            return PenaltyState::unknown(time.now());
         };
         let hash = self.snapshot.penalty_hash(&self.resolved.subject);
-        Standing::read(ledger, hash, self.variant(), time, !self.op.only_looks())
+        PenaltyState::read(ledger, hash, self.variant(), time, !self.op.is_read_only())
     }
 
-    fn barred(&self, standing: &Standing) -> Option<Barred> {
+    fn refusal(&self, state: &PenaltyState) -> Option<Refusal> {
         let Some(wait) = self.budget_wait() else {
-            return standing.barred;
+            return state.refusal;
         };
-        let wait = wait.max(standing.barred.map_or(0, |barred| barred.wait));
-        Some(Barred { reason: Reason::Budget, wait, cooling: None })
+        let wait = wait.max(state.refusal.map_or(0, |refusal| refusal.wait));
+        Some(Refusal { reason: Reason::Budget, wait, cooling: None })
     }
 
     /// How long until the budget is there again, if it is spent.
@@ -413,114 +324,120 @@ impl Case<'_> {
         let mut day = Day::today(clock, budget.reset_hour_utc);
         if spent.is_ahead(day.number) {
             day = Day::today_again(clock, budget.reset_hour_utc);
-            if !self.op.only_looks() && spent.is_ahead(day.number) {
-                self.snapshot.mend_spent(&self.resolved.subject, spent, day.number);
+            if !self.op.is_read_only() && spent.is_ahead(day.number) {
+                self.snapshot.repair_spent(&self.resolved.subject, spent, day.number);
             }
         }
         (spent.on(day.number) >= budget.daily).then(|| day.left_nanos())
     }
 
-    fn views<'j>(&self, joint: &'j Joint) -> &'j [LimitStatus] {
-        &joint.views[..self.variant().numbers.len()]
+    fn statuses<'j>(&self, answers: &'j LimitAnswers) -> &'j [LimitStatus] {
+        &answers.statuses[..self.variant().params.len()]
     }
 
-    fn least(&self, joint: &Joint) -> usize {
-        let views = self.views(joint);
-        self.variant().least(|index| views[index].remaining)
+    fn least(&self, answers: &LimitAnswers) -> usize {
+        let statuses = self.statuses(answers);
+        self.variant().least(|index| statuses[index].remaining)
     }
 
-    fn reset_after(&self, joint: &Joint) -> Duration {
-        let longest = self.views(joint).iter().map(|view| view.reset).max().unwrap_or(0);
+    fn reset_after(&self, answers: &LimitAnswers) -> Duration {
+        let longest = self.statuses(answers).iter().map(|status| status.reset).max().unwrap_or(0);
         whole_millis(longest).unwrap_or_default()
     }
 
     /// What every decision says of its limits.
-    fn fill(&self, joint: &Joint, decision: &mut Decision) {
-        for (left, view) in decision.left.iter_mut().zip(self.views(joint)) {
-            *left = HeaderStatus::new(view);
+    fn fill(&self, answers: &LimitAnswers, decision: &mut Decision) {
+        for (header, status) in decision.statuses.iter_mut().zip(self.statuses(answers)) {
+            *header = HeaderStatus::new(status);
         }
-        decision.reset_after = self.reset_after(joint);
+        decision.reset_after = self.reset_after(answers);
     }
 
-    fn allow(&self, joint: &mut Joint, standing: &Standing, decision: &mut Decision) {
-        if self.op.only_looks() {
-            self.foresee(joint);
+    fn allow(&self, answers: &mut LimitAnswers, state: &PenaltyState, decision: &mut Decision) {
+        if self.op.is_read_only() {
+            self.foresee(answers);
         }
-        let least = self.least(joint);
-        self.fill(joint, decision);
-        let size = |index: usize| self.variant().numbers[index].size;
+        let least = self.least(answers);
+        self.fill(answers, decision);
+        let size = |index: usize| self.variant().params[index].size;
         decision.limit = Some(size(least));
-        decision.remaining = Some(joint.views[least].remaining);
-        let little = |(index, view): (usize, &LimitStatus)| {
-            self.variant().warns(view.remaining, size(index))
+        decision.remaining = Some(answers.statuses[least].remaining);
+        let little = |(index, status): (usize, &LimitStatus)| {
+            self.variant().warns(status.remaining, size(index))
         };
-        decision.warning = self.views(joint).iter().enumerate().any(little);
-        if !self.op.only_looks() {
-            standing.forgive(self.snapshot.tables.penalties());
+        decision.warning = self.statuses(answers).iter().enumerate().any(little);
+        if !self.op.is_read_only() {
+            state.forgive(self.snapshot.tables.penalties());
         }
     }
 
     /// What the limits would say after the hit.
-    fn foresee(&self, joint: &mut Joint) {
+    fn foresee(&self, answers: &mut LimitAnswers) {
         let plan = self.snapshot.plan();
-        let after = |(view, &(group, at)): (&LimitStatus, &(usize, usize))| {
+        let after = |(status, &(group, at)): (&LimitStatus, &(usize, usize))| {
             let cost = plan.groups[group].counts.of(self.cost);
-            view.after(&self.variant().groups[group].stated()[at], cost, self.now)
+            status.after(&self.variant().groups[group].stated()[at], cost, self.now)
         };
-        joint.views = joint.views.iter().zip(&plan.places).map(after).collect();
+        answers.statuses = answers.statuses.iter().zip(&plan.places).map(after).collect();
     }
 
     /// Denied for good: nothing starts, and nothing is counted.
-    fn too_costly(&self, joint: &Joint, decision: &mut Decision) {
-        let index = self.variant().smallest.unwrap_or_else(|| self.least(joint));
-        self.fill(joint, decision);
+    fn too_costly(&self, answers: &LimitAnswers, decision: &mut Decision) {
+        let index = self.variant().smallest.unwrap_or_else(|| self.least(answers));
+        self.fill(answers, decision);
         decision.allowed = false;
         decision.reason = Some(Reason::Cost);
-        decision.limit = Some(self.variant().numbers[index].size);
-        decision.remaining = Some(joint.views[index].remaining);
+        decision.limit = Some(self.variant().params[index].size);
+        decision.remaining = Some(answers.statuses[index].remaining);
         decision.retry_after = None;
         decision.notify = self.op.counts_denials() && self.variant().notifies_always();
         self.shadow(decision);
     }
 
     /// Refused by something other than the limits: no violation.
-    fn refuse(&self, joint: &Joint, barred: &Barred, standing: &Standing, decision: &mut Decision) {
-        let own = self.views(joint).iter().map(|view| view.wait).max().unwrap_or(0);
-        self.fill(joint, decision);
+    fn refuse(
+        &self,
+        answers: &LimitAnswers,
+        refusal: &Refusal,
+        state: &PenaltyState,
+        decision: &mut Decision,
+    ) {
+        let own = self.statuses(answers).iter().map(|status| status.wait).max().unwrap_or(0);
+        self.fill(answers, decision);
         decision.allowed = false;
-        decision.reason = Some(barred.reason);
-        decision.limit = match barred.reason {
-            Reason::Cooldown => barred.cooling.map(|index| self.variant().numbers[index].size),
+        decision.reason = Some(refusal.reason);
+        decision.limit = match refusal.reason {
+            Reason::Cooldown => refusal.cooling.map(|index| self.variant().params[index].size),
             _ => None,
         };
         decision.remaining = Some(0);
-        decision.retry_after = whole_millis(barred.wait.max(own));
+        decision.retry_after = whole_millis(refusal.wait.max(own));
         decision.notify =
-            self.op.counts_denials() && standing.tell(&self.snapshot.tables, self.variant());
+            self.op.counts_denials() && state.takes_notice(&self.snapshot.tables, self.variant());
         self.shadow(decision);
     }
 
-    fn deny(&self, joint: &Joint, standing: &Standing, decision: &mut Decision) {
-        let views = self.views(joint);
+    fn deny(&self, answers: &LimitAnswers, state: &PenaltyState, decision: &mut Decision) {
+        let statuses = self.statuses(answers);
         let denial = match self.op.waits() {
-            true => Denial::without_cooldowns(views),
-            false => Denial::of(views, self.variant()),
+            true => Denial::without_cooldowns(statuses),
+            false => Denial::of(statuses, self.variant()),
         };
         // Keys that share a row because the table is full have no penalties.
-        let counts = self.op.counts_denials() && !joint.shared;
+        let counts = self.op.counts_denials() && !answers.shared;
         let verdict = match counts {
-            true => standing.count(&denial, &self.snapshot.tables, self.variant()),
+            true => state.count(&denial, &self.snapshot.tables, self.variant()),
             false => denial.uncounted(self.variant()),
         };
-        if let Some(barred) = &verdict.barred {
+        if let Some(refusal) = &verdict.refusal {
             // Another thread's denial came first and has begun to bar the key.
-            return self.refuse(joint, barred, standing, decision);
+            return self.refuse(answers, refusal, state, decision);
         }
-        self.fill(joint, decision);
+        self.fill(answers, decision);
         decision.allowed = false;
         decision.reason = Some(Reason::limit(denial.limit));
-        decision.limit = Some(self.variant().numbers[denial.limit].size);
-        decision.remaining = Some(views[denial.limit].remaining);
+        decision.limit = Some(self.variant().params[denial.limit].size);
+        decision.remaining = Some(statuses[denial.limit].remaining);
         decision.retry_after = whole_millis(verdict.wait);
         decision.alert = counts && verdict.alert;
         decision.notify = self.op.counts_denials() && verdict.notify;

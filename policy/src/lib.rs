@@ -200,6 +200,8 @@ pub use rule::stats::{LimitUse, Stats};
 pub use rule::why::{Outcome, Step, StepValue, Why};
 pub use rule::{Recorded, Rule};
 #[cfg(target_os = "linux")]
+pub use store::described::InspectedLimit;
+#[cfg(target_os = "linux")]
 pub use store::inspect::Inspected;
 pub use store::runtime::Target;
 pub use store::trail::{Change, Changes};

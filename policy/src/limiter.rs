@@ -9,7 +9,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use serde_json::Value;
+use serde_core::Serialize;
 use tidegate_core::{Clock, ForkLock};
 
 use crate::compiled::validate::{self, Built};
@@ -23,8 +23,9 @@ use crate::metrics::Metrics;
 use crate::metrics::event::{Events, Sequence};
 use crate::rule::changes::{BlockedKey, ChangeOptions, Changing};
 use crate::rule::shared::Shared;
+use crate::rule::state::{RuleState, closed};
 use crate::rule::stats::Stats;
-use crate::rule::{Recorded, Rule, RuleState, closed};
+use crate::rule::{Recorded, Rule};
 use crate::snapshot::Snapshot;
 use crate::store::open::{Opening, Store};
 use crate::store::runtime::Target;
@@ -137,7 +138,8 @@ impl Limiter {
         Limiter::builder().policy(policy).build()
     }
 
-    /// A limiter of a policy as a map, with the fields of a policy file.
+    /// A limiter of a policy as a map, with the fields of a policy file: a `serde_json::Value`, or
+    /// any type that serializes to such a map.
     ///
     /// ```
     /// let policy = serde_json::json!({"version": 1, "rules": {"messages": {"limits": "20/min"}}});
@@ -147,7 +149,7 @@ impl Limiter {
     ///
     /// # Errors
     /// As [`Limiter::from_policy`].
-    pub fn from_value(policy: &Value) -> Result<Limiter, Error> {
+    pub fn from_value(policy: &impl Serialize) -> Result<Limiter, Error> {
         Limiter::builder().value(policy).build()
     }
 
@@ -235,7 +237,8 @@ impl Limiter {
     /// A rule by its name, or the policy's `fallback` for names that it does not know.
     ///
     /// ```
-    /// let policy = tidegate::Policy::from_text("version: 1\nfallback: b\nrules: { a: { limits: 1/s }, b: { limits: 2/s } }");
+    /// let text = "version: 1\nfallback: b\nrules: { a: { limits: 1/s }, b: { limits: 2/s } }";
+    /// let policy = tidegate::Policy::from_text(text);
     /// let limiter = tidegate::Limiter::from_policy(policy.unwrap()).unwrap();
     /// assert_eq!(limiter.rule("a").unwrap().name(), "a");
     /// assert_eq!(limiter.rule("other").unwrap().name(), "b");
@@ -280,10 +283,10 @@ impl Limiter {
         self.shared.policy.load_full()
     }
 
-    /// Reads the policy file again: all or nothing. Keys keep their state where the shape of a rule's
-    /// limits (their names, algorithms and scopes) is the same. A limit that is named by its text counts
-    /// by its position: `5/min` may become `9/min`. A file store moves counts to another shape, as when it
-    /// is opened; other stores start afresh then.
+    /// Reads the policy file again: all or nothing. Keys keep their state where the shape of a
+    /// rule's limits (their names, algorithms and scopes) is the same. A limit that is named by its
+    /// text counts by its position: `5/min` may become `9/min`. A file store moves counts to
+    /// another shape, as when it is opened; other stores start afresh then.
     ///
     /// ```
     /// let path = std::env::temp_dir().join(format!("tidegate-doc-{}.yaml", std::process::id()));
@@ -296,7 +299,8 @@ impl Limiter {
     /// ```
     ///
     /// # Errors
-    /// If the limiter was not made from a file; and as [`Limiter::from_file`]. Then nothing is changed.
+    /// If the limiter was not made from a file; and as [`Limiter::from_file`]. Then nothing is
+    /// changed.
     pub fn reload(&self) -> Result<(), Error> {
         self.shared.open()?;
         let Some(source) = &self.shared.source else {
@@ -374,7 +378,8 @@ impl Limiter {
     }
 
     /// Writes the counts of a file store to the disk, and waits for it. Without it they are in the
-    /// page cache, which outlives processes but not a loss of power. Nothing to do for other stores.
+    /// page cache, which outlives processes but not a loss of power. Nothing to do for other
+    /// stores.
     ///
     /// # Errors
     /// If the disk says no, or the limiter is closed.
@@ -391,14 +396,15 @@ impl Limiter {
         self.rules().iter().map(|name| self.rule(name)?.metrics()).collect()
     }
 
-    /// The last denials and alerts of all rules, 256 of each; with `since`, what `next` was, those after
-    /// that. One text says how far a reader is with all rules.
+    /// The last denials and alerts of all rules, 256 of each; with `since`, what `next` was, those
+    /// after that. One text says how far a reader is with all rules.
     ///
     /// ```
     /// let limiter = tidegate::Limiter::new("1/h").unwrap();
     /// (0..2).for_each(|_| drop(limiter.allow("alice").unwrap()));
     /// let seen = limiter.events(None).unwrap();
-    /// assert_eq!((seen.events[0].key[0].as_str(), seen.events[0].reason.as_str()), ("alice", "1/h"));
+    /// let event = &seen.events[0];
+    /// assert_eq!((event.key[0].as_str(), event.reason.as_str()), ("alice", "1/h"));
     /// assert!(limiter.events(Some(&seen.next)).unwrap().events.is_empty());
     /// ```
     ///
@@ -421,8 +427,8 @@ impl Limiter {
         Ok(Events { events, next: sequence.cursor(last), missed })
     }
 
-    /// The run-time changes of all rules with a number above `since`: at least the last 256 that the store has
-    /// seen.
+    /// The run-time changes of all rules with a number above `since`: at least the last 256 that
+    /// the store has seen.
     ///
     /// ```
     /// let limiter = tidegate::Limiter::new("3/min").unwrap();
@@ -485,8 +491,8 @@ fn has_shape_of(rule: &Built, tables: &Tables) -> bool {
     rule.wanted.plan.keeps_state_of(&tables.plan) && rule.wanted.can_have(tables.capacity)
 }
 
-/// Leaves the tables that others of another shape are to replace, and says whose these were. A file is moved
-/// back to an earlier shape only if nobody has it open, and this limiter has it.
+/// Leaves the tables that others of another shape are to replace, and says whose these were. A file
+/// is moved back to an earlier shape only if nobody has it open, and this limiter has it.
 fn leave_tables(built: &[Built], old: &HashMap<String, Arc<RuleState>>) -> Vec<Arc<RuleState>> {
     let left = |rule: &Built| {
         let state = old.get(&rule.name)?;
@@ -501,7 +507,8 @@ fn leave_tables(built: &[Built], old: &HashMap<String, Arc<RuleState>>) -> Vec<A
 fn come_back(state: &RuleState) {
     let last = state.last();
     last.tables.come_back();
-    // Whoever opened them meanwhile was alone, and may have begun an era without the numbers of this limiter.
+    // Whoever opened them meanwhile was alone, and may have begun an era without the limits of this
+    // limiter.
     let again = Snapshot::new(last.config.clone(), last.labels.clone(), last.tables.clone());
     if let (Ok(again), false) = (again, last.closed) {
         state.replace(again);
@@ -539,7 +546,8 @@ impl Shared {
             None => {
                 let clock = &self.options.clock;
                 let made = self.store.tables(&rule.name, &rule.wanted, &rule.base, clock)?;
-                // In memory, counts of another shape can't be kept; what was changed at run time can.
+                // In memory, counts of another shape can't be kept; what was changed at run time
+                // can.
                 if let Some(known) = known {
                     made.adopt(&known);
                 }
@@ -676,13 +684,19 @@ impl Limiter {
 
 /// Operations of the limiter's only rule, or of the one called `default`.
 macro_rules! of_the_main_rule {
-    ($($(#[$meta:meta])* fn $name:ident $(<$life:lifetime>)?(&self $(, $arg:ident: $type:ty)*) -> $result:ty;)*) => {
+    ($(
+        $(#[$meta:meta])*
+        fn $name:ident $(<$life:lifetime>)?(&self $(, $arg:ident: $type:ty)*) -> $result:ty;
+    )*) => {
         impl Limiter {
             $(
                 $(#[$meta])*
                 ///
                 /// # Errors
-                #[doc = concat!("As [`Rule::", stringify!($name), "`]; and if it is not clear which rule is meant.")]
+                #[doc = concat!(
+                    "As [`Rule::", stringify!($name),
+                    "`]; and if it is not clear which rule is meant."
+                )]
                 #[inline]
                 pub fn $name $(<$life>)? (&self $(, $arg: $type)*) -> Result<$result, Error> {
                     self.main()?.$name($($arg),*)
@@ -720,7 +734,9 @@ of_the_main_rule! {
     /// See [`Rule::wait_permit`].
     fn wait_permit<'a>(&self, call: impl Into<Call<'a>>, timeout: Option<Duration>) -> Permit;
     /// See [`Rule::wait_reservation`].
-    fn wait_reservation<'a>(&self, call: impl Into<Call<'a>>, estimate: u64, timeout: Option<Duration>) -> Reservation;
+    fn wait_reservation<'a>(
+        &self, call: impl Into<Call<'a>>, estimate: u64, timeout: Option<Duration>
+    ) -> Reservation;
     /// See [`Rule::spend`].
     fn spend<'a>(&self, call: impl Into<Call<'a>>, amount: u64) -> Budget;
     /// See [`Rule::budget`].
@@ -791,8 +807,8 @@ impl Limiter {
     /// ```
     ///
     /// # Errors
-    /// If the folder can't be read or is another user's (root may look at any), or a table in it is not
-    /// sound.
+    /// If the folder can't be read or is another user's (root may look at any), or a table in it is
+    /// not sound.
     pub fn inspect(path: impl AsRef<Path>) -> Result<Vec<crate::Inspected>, Error> {
         crate::store::inspect::inspect(path.as_ref())
     }

@@ -16,7 +16,6 @@ use tidegate_core::{AtomicU64, Counters, ForkGuard, ForkLock};
 use crate::compiled::labels::RuleLabels;
 use crate::compiled::plan::MOST_LIMITS;
 use crate::decision::{Decision, Reason};
-use crate::judge::{Found, Op, judge};
 use crate::key::Call;
 use crate::key::name::{Name, NamedCount, SPREAD};
 use crate::metrics::event::{Event, Sequence};
@@ -172,47 +171,32 @@ impl Meter {
         if nth.wrapping_mul(SPREAD) < u64::MAX / SAMPLE { SAMPLE } else { 0 }
     }
 
-    /// Notes a batch of the fastest path; see [`Meter::note`]. Where names are sampled, the others are
-    /// not looked at: one key in so many is noted, from another place on in each batch.
+    /// Notes a batch for a rule with one limit, which the engine has counted. Where names are
+    /// sampled, the others are not looked at: one key in so many is noted, from another place on in
+    /// each batch.
     pub(crate) fn note_batch<K: AsRef<[u8]>>(&self, snapshot: &Snapshot, keys: &[K], mask: &[u8]) {
         let many = keys.len() as u64;
         let before = self.counters.add_many(Count::Batched as usize, many).wrapping_sub(many);
         let every = if self.keeps_all(many) { 1 } else { SAMPLE };
         // Any batch in a row starts elsewhere, whatever its length.
         let first = (before.wrapping_mul(SPREAD) >> 32) % every;
-        let weight = |at: u64| if at % every == first { every } else { 0 };
         let note = |at: u64| {
-            let (key, allowed) = (keys[at as usize].as_ref(), mask[at as usize] != 0);
-            self.note(snapshot, &key.into(), allowed, weight(at));
+            let (key, denied) = (keys[at as usize].as_ref(), mask[at as usize] == 0);
+            let denied = denied.then_some(Reason::Limit(0));
+            self.note_name(snapshot, &key.into(), denied, every, 1);
         };
-        if snapshot.several {
-            // Which limit denied is counted for each.
-            return (0..many).filter(|&at| weight(at) > 0 || mask[at as usize] == 0).for_each(note);
-        }
         (first..many).step_by(every as usize).for_each(note);
     }
 
-    /// Notes a hit of the fastest path, which the engine has counted. Which of several limits
-    /// denied it is looked up and counted here.
-    #[cold]
-    pub(crate) fn note(&self, snapshot: &Snapshot, call: &Call<'_>, allowed: bool, weight: u64) {
-        let reason = || judge(snapshot, call, 1, Op::Peek, &mut Found::default()).ok()?.reason;
-        let reason = match (allowed, snapshot.several) {
-            (true, _) => None,
-            (false, false) => Some(Reason::Limit(0)),
-            (false, true) => reason().or(Some(Reason::Limit(0))),
-        };
-        if let Some(reason) = reason.filter(|_| snapshot.several) {
-            self.counters.add(index_of(reason));
-        }
-        if weight > 0 {
-            self.note_name(snapshot, call, reason, weight, 1);
-        }
+    /// Counts which of several limits denied a hit that the engine has counted.
+    pub(crate) fn count_reason(&self, reason: Reason) {
+        self.counters.add(index_of(reason));
     }
 
+    /// Keeps the name of a hit's key, which stands for `weight` hits.
     #[cold]
     #[inline(never)]
-    fn note_name(
+    pub(crate) fn note_name(
         &self,
         snapshot: &Snapshot,
         call: &Call<'_>,
@@ -256,13 +240,13 @@ impl Meter {
         }
         match decision.reason {
             Some(reason) if decision.alert => drop(self.counters.add(index_of(reason))),
-            denied => self.count_plainly(snapshot, call, denied, decision.warning, cost),
+            denied => self.fast_count(snapshot, call, denied, decision.warning, cost),
         }
     }
 
     /// Counts a hit that led to nothing beyond itself.
     #[inline(always)]
-    pub(crate) fn count_plainly(
+    pub(crate) fn fast_count(
         &self,
         snapshot: &Snapshot,
         call: &Call<'_>,
@@ -424,8 +408,8 @@ pub struct Metrics {
     pub keys: usize,
     /// Bytes of all its tables, fixed from the start.
     pub bytes: u64,
-    /// Whether another table took the place of this rule's in a file store, or it was removed: what is
-    /// counted here, others don't see.
+    /// Whether another table took the place of this rule's in a file store, or it was removed: what
+    /// is counted here, others don't see.
     pub retired: bool,
     /// Keys that were denied most.
     pub top_offenders: Vec<NamedCount>,

@@ -1,6 +1,8 @@
-//! What a key's denials and spending lead to, as notes of 60 bits (see [`Ledger`](tidegate_core::Ledger)).
+//! What a key's denials and spending lead to, as notes of 60 bits (see
+//! [`Ledger`](tidegate_core::Ledger)).
 //!
-//! Plain data and arithmetic: which denials count, and what durations mean, is the caller's business.
+//! Plain data and arithmetic: which denials count, and what durations mean, is the caller's
+//! business.
 //!
 //! ```text
 //! Penalty:  last counted denial 48 (us) | limit 4 | count 7 | told 1
@@ -9,14 +11,16 @@
 //! Spent:    day 16 | units 44
 //! ```
 //!
-//! Every end is a start and a length. A cooldown starts with the last counted denial and is as long as
-//! the limit that gave it says, which is exact because refusals during a cooldown don't count. An
-//! enforced wait starts with that denial too; its length is a note of its own, tied to the penalty that
-//! it belongs to. A reader who finds one without the other falls back on what the penalty alone says.
+//! Every end is a start and a length. A cooldown starts with the last counted denial and is as long
+//! as the limit that gave it says, which is exact because refusals during a cooldown don't count.
+//! An enforced wait starts with that denial too; its length is a note of its own, tied to the
+//! penalty that it belongs to. A reader who finds one without the other falls back on what the
+//! penalty alone says.
 //!
-//! **A start that is ahead of the clock counts as now** (a clock went back, or a stamp wrapped). It would
-//! do so again at each reading, so the caller reads the clock again and, if the start is ahead still,
-//! stores the note as [`mended`](Penalty::mended). Then the note lasts its own length from there.
+//! **A start that is ahead of the clock counts as now** (a clock went back, or a stamp wrapped). It
+//! would do so again at each reading, so the caller reads the clock again and, if the start is
+//! ahead still, stores the note as [`repaired`](Penalty::repaired). Then the note lasts its own
+//! length from there.
 
 /// Bits of a stored time: microseconds modulo 2^48, as in the engine's own words.
 const STAMP_BITS: u32 = 48;
@@ -26,8 +30,8 @@ const MICRO: u64 = 1000;
 const REST_BITS: u32 = 60 - STAMP_BITS;
 const REST: u64 = (1 << REST_BITS) - 1;
 
-/// Microseconds since `stamp`, or none where it is ahead of the clock. The last quarter of the range
-/// counts as ahead, so that silences of up to 6.7 years are told apart.
+/// Microseconds since `stamp`, or none where it is ahead of the clock. The last quarter of the
+/// range counts as ahead, so that silences of up to 6.7 years are told apart.
 fn since(stamp: u64, now: u64) -> Option<u64> {
     let distance = (now / MICRO).wrapping_sub(stamp) & STAMP_MASK;
     (distance < 3 << (STAMP_BITS - 2)).then_some(distance)
@@ -101,7 +105,7 @@ impl Penalty {
 
     /// The same, with a denial that lies ahead of the clock dated as of now.
     #[must_use]
-    pub(crate) fn mended(self, now: u64) -> Penalty {
+    pub(crate) fn repaired(self, now: u64) -> Penalty {
         if self.is_ahead(now) { self.dated(now) } else { self }
     }
 
@@ -130,7 +134,8 @@ impl Penalty {
         self.with(Penalty::LIMIT, Penalty::NO_LIMIT)
     }
 
-    /// The same, where the limit whose cooldown runs has another number; `None` if it is there no more.
+    /// The same, where the limit whose cooldown runs has another number; `None` if it is there no
+    /// more.
     #[must_use]
     pub(crate) fn renumbered(self, number: impl Fn(usize) -> Option<usize>) -> Penalty {
         match self.limit().map(number) {
@@ -229,7 +234,7 @@ impl Alert {
 
     /// The same, with a span that starts ahead of the clock begun now.
     #[must_use]
-    pub(crate) fn mended(self, now: u64) -> Alert {
+    pub(crate) fn repaired(self, now: u64) -> Alert {
         match since(self.start(), now) {
             None if self.0 != 0 => Alert(moment(now) << REST_BITS | self.0 & REST),
             _ => self,
@@ -241,7 +246,7 @@ impl Alert {
     #[must_use]
     pub(crate) fn denied(self, now: u64, within: u64, violations: u64) -> (Alert, bool) {
         let before = self.count(now, within);
-        let start = if before > 0 { self.mended(now).start() } else { moment(now) };
+        let start = if before > 0 { self.repaired(now).start() } else { moment(now) };
         let count = (before + 1).min(REST);
         (Alert(start << REST_BITS | count), before < violations && count >= violations)
     }
@@ -265,28 +270,30 @@ impl Spent {
         self.0
     }
 
-    /// How many days after `day` the note is dated, modulo 2^16: the first half of the range is ahead.
+    /// How many days after `day` the note is dated, modulo 2^16: the first half of the range is
+    /// ahead.
     fn days_after(self, day: u64) -> u64 {
         (self.0 >> Spent::UNIT_BITS).wrapping_sub(day) & 0xffff
     }
 
-    /// Whether it was spent on a later day, as a wall clock had it that went back since. Any day of the
-    /// next 89 years is later. Every other one is over, since a wall clock that jumped ahead can't be told
-    /// from time that has passed.
+    /// Whether it was spent on a later day, as a wall clock had it that went back since. Any day of
+    /// the next 89 years is later. Every other one is over, since a wall clock that jumped ahead
+    /// can't be told from time that has passed.
     #[inline]
     pub(crate) fn is_ahead(self, day: u64) -> bool {
         self.0 != 0 && (1..0x8000).contains(&self.days_after(day))
     }
 
-    /// Units spent on `day`. Those of a later day count too: a fault of the clock gives nothing away.
+    /// Units spent on `day`. Those of a later day count too: a fault of the clock gives nothing
+    /// away.
     pub(crate) fn on(self, day: u64) -> u64 {
         if self.days_after(day) < 0x8000 { self.0 & Spent::MOST } else { 0 }
     }
 
-    /// The same, with units of a later day spent on this one, so that a fault of the clock is over with
-    /// the day.
+    /// The same, with units of a later day spent on this one, so that a fault of the clock is over
+    /// with the day.
     #[must_use]
-    pub(crate) fn mended(self, day: u64) -> Spent {
+    pub(crate) fn repaired(self, day: u64) -> Spent {
         if self.is_ahead(day) { self.plus(0, day) } else { self }
     }
 
@@ -357,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn i9_what_is_ahead_of_the_clock_is_now_and_lasts_its_own_time_once_mended() {
+    fn i9_what_is_ahead_of_the_clock_is_now_and_lasts_its_own_time_once_repaired() {
         let (then, now) = (100_000 * SECOND, 10_000 * SECOND + 7);
         let penalty = Penalty::default().denied(then, 3, Some(2)).told(true);
         let until = Until::new(penalty, 5 * SECOND);
@@ -365,16 +372,16 @@ mod tests {
             penalty.is_ahead(now) && !penalty.is_ahead(then) && !Penalty::default().is_ahead(0)
         );
         assert_eq!((penalty.since_last(now), until.left(now)), (Some(0), 5 * SECOND));
-        let mended = penalty.mended(now);
-        assert_eq!(mended.since_last(now + SECOND), Some(SECOND + 7));
-        assert_eq!((mended.count(), mended.limit(), mended.is_told()), (3, Some(2), true));
-        assert_eq!(penalty.mended(then), penalty, "what is not ahead stays");
-        let moved = until.moved_to(mended);
-        assert_eq!(Until::from_note(moved.note(), mended), Some(moved));
+        let repaired = penalty.repaired(now);
+        assert_eq!(repaired.since_last(now + SECOND), Some(SECOND + 7));
+        assert_eq!((repaired.count(), repaired.limit(), repaired.is_told()), (3, Some(2), true));
+        assert_eq!(penalty.repaired(then), penalty, "what is not ahead stays");
+        let moved = until.moved_to(repaired);
+        assert_eq!(Until::from_note(moved.note(), repaired), Some(moved));
         assert_eq!(moved.left(now + SECOND), 4 * SECOND - 7);
         let (alert, _) = Alert::default().denied(then, SECOND, 9);
         assert_eq!((alert.count(now, SECOND), alert.count(now + 9 * SECOND, SECOND)), (1, 1));
-        assert_eq!(alert.mended(now).count(now + SECOND, SECOND), 0);
+        assert_eq!(alert.repaired(now).count(now + SECOND, SECOND), 0);
         assert_eq!(alert.denied(now, SECOND, 2).0.count(now + SECOND, SECOND), 0);
     }
 
@@ -383,7 +390,7 @@ mod tests {
         let year = 365 * 86_400 * SECOND;
         let penalty = Penalty::default().denied(year, 1, None);
         assert_eq!(penalty.since_last(year + 66 * (year / 10)), Some(66 * (year / 10)));
-        assert!(penalty.is_ahead(year + 68 * (year / 10)), "and what looks ahead is mended");
+        assert!(penalty.is_ahead(year + 68 * (year / 10)), "and what looks ahead is repaired");
     }
 
     #[test]
@@ -394,12 +401,14 @@ mod tests {
                 let penalty = Penalty::default().denied(then, wait, Some(1));
                 let until = Until::new(penalty, wait);
                 assert!(until.left(now) <= wait.saturating_add(999));
-                assert!(until.moved_to(penalty.mended(now)).left(now) <= wait.saturating_add(999));
+                assert!(
+                    until.moved_to(penalty.repaired(now)).left(now) <= wait.saturating_add(999)
+                );
                 let (alert, _) = Alert::default().denied(then, wait, 2);
-                assert_eq!(alert.denied(now, wait, 2).0.mended(then).count(then, 0), 0);
+                assert_eq!(alert.denied(now, wait, 2).0.repaired(then).count(then, 0), 0);
                 let spent = Spent::default().plus(wait, then);
                 assert!(spent.plus(wait, now).on(now) <= Spent::MOST && spent.on(then) <= wait);
-                assert!(!spent.mended(now).is_ahead(now));
+                assert!(!spent.repaired(now).is_ahead(now));
             }
         }
     }
@@ -432,9 +441,9 @@ mod tests {
             (monday.is_ahead(18_999), monday.is_ahead(19_000), monday.is_ahead(19_001)),
             (true, false, false)
         );
-        assert_eq!(monday.mended(18_990), Spent::default().plus(90, 18_990));
-        assert_eq!((monday.mended(19_000), monday.mended(19_001)), (monday, monday));
-        assert_eq!(Spent::default().mended(40_000), Spent::default());
+        assert_eq!(monday.repaired(18_990), Spent::default().plus(90, 18_990));
+        assert_eq!((monday.repaired(19_000), monday.repaired(19_001)), (monday, monday));
+        assert_eq!(Spent::default().repaired(40_000), Spent::default());
         assert_eq!(monday.plus(u64::MAX, 19_000).on(19_000), Spent::MOST);
         assert_eq!(Spent::from_note(monday.note()), monday);
     }
@@ -455,8 +464,8 @@ mod tests {
     #[test]
     fn a_denial_ahead_of_the_clock_is_dated_as_of_now() {
         let ahead = Penalty::default().denied(100 * SECOND, 1, None);
-        let mended = ahead.mended(5 * SECOND);
-        assert!(ahead.is_ahead(5 * SECOND) && !mended.is_ahead(5 * SECOND));
-        assert_eq!(mended.since_last(6 * SECOND), Some(SECOND));
+        let repaired = ahead.repaired(5 * SECOND);
+        assert!(ahead.is_ahead(5 * SECOND) && !repaired.is_ahead(5 * SECOND));
+        assert_eq!(repaired.since_last(6 * SECOND), Some(SECOND));
     }
 }

@@ -1,186 +1,36 @@
 //! A rule at work, and everything that can be done with it.
 
 pub(crate) mod changes;
+mod fast;
 pub(crate) mod headers;
 pub(crate) mod held;
 pub(crate) mod metrics;
 pub(crate) mod shared;
+pub(crate) mod state;
 pub(crate) mod stats;
 pub(crate) mod waiters;
 pub(crate) mod why;
 
-use std::cell::{Ref, RefCell};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use arc_swap::{ArcSwap, Guard};
-use tidegate_core::{AtomicU64, Engine, LimitStatus, PerThread, Time};
+use arc_swap::Guard;
+use tidegate_core::{LimitStatus, Time};
 
 use crate::compiled::interned::Interned;
 use crate::compiled::plan::MOST_LIMITS;
 use crate::compiled::variant::Variant;
 use crate::config::limit::Counts;
 use crate::decision::Decision;
-use crate::decision::view::DecisionSink;
+use crate::decision::view::{DecisionSink, ToDecision};
 use crate::error::{Code, Error};
-use crate::judge::{Found, Op, Plain, Receipts, hit_plainly, judge, part_of};
+use crate::judge::{Effects, Op, Receipts, judge, part_of};
 use crate::key::Call;
-use crate::metrics::Meter;
-use crate::metrics::event::Sequence;
 use crate::rule::held::{Charged, Permit, Reservation};
 use crate::rule::shared::Shared;
-use crate::rule::waiters::Waiters;
+use crate::rule::state::RuleState;
 use crate::snapshot::{Hashes, Resolved, RuleView, Snapshot};
 use crate::time::{Day, whole_millis};
-
-/// What belongs to a rule for as long as its limiter lives, whatever its policy becomes.
-#[derive(Debug)]
-pub(crate) struct RuleState {
-    live: ArcSwap<Snapshot>,
-    /// How often `live` was replaced by another policy's.
-    replaced: AtomicU64,
-    /// What each thread goes by, so that a hit need not count one more owner of `live`, which would
-    /// have all threads write to one place. An idle thread may keep an old one.
-    cached: PerThread<Place>,
-    pub(crate) meter: Meter,
-    pub(crate) waiters: Waiters,
-}
-
-/// A panic leaves what a thread keeps as it was: it is replaced whole, or not.
-impl std::panic::RefUnwindSafe for RuleState {}
-
-type Place = RefCell<Option<ThreadCache>>;
-
-/// A rule as a thread found it.
-#[derive(Debug)]
-struct ThreadCache {
-    /// The rule's `replaced` before it was looked at.
-    replaced: u64,
-    snapshot: Arc<Snapshot>,
-    /// The first of the snapshot's, where it is found without going from one to the other: a hit can't
-    /// begin before it has read the engine's seed.
-    engine: Arc<Engine>,
-    base: Interned,
-}
-
-impl ThreadCache {
-    #[inline(always)]
-    fn live(&self) -> RuleView<'_> {
-        RuleView { snapshot: &self.snapshot, engine: &self.engine, base: &self.base }
-    }
-}
-
-impl RuleState {
-    pub(crate) fn new(snapshot: Snapshot, sequence: Arc<Sequence>) -> RuleState {
-        RuleState {
-            live: ArcSwap::from_pointee(snapshot),
-            replaced: AtomicU64::new(0),
-            cached: PerThread::default(),
-            meter: Meter::new(sequence),
-            waiters: Waiters::default(),
-        }
-    }
-
-    /// The rule as it was last seen, which others may have changed or closed since.
-    pub(crate) fn last(&self) -> Guard<Arc<Snapshot>> {
-        self.live.load()
-    }
-
-    /// From the next hit on, of all threads.
-    pub(crate) fn replace(&self, next: Snapshot) {
-        self.live.store(Arc::new(next));
-        // ORDERING: Release, with the Acquire of who reads it: who sees this count sees `next`. Who
-        // looked in between has an older count, and looks again next time.
-        self.replaced.fetch_add(1, Ordering::Release);
-        self.forget_ended_threads();
-    }
-
-    /// They look no more: what they went by, and the tables of that, would stay.
-    fn forget_ended_threads(&self) {
-        self.cached.vacant(|place| drop(place.take()));
-    }
-
-    /// Asks the rule as this thread found it; none if it does not stand so any more.
-    #[inline(always)]
-    fn with_cached<R>(&self, ask: impl FnOnce(Option<RuleView<'_>>) -> R) -> R {
-        self.cached.with(|mine| {
-            let cached = mine.and_then(|mine| self.standing(mine));
-            ask(cached.as_ref().map(|cached| cached.live()))
-        })
-    }
-
-    #[inline(always)]
-    fn standing<'p>(&self, place: &'p Place) -> Option<Ref<'p, ThreadCache>> {
-        // ORDERING: Acquire, see `replace`.
-        let replaced = self.replaced.load(Ordering::Acquire);
-        let stands =
-            |cached: &&ThreadCache| cached.replaced == replaced && cached.snapshot.is_current();
-        Ref::filter_map(place.try_borrow().ok()?, |cached| cached.as_ref().filter(stands)).ok()
-    }
-
-    /// Asks the rule as it stands now.
-    #[inline(always)]
-    fn with<R>(&self, ask: impl FnOnce(RuleView<'_>) -> Result<R, Error>) -> Result<R, Error> {
-        self.with_cached(|cached| match cached {
-            Some(standing) => ask(standing),
-            None => self.with_new(ask),
-        })
-    }
-
-    /// Asks the rule as it stands now, which this thread goes by from now on.
-    #[cold]
-    #[inline(never)]
-    fn with_new<R>(&self, ask: impl FnOnce(RuleView<'_>) -> Result<R, Error>) -> Result<R, Error> {
-        self.cached.claimed(|mine| {
-            // A thread may not find its place at once.
-            if let Some(cached) = mine.and_then(|mine| self.standing(mine)) {
-                return ask(cached.live());
-            }
-            // ORDERING: Acquire, see `replace`. Read before the snapshot, so that no later one is missed.
-            let replaced = self.replaced.load(Ordering::Acquire);
-            let snapshot = self.snapshot()?;
-            // There is no place for one of too many threads; and in a call within a call the outer one's
-            // stays where it is.
-            if let Some(Ok(mut mine)) = mine.map(RefCell::try_borrow_mut) {
-                let base = snapshot.base.apart();
-                let engine = snapshot.tables.engines[0].clone();
-                *mine =
-                    Some(ThreadCache { replaced, snapshot: Arc::clone(&snapshot), engine, base });
-            }
-            let engine = &snapshot.tables.engines[0];
-            ask(RuleView { snapshot: &snapshot, engine, base: &snapshot.base })
-        })
-    }
-
-    /// The rule as it stands now.
-    pub(crate) fn snapshot(&self) -> Result<Guard<Arc<Snapshot>>, Error> {
-        let snapshot = self.live.load();
-        if snapshot.is_current() { Ok(snapshot) } else { self.renewed(&snapshot) }
-    }
-
-    #[cold]
-    fn renewed(&self, old: &Guard<Arc<Snapshot>>) -> Result<Guard<Arc<Snapshot>>, Error> {
-        if old.closed {
-            return Err(closed());
-        }
-        if !old.is_in_time() && old.tables.was_retired() {
-            // Processes of another shape change what this one goes by, and can't tell it so.
-            old.tables.look_again();
-        }
-        if old.tables.runtime().1 == old.generation && old.is_in_time() {
-            // Another thread reads what was changed; until then this is all that is known.
-            return Ok(Guard::from_inner(Arc::clone(old)));
-        }
-        let next = Snapshot::new(old.config.clone(), old.labels.clone(), old.tables.clone())?;
-        let next = Arc::new(next);
-        // Who loses to a reload or to another change goes by its own, which knows all that was
-        // changed before this call. The winner's may not: it may have been read before that.
-        self.live.compare_and_swap(old, next.clone());
-        self.meter.note_retired(&next);
-        Ok(Guard::from_inner(next))
-    }
-}
 
 /// What was used after a [`record`](Rule::record): of the limit with the least left.
 ///
@@ -200,11 +50,6 @@ pub struct Recorded {
     pub remaining: u64,
     /// Until the key has its full quota again, the longest over its limits.
     pub reset_after: Duration,
-}
-
-#[cold]
-pub(crate) fn closed() -> Error {
-    Error::new(Code::Closed, "the limiter is closed")
 }
 
 /// A rule of a limiter: limits that are taken together, all or nothing.
@@ -239,8 +84,8 @@ impl Rule {
         self.state.last().labels.rule.clone()
     }
 
-    /// Whether the two are one rule at work, and not only of one name: a rule that a reload took away
-    /// and another one brought back is a new one, unless it was held meanwhile.
+    /// Whether the two are one rule at work, and not only of one name: a rule that a reload took
+    /// away and another one brought back is a new one, unless it was held meanwhile.
     #[doc(hidden)]
     pub fn is_same(&self, other: &Rule) -> bool {
         Arc::ptr_eq(&self.state, &other.state)
@@ -260,30 +105,15 @@ impl Rule {
     #[inline]
     pub fn allow<'a>(&self, call: impl Into<Call<'a>>) -> Result<bool, Error> {
         let call = call.into();
-        let plainly = |rule: Option<RuleView<'_>>| self.allow_plainly(rule?, call);
-        match self.state.with_cached(plainly) {
+        match self.state.with_cached(|rule| self.fast_allow(rule?, call)) {
             Some(allowed) => Ok(allowed),
             None => self.allow_any(&{ call }),
         }
     }
 
-    /// The call is copied only where something is done with it but reading its key: else it would have
-    /// to be written down before each hit.
-    #[inline(always)]
-    fn allow_plainly(&self, rule: RuleView<'_>, call: Call<'_>) -> Option<bool> {
-        let RuleView { snapshot, engine, .. } = rule;
-        let key = snapshot.plain_key(&call)?;
-        let (allowed, nth) = engine.allow_counted(key);
-        let weight = self.state.meter.weight(nth);
-        if weight > 0 || !allowed && snapshot.several {
-            self.state.meter.note(snapshot, &{ call }, allowed, weight);
-        }
-        Some(allowed)
-    }
-
     fn allow_any(&self, call: &Call<'_>) -> Result<bool, Error> {
         self.state.with(|rule| {
-            if let Some(allowed) = self.allow_plainly(rule, *call) {
+            if let Some(allowed) = self.fast_allow(rule, *call) {
                 return Ok(allowed);
             }
             let snapshot = rule.snapshot;
@@ -300,7 +130,7 @@ impl Rule {
         cost: u64,
         op: Op,
     ) -> Result<Decision, Error> {
-        self.judged(snapshot, call, cost, op, &mut Found::default())
+        self.judged(snapshot, call, cost, op, &mut Effects::default())
     }
 
     fn judged(
@@ -309,9 +139,9 @@ impl Rule {
         call: &Call<'_>,
         cost: u64,
         op: Op,
-        found: &mut Found<'_>,
+        effects: &mut Effects<'_>,
     ) -> Result<Decision, Error> {
-        let decision = judge(snapshot, call, cost, op, found);
+        let decision = judge(snapshot, call, cost, op, effects);
         // By reference: a decision is large to hand on, by `?` too.
         if let Ok(decision) = &decision {
             let counts = match op {
@@ -321,13 +151,14 @@ impl Rule {
             };
             if counts {
                 self.state.meter.count(snapshot, call, decision, cost);
-                self.state.meter.count_default(found.defaulted);
+                self.state.meter.count_default(effects.defaulted);
             }
         }
         decision
     }
 
-    /// Whether it has a concurrent limit, so that [`permit`](Rule::permit) takes the place of a hit.
+    /// Whether it has a concurrent limit, so that [`permit`](Rule::permit) takes the place of a
+    /// hit.
     ///
     /// ```
     /// let limiter = tidegate::Limiter::new("100 concurrent").unwrap();
@@ -382,7 +213,8 @@ impl Rule {
         self.hit_call(&call.into(), cost)
     }
 
-    /// In one piece for all kinds of keys: what it finds stays in registers until the decision is written.
+    /// In one piece for all kinds of keys: what it finds stays in registers until the decision is
+    /// written.
     fn hit_call(&self, call: &Call<'_>, cost: u64) -> Result<Decision, Error> {
         self.state.with_cached(|rule| match rule {
             Some(rule) => self.hit_by(rule, call, cost),
@@ -397,21 +229,14 @@ impl Rule {
 
     #[inline(always)]
     fn hit_by(&self, rule: RuleView<'_>, call: &Call<'_>, cost: u64) -> Result<Decision, Error> {
-        match self.hit_plainly(rule, call, cost) {
-            Some(plain) => Ok(plain.decision()),
-            None => self.hit_any(rule.snapshot, call, cost),
+        match self.fast_hit(rule, call, cost, ToDecision(rule.base)) {
+            Ok(decision) => Ok(decision),
+            Err(_) => self.hit_any(rule.snapshot, call, cost),
         }
     }
 
-    #[inline(always)]
-    fn hit_plainly<'s>(&self, rule: RuleView<'s>, call: &Call<'_>, cost: u64) -> Option<Plain<'s>> {
-        let plain = hit_plainly(rule, call, cost)?;
-        let meter = &self.state.meter;
-        meter.count_plainly(rule.snapshot, call, plain.denied, plain.warning, cost);
-        Some(plain)
-    }
-
-    /// As [`Rule::hit`], for who writes the answer down in a form of their own; see [`DecisionView`](crate::DecisionView).
+    /// As [`Rule::hit`], for who writes the answer down in a form of their own; see
+    /// [`DecisionView`](crate::DecisionView).
     ///
     /// # Errors
     /// As [`Rule::hit`].
@@ -424,11 +249,27 @@ impl Rule {
         sink: T,
     ) -> Result<T::Output, Error> {
         self.state.with_cached(|rule| {
-            match rule.and_then(|rule| self.hit_plainly(rule, call, cost)) {
-                Some(plain) => Ok(sink.accept(&plain.view(&[plain.left()]))),
-                None => Ok(sink.accept(&self.hit_call(call, cost)?.view())),
+            let fast = match rule {
+                Some(rule) => self.fast_hit(rule, call, cost, sink),
+                None => Err(sink),
+            };
+            match fast {
+                Ok(output) => Ok(output),
+                Err(sink) => self.general_hit_into(call, cost, sink),
             }
         })
+    }
+
+    /// Out of line and cold: without that each fast hit cost 39 instructions more.
+    #[cold]
+    #[inline(never)]
+    fn general_hit_into<S: DecisionSink>(
+        &self,
+        call: &Call<'_>,
+        cost: u64,
+        sink: S,
+    ) -> Result<S::Output, Error> {
+        Ok(sink.accept(&self.hit_call(call, cost)?.view()))
     }
 
     fn hit_any(&self, snapshot: &Snapshot, call: &Call<'_>, cost: u64) -> Result<Decision, Error> {
@@ -436,8 +277,8 @@ impl Rule {
         self.decided(snapshot, call, cost, Op::Hit)
     }
 
-    /// As a hit, but an allowed one spends nothing: for "check, do the work, then [`record`](Rule::record)".
-    /// A denial counts like a hit's.
+    /// As a hit, but an allowed one spends nothing: for "check, do the work, then
+    /// [`record`](Rule::record)". A denial counts like a hit's.
     ///
     /// ```
     /// let limiter = tidegate::Limiter::new("3/min").unwrap();
@@ -455,8 +296,8 @@ impl Rule {
         self.decided(&snapshot, &call.into(), cost, Op::Check)
     }
 
-    /// What a hit would get, changing nothing. With a cost of 0, what is left now. `retry_after` holds no
-    /// cooldown or backoff that has not begun.
+    /// What a hit would get, changing nothing. With a cost of 0, what is left now. `retry_after`
+    /// holds no cooldown or backoff that has not begun.
     ///
     /// ```
     /// let limiter = tidegate::Limiter::new("3/min").unwrap();
@@ -497,16 +338,17 @@ impl Rule {
         self.no_permits(&snapshot, "record")?;
         let (resolved, hashes) = self.counted(&snapshot, &call)?;
         let mut time = Time::read(snapshot.tables.clock());
-        let views = each_view(&snapshot, &resolved.variant, hashes.as_ref(), |part, counts| {
-            part.record(counts.of(cost), &mut time)
-        });
-        let views = &views[..resolved.variant.numbers.len()];
-        let least = resolved.variant.least(|index| views[index].remaining);
-        let longest = views.iter().map(|view| view.reset).max().unwrap_or(0);
+        let statuses =
+            each_status(&snapshot, &resolved.variant, hashes.as_ref(), |part, counts| {
+                part.record(counts.of(cost), &mut time)
+            });
+        let statuses = &statuses[..resolved.variant.params.len()];
+        let least = resolved.variant.least(|index| statuses[index].remaining);
+        let longest = statuses.iter().map(|status| status.reset).max().unwrap_or(0);
         Ok(Recorded {
-            used: views[least].used,
-            limit: resolved.variant.numbers[least].size,
-            remaining: views[least].remaining,
+            used: statuses[least].used,
+            limit: resolved.variant.params[least].size,
+            remaining: statuses[least].remaining,
             reset_after: whole_millis(longest).unwrap_or_default(),
         })
     }
@@ -565,10 +407,10 @@ impl Rule {
         let snapshot = self.snapshot()?;
         self.no_permits(&snapshot, operation)?;
         let mut receipts = Receipts::default();
-        let mut found = Found { receipts: Some(&mut receipts), ..Found::default() };
-        let decision = self.judged(&snapshot, call, estimate, op, &mut found)?;
+        let mut effects = Effects { receipts: Some(&mut receipts), ..Effects::default() };
+        let decision = self.judged(&snapshot, call, estimate, op, &mut effects)?;
         let spent = decision.allowed && decision.would.is_none();
-        let held = found
+        let held = effects
             .hashes
             .filter(|_| spent)
             .map(|hashes| self.held(&snapshot, decision.variant.clone(), hashes));
@@ -601,14 +443,14 @@ impl Rule {
     ) -> Result<Permit, Error> {
         let snapshot = self.snapshot()?;
         self.only_permits(&snapshot, operation)?;
-        let mut found = Found::default();
-        let decision = self.judged(&snapshot, call, 1, op, &mut found)?;
-        let held = found
+        let mut effects = Effects::default();
+        let decision = self.judged(&snapshot, call, 1, op, &mut effects)?;
+        let held = effects
             .hashes
-            .filter(|_| found.permits.iter().any(Option::is_some))
+            .filter(|_| effects.permits.iter().any(Option::is_some))
             .map(|hashes| self.held(&snapshot, decision.variant.clone(), hashes))
             .map(|held| (held, self.state.clone()));
-        Ok(Permit::new(decision, held, found.permits))
+        Ok(Permit::new(decision, held, effects.permits))
     }
 
     /// A batch of [`Rule::allow`]: 1 or 0 for each key.
@@ -619,13 +461,23 @@ impl Rule {
     /// ```
     ///
     /// # Errors
-    /// As [`Rule::allow`]; then none was judged, unless a key is not the rule's: those before it were.
+    /// As [`Rule::allow`]; then none was judged, unless a key is not the rule's: those before it
+    /// were.
     pub fn allow_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<u8>, Error> {
         let snapshot = self.snapshot()?;
         let mut mask = vec![0; keys.len()];
-        if snapshot.plain {
+        if snapshot.single {
             snapshot.tables.engines[0].allow_many(keys, &mut mask);
             self.state.meter.note_batch(&snapshot, keys, &mask);
+            return Ok(mask);
+        }
+        if snapshot.plain {
+            let each = mask.iter_mut().zip(keys);
+            let (engine, base) = (&snapshot.tables.engines[0], &snapshot.base);
+            let rule = RuleView { snapshot: &snapshot, engine, base };
+            each.for_each(|(allowed, key)| {
+                *allowed = u8::from(self.allow_several(rule, key.as_ref()));
+            });
             return Ok(mask);
         }
         self.no_permits(&snapshot, "allow_many")?;
@@ -656,7 +508,8 @@ impl Rule {
         })
     }
 
-    /// Forgets the key's limits, penalties and budget, but never those of a wider scope, and ends its block.
+    /// Forgets the key's limits, penalties and budget, but never those of a wider scope, and ends
+    /// its block.
     ///
     /// ```
     /// let limiter = tidegate::Limiter::new("3/min").unwrap();
@@ -751,7 +604,7 @@ impl Rule {
         Ok(snapshot.tables.bytes() / snapshot.tables.capacity.max(1) as u64)
     }
 
-    /// Nanoseconds for which an idle key may be kept, and for which the rule's own numbers ask.
+    /// Nanoseconds for which an idle key may be kept, and for which the rule's own limits ask.
     pub(crate) fn horizons(&self) -> Result<(u64, u64), Error> {
         Ok(self.snapshot()?.tables.horizons())
     }
@@ -783,26 +636,27 @@ impl Rule {
     }
 }
 
-/// Does something to the key's row in each group, and gives all views in declared order. A call that is
-/// not counted is seen as a new key.
-pub(crate) fn each_view(
+/// Does something to the key's row in each group, and gives all statuses in declared order. A call
+/// that is not counted is seen as a new key.
+pub(crate) fn each_status(
     snapshot: &Snapshot,
     variant: &Variant,
     hashes: Option<&Hashes>,
     mut act: impl FnMut(tidegate_core::RowRef<'_>, Counts) -> tidegate_core::LimitStatuses,
 ) -> [LimitStatus; MOST_LIMITS] {
-    let mut views = [LimitStatus::default(); MOST_LIMITS];
+    let mut statuses = [LimitStatus::default(); MOST_LIMITS];
     for (group, stated) in snapshot.plan().groups.iter().enumerate() {
         let part = hashes.and_then(|hashes| part_of(snapshot, variant, hashes, group));
         match part.map(|part| act(part, stated.counts)) {
             Some(seen) => {
-                stated.limits.iter().zip(seen.iter()).for_each(|(&i, view)| views[i] = *view)
+                stated.limits.iter().zip(seen.iter()).for_each(|(&i, status)| statuses[i] = *status)
             }
             None => stated.limits.iter().for_each(|&i| {
-                let size = variant.numbers[i].size;
-                views[i] = LimitStatus { limit: size, remaining: size, ..LimitStatus::default() };
+                let size = variant.params[i].size;
+                statuses[i] =
+                    LimitStatus { limit: size, remaining: size, ..LimitStatus::default() };
             }),
         }
     }
-    views
+    statuses
 }

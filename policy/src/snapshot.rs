@@ -1,29 +1,28 @@
-//! A rule as it stands at one moment: its policy, what was changed at run time, and all numbers that
+//! A rule as it stands at one moment: its policy, what was changed at run time, and all limits that
 //! follow. Hits read it without a lock; a change makes a new one.
 
+mod call;
+mod checks;
 pub(crate) mod source;
+mod spent;
 
 use std::borrow::Cow;
-use std::cell::LazyCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::notes::Spent;
-use tidegate_core::{Algorithm, Engine, Hash, OnFull, Once};
+use tidegate_core::{Engine, Hash, Once};
 
 use crate::compiled::interned::Interned;
 use crate::compiled::labels::RuleLabels;
-use crate::compiled::matching::{Matcher, Subject, closest};
+use crate::compiled::matching::{Matcher, Subject};
 use crate::compiled::plan::{MOST_GROUPS, Plan};
 use crate::compiled::variant::{Effective, Variant};
 use crate::config::limit::{Counts, LimitPatches};
-use crate::config::policy::{Match, Mode, RuleConfig};
-use crate::decision::Reason;
-use crate::error::{Code, Error, Problem};
-use crate::key::{Call, MOST_PARTS};
+use crate::config::policy::{Mode, RuleConfig};
+use crate::error::{Error, Problem};
+use crate::key::MOST_PARTS;
 use crate::store::runtime::{Note, Runtime, Target, Timed};
-use crate::store::tables::{Tables, is_unspent};
-use crate::time::Day;
+use crate::store::tables::Tables;
 
 /// A key's row in each group; groups that the rule does not have are left at 0.
 pub(crate) type Hashes = [Option<Hash>; MOST_GROUPS];
@@ -70,11 +69,14 @@ pub(crate) struct Snapshot {
     pub(crate) generation: u64,
     /// Nothing is served any more.
     pub(crate) closed: bool,
-    /// Where run-time changes end by themselves, for which readings of the clock these are in force.
+    /// Where run-time changes end by themselves, for which readings of the clock these are in
+    /// force.
     timed: Option<Timed>,
     /// A hit of 1 needs nothing but the engine's own answer.
     pub(crate) plain: bool,
-    /// And it has one limit, which counts costs.
+    /// And it has one limit.
+    pub(crate) single: bool,
+    /// Which counts costs.
     pub(crate) lone: bool,
     /// Whether it has a concurrent limit.
     pub(crate) concurrent: bool,
@@ -92,18 +94,19 @@ pub(crate) struct Snapshot {
     by_key: HashMap<u64, Vec<ForKey>>,
     /// The distinct changes of `by_key`.
     key_layers: Vec<LimitPatches>,
-    /// The numbers of all layers that were met: for each of `key_layers`, and none of them, a row.
+    /// The limits of all layers that were met: for each of `key_layers`, and none of them, a row.
     variants: Box<[Once<Row>]>,
-    /// The rule's own numbers, those of no layer.
+    /// The rule's own limits, those of no layer.
     pub(crate) base: Interned,
     /// Why the run-time default is not applied, if this policy can't have it.
     pub(crate) refused_default: Vec<Problem>,
 }
 
-/// The numbers for each of `by_match` and none of them, and for each entry of `when` and none of them.
+/// The limits for each of `by_match` and none of them, and for each entry of `when` and none of
+/// them.
 type Row = Box<[Once<Interned>]>;
 
-/// The numbers that a call is judged by: the rule's, or some of its own.
+/// The limits that a call is judged by: the rule's, or some of its own.
 pub(crate) enum VariantRef<'a> {
     Known(&'a Interned),
     Own(Interned),
@@ -148,15 +151,15 @@ pub(crate) struct Resolved<'a> {
 }
 
 impl Snapshot {
-    /// The rule as its policy and run-time changes have it. Changes that the policy does not know (any
-    /// more) are left out.
+    /// The rule as its policy and run-time changes have it. Changes that the policy does not know
+    /// (any more) are left out.
     pub(crate) fn new(
         config: Arc<RuleConfig>,
         labels: Arc<RuleLabels>,
         tables: Arc<Tables>,
     ) -> Result<Snapshot, Error> {
         let (runtime, generation) = tables.runtime();
-        let (runtime, timed) = tables.standing(&runtime);
+        let (runtime, timed) = tables.in_force(&runtime);
         let runtime = by_labels(&runtime, &own_plan(&config, &tables.plan));
         let snapshot = Snapshot::build(config, labels, tables, &runtime)?;
         // Others are introduced when they are first compiled.
@@ -172,15 +175,15 @@ impl Snapshot {
         Snapshot::build(self.config.clone(), self.labels.clone(), self.tables.clone(), &runtime)
     }
 
-    /// The plan with the names that this policy has for its limits. Those who made the tables, or an
-    /// earlier version of the policy, may have had other labels.
+    /// The plan with the names that this policy has for its limits. Those who made the tables, or
+    /// an earlier version of the policy, may have had other labels.
     pub(crate) fn own_plan(&self) -> Plan {
         own_plan(&self.config, &self.tables.plan)
     }
 
     /// What was changed at run time and stands, by the names of this policy.
     pub(crate) fn changes(&self) -> Runtime {
-        let (runtime, _) = self.tables.standing(&self.tables.newest_runtime());
+        let (runtime, _) = self.tables.in_force(&self.tables.newest_runtime());
         by_labels(&runtime, &self.own_plan()).into_owned()
     }
 
@@ -221,7 +224,7 @@ impl Snapshot {
         let as_stated = default.is_empty() && mode.is_none();
         let intern = if as_stated { Interned::kept } else { Interned::own };
         let base = intern(base);
-        // All numbers of a rule go by the names of its own.
+        // All limits of a rule go by the names of its own.
         let labels = base.labels.clone();
         let mut snapshot = Snapshot {
             base,
@@ -238,9 +241,10 @@ impl Snapshot {
             variants: Box::default(),
             closed: false,
             plain: false,
+            single: false,
             lone: false,
             several: config.limits.len() > 1,
-            concurrent: config.limits.iter().any(|l| l.algorithm == Algorithm::Concurrent),
+            concurrent: config.limits.iter().any(|l| l.algorithm.has_lease()),
             config,
             tables,
             labels,
@@ -256,7 +260,8 @@ impl Snapshot {
         }
         snapshot.plain = snapshot.is_plain();
         let by_cost = snapshot.plan().counts(0) == Counts::Cost;
-        snapshot.lone = snapshot.plain && !snapshot.several && by_cost;
+        snapshot.single = snapshot.plain && !snapshot.several;
+        snapshot.lone = snapshot.single && by_cost;
         Ok(snapshot)
     }
 
@@ -289,27 +294,14 @@ impl Snapshot {
         }
     }
 
-    /// What is noted of a key's block, if it is blocked.
-    #[inline]
-    pub(crate) fn block_of(&self, subject: &Subject<'_>, now: u64) -> Option<&Note> {
-        if self.blocked.is_empty() { None } else { self.find_block(subject, now) }
-    }
-
-    #[cold]
-    fn find_block(&self, subject: &Subject<'_>, now: u64) -> Option<&Note> {
-        let parts = subject.parts();
-        let all = self.blocked.get(&self.hash_key(parts.iter().copied()))?;
-        let same = |one: &&Blocked| one.parts.iter().map(Vec::as_slice).eq(parts.iter().copied());
-        all.iter().find(same).map(|one| &one.note).filter(|note| !note.is_over(now))
-    }
-
     /// The same rule, closed.
     pub(crate) fn closed(&self) -> Result<Snapshot, Error> {
         let next = Snapshot::new(self.config.clone(), self.labels.clone(), self.tables.clone())?;
-        Ok(Snapshot { closed: true, plain: false, lone: false, ..next })
+        Ok(Snapshot { closed: true, plain: false, single: false, lone: false, ..next })
     }
 
-    /// Whether nothing was changed at run time since it was built, nor has ended, nor the limiter was closed.
+    /// Whether nothing was changed at run time since it was built, nor has ended, nor the limiter
+    /// was closed.
     #[inline]
     pub(crate) fn is_current(&self) -> bool {
         self.generation == self.tables.generation() && !self.closed && self.is_in_time()
@@ -344,8 +336,8 @@ impl Snapshot {
         &self.tables.plan
     }
 
-    /// Where the numbers of these layers are kept. A row is made when the first of it is asked for: most keys
-    /// that have an override are met by few of the others.
+    /// Where the limits of these layers are kept. A row is made when the first of it is asked for:
+    /// most keys that have an override are met by few of the others.
     fn slot(&self, layers: Layers) -> &Once<Interned> {
         let Layers { when, by_match, by_key } = layers;
         let (columns, rows) = (1 + self.whens.len(), 1 + self.by_match.len());
@@ -353,7 +345,7 @@ impl Snapshot {
         &self.variants[by_key].get_or_make(row)[by_match * columns + when]
     }
 
-    /// The numbers of these layers, compiled when they are first asked for.
+    /// The limits of these layers, compiled when they are first asked for.
     #[inline]
     fn variant(&self, layers: Layers) -> &Interned {
         match layers == Layers::default() {
@@ -380,7 +372,7 @@ impl Snapshot {
         }
     }
 
-    /// The policy's numbers, changed by the run-time default and one entry of `when`.
+    /// The policy's limits, changed by the run-time default and one entry of `when`.
     fn effective(&self, when: usize) -> Effective {
         let effective = Effective::of(&self.config).patched(&self.default);
         let effective = match when.checked_sub(1) {
@@ -401,211 +393,6 @@ impl Snapshot {
         Variant::new(effective, self.plan(), &self.labels)
     }
 
-    /// Which of the changes this policy can't apply, and why: the rest of them are in force.
-    pub(crate) fn ignored(&self, runtime: &Runtime) -> Vec<Problem> {
-        let (plan, key) = (self.plan(), &self.config.key);
-        let mut ignored =
-            crate::compiled::validate::check_patches("default", &runtime.default.what, plan, key);
-        ignored.extend(self.refused_default.iter().map(|why| why.within("default")));
-        for (index, one) in runtime.overrides.iter().enumerate() {
-            let (target, limits) = &one.what;
-            let path = format!("overrides[{index}]");
-            let wrong = self.check_target(target).map(drop).err().unwrap_or_default();
-            ignored.extend(wrong.iter().map(|why| why.within(&path)));
-            let unknown = crate::compiled::validate::check_patches(&path, limits, plan, key);
-            let compile = |when| {
-                let effective = self.effective(when).patched(limits);
-                Variant::new(effective, plan, &self.labels).err()
-            };
-            let refused = || (0..=self.whens.len()).find_map(compile).unwrap_or_default();
-            match unknown.is_empty() {
-                true => ignored.extend(refused().iter().map(|why| why.within(&path))),
-                false => ignored.extend(unknown),
-            }
-        }
-        for (index, exempt) in runtime.exempts(&self.config.exempt).iter().enumerate() {
-            let wrong = self.check_match(exempt).err().unwrap_or_default();
-            ignored.extend(wrong.iter().map(|why| why.within(&format!("exempts[{index}]"))));
-        }
-        for (index, block) in runtime.blocks.iter().enumerate() {
-            let wrong = self.check_key(&block.what, "a block").err();
-            ignored.extend(wrong.map(|why| why.within(&format!("blocks[{index}]"))));
-        }
-        ignored.extend(runtime.unread.iter().map(|(field, value)| {
-            Problem::new(*field, format!("{value} can't be read by this version"))
-        }));
-        ignored
-    }
-
-    /// Whether a key has the rule's parts, and a match values that can be had.
-    pub(crate) fn check_target(&self, target: &Target) -> Result<(), Vec<Problem>> {
-        match target {
-            Target::Match(matches) => self.check_match(matches),
-            Target::Key(parts) => self.check_key(parts, "an override").map_err(|why| vec![why]),
-        }
-    }
-
-    /// Whether a key has the rule's parts.
-    pub(crate) fn check_key(&self, parts: &[Vec<u8>], what: &str) -> Result<(), Problem> {
-        if parts.len() == self.plan().parts {
-            return Ok(());
-        }
-        let names = self.config.key.join(", ");
-        let message =
-            format!("{what} is for all parts of a key [{names}], not for {}", parts.len());
-        Err(Problem::new("", message))
-    }
-
-    pub(crate) fn check_match(&self, matches: &crate::Match) -> Result<(), Vec<Problem>> {
-        let problem = |(field, message): (String, String)| Problem::new(field, message);
-        Matcher::new(matches, &self.config.key)
-            .map(drop)
-            .map_err(|wrong| wrong.into_iter().map(problem).collect())
-    }
-
-    /// Compiles everything that this target's changes may come to. For a look before they are made.
-    pub(crate) fn check_override(&self, target: &Target) -> Result<bool, Vec<Problem>> {
-        let (mut by_match, mut by_key) = (0..=self.by_match.len(), 0..=self.key_layers.len());
-        match target {
-            Target::Key(parts) => {
-                let layer = self.layer_of(parts.iter().map(Vec::as_slice));
-                by_key = layer..=layer;
-            }
-            Target::Match(matches) => {
-                let matcher = Matcher::new(matches, &self.config.key).ok();
-                let at =
-                    self.by_match.iter().position(|(other, _)| Some(other) == matcher.as_ref());
-                let layer = at.map_or(0, |at| at + 1);
-                by_match = layer..=layer;
-            }
-        }
-        let mut penalties = false;
-        for by_key in by_key {
-            for by_match in by_match.clone() {
-                for when in 0..=self.whens.len() {
-                    penalties |= self.compile(Layers { when, by_match, by_key })?.has_penalties();
-                }
-            }
-        }
-        Ok(penalties)
-    }
-
-    /// The key of a call that needs nothing but the engine's own answer.
-    #[inline]
-    pub(crate) fn plain_key<'a>(&self, call: &'a Call<'_>) -> Option<&'a [u8]> {
-        call.key.single().filter(|_| self.plain && call.max.is_none())
-    }
-
-    /// A call as the rule looks at it.
-    #[inline(always)]
-    pub(crate) fn subject<'a>(&'a self, call: &'a Call<'_>) -> Result<(Subject<'a>, bool), Error> {
-        let wanted =
-            self.plan().parts - usize::from(self.classes.as_ref().is_some_and(|c| c.is_part));
-        if call.key.len() != wanted {
-            return Err(self.wrong_key(call.key.len(), wanted));
-        }
-        let mut subject = Subject {
-            parts: std::array::from_fn::<&[u8], MOST_PARTS, _>(|i| match i < wanted {
-                true => call.key.part(i),
-                false => &[],
-            }),
-            len: wanted,
-            attributes: call.attributes,
-            classified: None,
-        };
-        let Some(classes) = &self.classes else {
-            return Ok((subject, false));
-        };
-        let known = subject.attribute(&classes.from).and_then(|value| classes.map.get(value));
-        let class = known.unwrap_or(&classes.default);
-        if classes.is_part {
-            subject.parts[wanted] = class.as_bytes();
-            subject.len += 1;
-        } else {
-            subject.classified = Some((&classes.to, class));
-        }
-        Ok((subject, known.is_none()))
-    }
-
-    #[cold]
-    fn wrong_key(&self, got: usize, wanted: usize) -> Error {
-        let parts = self.config.key[..wanted].join(", ");
-        let made = match self.config.key.get(wanted) {
-            Some(part) => format!("; classify makes {part:?}"),
-            None => String::new(),
-        };
-        let message = format!(
-            "rule {:?} has keys of {wanted} {} [{parts}], not of {got}{made}",
-            self.labels.rule,
-            if wanted == 1 { "part" } else { "parts" },
-        );
-        Error::new(Code::Key, message)
-    }
-
-    #[inline(always)]
-    fn layers(&self, subject: &Subject<'_>) -> Layers {
-        let after = |place: Option<usize>| place.map_or(0, |place| place + 1);
-        Layers {
-            when: after(closest(self.whens.iter(), subject)),
-            by_match: after(closest(self.by_match.iter().map(|(matcher, _)| matcher), subject)),
-            by_key: match self.by_key.is_empty() {
-                true => 0,
-                false => self.layer_of(subject.parts().iter().copied()),
-            },
-        }
-    }
-
-    /// The layers that a call is judged by, without those that the policy has no room for any more.
-    pub(crate) fn layers_in_force(&self, subject: &Subject<'_>) -> Layers {
-        let mut layers = self.layers(subject);
-        for without in
-            [|l: Layers| Layers { by_key: 0, ..l }, |l: Layers| Layers { by_match: 0, ..l }]
-        {
-            if self.compile(layers).is_err() {
-                layers = without(layers);
-            }
-        }
-        layers
-    }
-
-    /// The exemptions that the snapshot goes by, in their order.
-    pub(crate) fn exempts_in_force(&self) -> Vec<Match> {
-        let all = self.changes().exempts(&self.config.exempt);
-        all.into_iter().filter(|one| Matcher::new(one, &self.config.key).is_ok()).collect()
-    }
-
-    /// Which exemption a call has.
-    pub(crate) fn exemption(&self, subject: &Subject<'_>) -> Option<usize> {
-        self.exempts.iter().position(|matcher| matcher.fit(subject).is_some())
-    }
-
-    /// The call, and the numbers that it is judged by.
-    #[inline]
-    pub(crate) fn resolve<'a>(&'a self, call: &'a Call<'_>) -> Result<Resolved<'a>, Error> {
-        let (subject, defaulted) = self.subject(call)?;
-        let variant = self.variant(self.layers(&subject));
-        let variant = match call.max {
-            Some(max) => VariantRef::Own(Interned::own(self.with_max(variant, max)?)),
-            None => VariantRef::Known(variant),
-        };
-        Ok(Resolved { subject, variant, defaulted })
-    }
-
-    /// Why a call is allowed and not counted, if it is.
-    pub(crate) fn uncounted(&self, resolved: &Resolved<'_>) -> Option<Reason> {
-        let exempt = || self.exempts.iter().any(|m| m.fit(&resolved.subject).is_some());
-        match resolved.variant.effective.mode {
-            Mode::Off => Some(Reason::Off),
-            _ => exempt().then_some(Reason::Exempt),
-        }
-    }
-
-    fn layer_of<'p>(&self, parts: impl Iterator<Item = &'p [u8]> + Clone) -> usize {
-        let same = |other: &&ForKey| other.parts.iter().map(Vec::as_slice).eq(parts.clone());
-        let for_hash = self.by_key.get(&self.hash_key(parts.clone()));
-        for_hash.and_then(|all| all.iter().find(same)).map_or(0, |found| found.layer)
-    }
-
     fn hash_key<'p>(&self, parts: impl Iterator<Item = &'p [u8]>) -> u64 {
         let mut all = [&[] as &[u8]; MOST_PARTS];
         let mut len = 0;
@@ -614,22 +401,6 @@ impl Snapshot {
             len += 1;
         }
         self.tables.engines[0].hash_parts(&all[..len.min(MOST_PARTS)]).as_u64()
-    }
-
-    /// The same numbers with the call's own `max`.
-    fn with_max(&self, variant: &Variant, max: u64) -> Result<Variant, Error> {
-        let effective = variant.effective.clone().with_max(max).ok_or_else(|| {
-            let rule = &self.labels.rule;
-            let message = format!("rule {rule:?} has several limits; `max` is for rules with one");
-            Error::new(Code::Operation, message)
-        })?;
-        let error = |problems| {
-            let message = Error::policy(problems).to_string();
-            Error::new(Code::Range, message)
-        };
-        let compiled = Variant::new(effective, self.plan(), &self.labels).map_err(error)?;
-        self.tables.introduce_limits(&compiled);
-        Ok(compiled)
     }
 
     /// The key's row in each table.
@@ -658,61 +429,6 @@ impl Snapshot {
         self.hash_scope(subject, &self.plan().penalty_scope)
     }
 
-    /// What a key has spent of its budget, or those together that found no place for it.
-    pub(crate) fn spent(&self, subject: &Subject<'_>) -> Spent {
-        let Some((ledger, budget)) = self.tables.budgets().zip(self.config.budget.as_ref()) else {
-            return Spent::default();
-        };
-        let hash = self.whole_hash(subject);
-        // The wall clock is read only where others have spent something in this key's place.
-        let today = LazyCell::new(|| Day::today(self.tables.clock(), budget.reset_hour_utc).number);
-        let notes = match self.tables.on_full {
-            OnFull::Allow => ledger.read(hash),
-            _ => ledger.read_or_shared(hash, &|notes| is_unspent(notes, *today)),
-        };
-        notes.map_or(Spent::default(), |notes| Spent::from_note(notes[0]))
-    }
-
-    /// Adds to what a key has spent of its budget on `day`, and says what that has come to. Where no place is left
-    /// it shares one, unless keys for which there is none are to be allowed without counting. `today_again` is
-    /// asked where something was spent on a later day.
-    pub(crate) fn spend(
-        &self,
-        subject: &Subject<'_>,
-        amount: u64,
-        day: u64,
-        today_again: impl Fn() -> u64,
-    ) -> Option<u64> {
-        let (ledger, hash) = (self.tables.budgets()?, self.whole_hash(subject));
-        let idle = |notes: &[u64; 1]| is_unspent(notes, day);
-        let add = |note: u64| {
-            let spent = Spent::from_note(note);
-            let day = if spent.is_ahead(day) { today_again() } else { day };
-            let spent = spent.plus(amount, day);
-            (spent.note(), spent.on(day))
-        };
-        match self.tables.on_full {
-            OnFull::Allow => ledger.update(hash, 0, &idle, add),
-            _ => ledger.update_or_share(hash, 0, &idle, add),
-        }
-    }
-
-    /// Stores what was spent on a day that is ahead of the clock as spent on `day`, so that it is
-    /// forgotten with it. A note that was changed meanwhile is left alone.
-    #[cold]
-    pub(crate) fn mend_spent(&self, subject: &Subject<'_>, ahead: Spent, day: u64) {
-        let Some(ledger) = self.tables.budgets() else { return };
-        let hash = self.whole_hash(subject);
-        let mend = |note: u64| match note == ahead.note() {
-            true => (ahead.mended(day).note(), ()),
-            false => (note, ()),
-        };
-        let own = ledger.update_known(hash, 0, mend);
-        if own.is_none() && self.tables.on_full != OnFull::Allow {
-            ledger.update_or_share(hash, 0, &|notes| is_unspent(notes, day), mend);
-        }
-    }
-
     /// The key that a budget is kept for.
     pub(crate) fn whole_hash(&self, subject: &Subject<'_>) -> Hash {
         self.tables.engines[0].hash_parts(subject.parts())
@@ -730,7 +446,7 @@ fn classes(config: &RuleConfig) -> Option<Classes> {
     })
 }
 
-/// A rule as it stands, and its own numbers to be handed on with a decision.
+/// A rule as it stands, and its own limits to be handed on with a decision.
 #[derive(Clone, Copy)]
 pub(crate) struct RuleView<'a> {
     pub(crate) snapshot: &'a Snapshot,

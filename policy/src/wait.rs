@@ -12,7 +12,7 @@ use std::task::{Poll, Wake, Waker};
 use std::thread::Thread;
 use std::time::Duration;
 
-use tidegate_core::{Algorithm, Clock};
+use tidegate_core::Clock;
 
 use crate::compiled::plan::MOST_GROUPS;
 use crate::config::policy::Mode;
@@ -201,7 +201,7 @@ impl<G: Goal> Terms<G> {
         }
         let end = |timeout: Duration| clock.now().saturating_add(crate::time::nanos(timeout));
         let deadline = timeout.map(end);
-        let concurrent = plan.algorithms.iter().map(|one| *one == Algorithm::Concurrent);
+        let concurrent = plan.algorithms.iter().map(|one| one.has_lease());
         let limits = plan.places.iter().map(|(group, _)| *group).zip(concurrent).collect();
         let (own, goal) = ((WHOLE_KEY, own), PhantomData);
         Ok(Terms { clock, deadline, own, wide, limits, goal })
@@ -444,7 +444,8 @@ impl Rule {
     /// assert!((0..5).all(|_| limiter.wait("alice", 1, None).unwrap().allowed));
     /// let limiter = tidegate::Limiter::new("1/h").unwrap();
     /// assert!(limiter.wait("alice", 1, None).unwrap().allowed);
-    /// assert!(!limiter.wait("alice", 1, Some(Duration::from_secs(5))).unwrap().allowed); // at once
+    /// let at_once = limiter.wait("alice", 1, Some(Duration::from_secs(5))).unwrap();
+    /// assert!(!at_once.allowed);
     /// ```
     ///
     /// # Errors

@@ -1,4 +1,5 @@
-//! What a change of a rule's limits may state: the algorithm and the scope that a limit has, and no other.
+//! What a change of a rule's limits may state: the algorithm and the scope that a limit has, and no
+//! other.
 
 use serde_json::{Value, json};
 use tidegate::bindings::limit_patches;

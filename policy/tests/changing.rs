@@ -1,5 +1,5 @@
-//! I13 and I9 through the policy: overrides, defaults, `when`, a call's `max` and the clock change at
-//! random, and a key's bucket stays within the bounds of `core/tests/reference/exact.rs`.
+//! I13 and I9 through the policy: overrides, defaults, `when`, a call's `max` and the clock change
+//! at random, and a key's bucket stays within the bounds of `core/tests/reference/exact.rs`.
 //!
 //! `TIDEGATE_CASES` is the number of sequences of both suites, 10,000 unless said.
 
@@ -34,7 +34,8 @@ type Numbers = (usize, usize);
 
 #[derive(Clone, Copy, Debug)]
 enum Op {
-    /// Parts of 8 of the size, as a caller that `when` matches or not, with a `max` of its own or not.
+    /// Parts of 8 of the size, as a caller that `when` matches or not, with a `max` of its own or
+    /// not.
     Hit(u64, bool, Option<usize>),
     Record(u64, bool),
     Refund(u64, bool),
@@ -91,7 +92,7 @@ impl Run {
         let limit = |&max: &u64, &per: &u64| Limit::bucket(max, Duration::from_millis(per));
         let limits: Vec<Limit> =
             maxes.iter().flat_map(|max| PERS_MS.iter().map(move |per| limit(max, per))).collect();
-        let tick = |limit: &Limit| Limits::new(&[*limit]).unwrap().tick_nanos(0);
+        let tick = |limit: &Limit| Limits::new(&[*limit]).unwrap().tick_length(0);
         let ticks: Vec<u64> = limits.iter().map(tick).collect();
         let field = |numbers| fields(&maxes, numbers);
         let entry = json!({"match": {"t": "x"}, "limits": {"l": field(when)}});

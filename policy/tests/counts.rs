@@ -1,4 +1,5 @@
-//! Limits that count hits beside limits that count costs, where the vectors don't reach: threads and files.
+//! Limits that count hits beside limits that count costs, where the vectors don't reach: threads
+//! and files.
 
 use serde_json::{Value, json};
 use tidegate::{Counts, Limit, Limiter};
@@ -66,7 +67,8 @@ fn a_file_keeps_both_and_knows_what_is_counted() {
     let found = used(&first);
     assert!(found.0 == 2 && found.1.abs_diff(2_000) <= 100, "{found:?}");
     drop((first, second));
-    // What is counted is part of a limit: one that counts something else starts fresh, the other goes on.
+    // What is counted is part of a limit: one that counts something else starts fresh, the other
+    // goes on.
     let mut other = policy(60, 100_000);
     other["rules"]["default"]["limits"]["requests"]["counts"] = json!("cost");
     let found = used(&open(&other).unwrap());

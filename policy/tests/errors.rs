@@ -346,11 +346,13 @@ fn limits(book: &mut Book) {
         Limiter::from_value(&with("limits", json!(["5 concurrent", "6 concurrent"]))),
     );
     let scoped = |scope: Value| json!({"max": 5, "per": "1s", "scope": scope});
-    let rule = json!({"key": ["a", "b", "c"], "limits": {"1": scoped(json!(["a"])), "2": scoped(json!(["b"])),
+    let rule = json!({"key": ["a", "b", "c"], "limits": {
+        "1": scoped(json!(["a"])), "2": scoped(json!(["b"])),
         "3": scoped(json!(["c"])), "4": scoped(json!([])), "5": scoped(json!(["a", "b"]))}});
     book.refused("five scopes", Limiter::from_value(&of_rule(rule)));
     let hits = |scope: Value| json!({"max": 5, "per": "1s", "scope": scope, "counts": "hits"});
-    let rule = json!({"key": ["a", "b", "c"], "limits": {"1": scoped(json!(["a"])), "2": hits(json!(["a"])),
+    let rule = json!({"key": ["a", "b", "c"], "limits": {
+        "1": scoped(json!(["a"])), "2": hits(json!(["a"])),
         "3": scoped(json!(["b"])), "4": hits(json!(["b"])), "5": hits(json!([]))}});
     book.refused("five groups in three scopes", Limiter::from_value(&of_rule(rule)));
 }

@@ -345,8 +345,14 @@ fn a_folder_that_cannot_be_had_is_a_clear_error() {
 fn a_store_can_be_looked_at_from_outside() {
     let place = Place::new();
     let policy = json!({ "version": 1, "rules": {
-        "a/b": { "limits": "2/h window, 9/day", "capacity": 100, "cooldown": "1h", "key": ["channel", "sender"] },
-        "plain": { "limits": { "each": "3/h", "all": { "max": 5, "per": "1h", "scope": [] } }, "capacity": 50 },
+        "a/b": {
+            "limits": "2/h window, 9/day", "capacity": 100, "cooldown": "1h",
+            "key": ["channel", "sender"]
+        },
+        "plain": {
+            "limits": { "each": "3/h", "all": { "max": 5, "per": "1h", "scope": [] } },
+            "capacity": 50
+        },
     }});
     let options = Limiter::builder().store(place.store());
     let limiter = options.value(&policy).build().unwrap();
@@ -360,7 +366,7 @@ fn a_store_can_be_looked_at_from_outside() {
     assert_eq!(found.iter().map(|f| f.rule.as_str()).collect::<Vec<_>>(), ["a/b", "plain"]);
     let seen = &found[0];
     assert_eq!((seen.capacity, seen.keys, seen.penalised, seen.overrides), (100, 2, 2, 1));
-    assert_eq!((seen.limits.len(), seen.limits[0]["name"].as_str()), (2, Some("2/h")));
+    assert_eq!((seen.limits.len(), &*seen.limits[0].name), (2, "2/h"));
     assert_eq!(seen.top_offenders[0].key[0], "telegram");
     assert_eq!(seen.top_offenders.iter().map(|o| o.count).sum::<u64>(), 6);
     assert_eq!(found[1].keys, 0);
@@ -447,7 +453,8 @@ fn a_max_that_the_policy_states_for_some_is_known_to_all() {
 
 #[test]
 fn a_max_that_the_policy_states_is_known_to_all_whatever_the_run_time_default_changes() {
-    // The default, what is spent by the policy's own `max`, after how many seconds another prunes, and what is left then.
+    // The default, what is spent by the policy's own `max`, after how many seconds another prunes,
+    // and what is left then.
     let slow = LimitPatch::max(2).per(Duration::from_secs(3_600));
     let deep = LimitPatch::max(60).burst(100);
     for (default, spent, seconds, left) in [(slow, 5, 60, 5), (deep, 100, 101, 16)] {

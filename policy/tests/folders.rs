@@ -1,4 +1,5 @@
-//! The folder of a file store: how it is made, what in it is believed, and how its users learn that it is gone.
+//! The folder of a file store: how it is made, what in it is believed, and how its users learn that
+//! it is gone.
 #![cfg(target_os = "linux")]
 
 use std::os::unix::fs::{PermissionsExt, symlink};

@@ -53,7 +53,7 @@ fn every_surface_refuses_the_same_settings() {
 }
 
 #[test]
-fn every_surface_tells_denied_clients_the_same() {
+fn every_surface_answers_denials_with_the_same_body() {
     for row in rows(&table(), "problems") {
         let clock = ManualClock::new(Duration::ZERO, Duration::ZERO);
         let policy = json!({"version": 1, "rules": {"http": row["policy"]}});
@@ -68,7 +68,7 @@ fn every_surface_tells_denied_clients_the_same() {
 }
 
 #[test]
-fn a_header_that_is_no_text_names_nobody() {
+fn a_header_that_is_no_text_names_no_client() {
     let hops = ProxyTrust::default().with_hops(1).unwrap();
     let peer = "10.0.0.1".parse().ok();
     for line in [&b"1.1.1.1, \xff"[..], b"1.1.1.1, 2.2.2.2\xc3", b"\x00"] {

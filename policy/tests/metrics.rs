@@ -59,6 +59,25 @@ fn batches_are_named_too() {
     }
 }
 
+#[test]
+fn an_allow_that_is_denied_counts_for_the_limit_that_denied_it() {
+    let cases = [
+        ("2/h window, 3/d window", "2/h"),
+        ("3/h window, 2/d window", "2/d"),
+        ("2/h, 3/d fixed", "2/h"),
+        ("3/h, 2/d fixed", "2/d"),
+        ("3/h, 0/d", "0/d"),
+    ];
+    for (limits, by) in cases {
+        let limiter = Limiter::new(limits).unwrap();
+        let allowed = (0..10).filter(|_| limiter.allow("alice").unwrap()).count() as u64;
+        let metrics = limiter.metrics().unwrap().remove(0);
+        assert_eq!(metrics.allowed, allowed, "{limits}");
+        assert_eq!(metrics.denied, [(by.to_string(), 10 - allowed)], "{limits}");
+        assert_eq!(metrics.top_offenders[0].count, 10 - allowed, "{limits}");
+    }
+}
+
 /// What shadow mode lets pass is allowed, and told apart: nobody was denied.
 #[test]
 fn a_shadowed_hit_counts_as_allowed_and_never_as_denied() {

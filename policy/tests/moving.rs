@@ -202,7 +202,11 @@ fn a_log_that_does_not_fit_denies_as_it_did() {
 fn several_scopes_go_on_each_by_itself() {
     let place = Place::new();
     let key = json!(["channel", "sender"]);
-    let parts = |limits: Value, capacity: u64| json!({ "key": key, "limits": limits, "capacity": capacity });
+    let parts = |limits: Value, capacity: u64| {
+        json!({
+            "key": key, "limits": limits, "capacity": capacity,
+        })
+    };
     let each = json!({ "max": 10, "per": "1h" });
     let channel = json!({ "max": 20, "per": "1h", "algorithm": "window", "scope": ["channel"] });
     let all = json!({ "max": 30, "per": "1h", "algorithm": "fixed", "scope": [] });
@@ -728,7 +732,8 @@ fn rows_of_a_moved_table_are_kept_for_as_long_as_slower_numbers_asked() {
     let old = place.open(with(json!({ "a": "10/h fixed" })));
     assert_eq!(granted(&old, "vip", 20), 10);
     place.pass(1);
-    // By these numbers the key is as new a minute later. Those of the old table know it for an hour.
+    // By these numbers the key is as new a minute later. Those of the old table know it for an
+    // hour.
     let new = place.open(with(json!({ "a": "10/min fixed", "b": "90/min" })));
     place.pass(120);
     assert_eq!(new.prune().unwrap(), 0, "I10");
@@ -976,7 +981,8 @@ mod random {
         Ok(())
     }
 
-    /// Limits of both shapes say the same. Others are fresh, but for a window beside one that went on.
+    /// Limits of both shapes say the same. Others are fresh, but for a window beside one that went
+    /// on.
     fn compare(
         limits: &[Limit],
         old: &Shape,

@@ -45,8 +45,8 @@ fn in_time<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     over.recv_timeout(FOREVER).expect("I14: it waits")
 }
 
-/// A process that stopped while it changed something holds the file's lock. A change waits for it, hits do
-/// not; nor do hits that have to look at the file because another process opened it.
+/// A process that stopped while it changed something holds the file's lock. A change waits for it,
+/// hits do not; nor do hits that have to look at the file because another process opened it.
 #[test]
 fn hits_go_on_while_a_change_waits_for_another_process() {
     let folder = folder("flock");
@@ -101,7 +101,8 @@ fn a_change_acts_on_the_next_hit_whoever_reads() {
     });
 }
 
-/// What another process changes acts on the hits of this one too, also while threads compete to read it.
+/// What another process changes acts on the hits of this one too, also while threads compete to
+/// read it.
 #[test]
 fn every_thread_comes_to_know_what_another_process_changed() {
     let folder = folder("all-threads");
@@ -118,8 +119,8 @@ fn every_thread_comes_to_know_what_another_process_changed() {
     }
 }
 
-/// Two versions of a policy on one folder: what the newer one sets, the older one may not be able to have.
-/// It goes on by its own numbers, says so, and opens again.
+/// Two versions of a policy on one folder: what the newer one sets, the older one may not be able
+/// to have. It goes on by its own numbers, says so, and opens again.
 #[test]
 fn a_stored_change_that_a_policy_cannot_have_is_skipped() {
     let folder = folder("versions");

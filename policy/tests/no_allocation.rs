@@ -62,14 +62,22 @@ fn allow_allocates_nothing_whether_allowed_or_denied() {
 fn hits_allocate_nothing_whatever_the_rule() {
     let rules = [
         json!({ "limits": "1000000/s" }),
-        json!({ "limits": { "each": "1000000/s", "all": { "max": 1_000_000, "per": "1s", "scope": [] } } }),
+        json!({ "limits": {
+            "each": "1000000/s",
+            "all": { "max": 1_000_000, "per": "1s", "scope": [] }
+        } }),
         json!({ "limits": "1000000/s", "cooldown": "1s", "notify": "once", "warn_at": 0.8 }),
         json!({
             "limits": "1000000/s",
-            "when": [{ "match": { "ip": "10.0.0.0/8" }, "limits": { "1000000/s": { "max": 2_000_000 } } }],
+            "when": [{
+                "match": { "ip": "10.0.0.0/8" },
+                "limits": { "1000000/s": { "max": 2_000_000 } }
+            }],
             "exempt": [{ "role": ["admin", "system"] }],
             "budget": { "daily": 5 },
-            "classify": { "from": "action", "to": "tier", "map": { "ping": "light" }, "default": "normal" },
+            "classify": {
+                "from": "action", "to": "tier", "map": { "ping": "light" }, "default": "normal"
+            },
         }),
     ];
     for options in rules {

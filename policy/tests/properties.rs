@@ -1,12 +1,13 @@
 //! Laws of the policy layer, for random rules and random sequences of what can be done with them.
 //!
-//! * **One answer**: every field of every answer (hit, check, peek, record, spend, budget, is_limited,
-//!   stats) is that of `reference`, a plain reading of the contract: order of judgement, cooldown,
-//!   backoff, alert, notify, warn_at, budget, scopes, `when`, overrides, defaults, exemptions.
+//! * **One answer**: every field of every answer is that of `reference`, a simple reading of the
+//!   contract. The answers are those of hit, check, peek, record, spend, budget, is_limited and
+//!   stats. The contract is the order of judgement, cooldown, backoff, alert, notify, warn_at,
+//!   budget, scopes, `when`, overrides, defaults and exemptions.
 //! * **I4 denial is free**: a denial under a rule without penalties changes nothing that `stats` or
 //!   `peek` can see, of any key.
-//! * **I5 exact wait**: a denied hit passes at now + retry_after where no advice lengthens it, and a
-//!   millisecond before it does not.
+//! * **I5 exact wait**: a denied hit passes at now + retry_after where no advice lengthens it, and
+//!   a millisecond before it does not.
 //! * **Peek is what a hit gets**, but for `alert` and `notify`, and changes nothing.
 //! * **Stats is none exactly when the key is as new**: then, and only then, a reset changes nothing
 //!   that can be seen.
@@ -241,7 +242,8 @@ fn act() -> impl Strategy<Value = Act> {
     let op = prop_oneof![6 => Just(Op::Hit), 2 => Just(Op::Check), 1 => Just(Op::Peek)];
     let max = prop_oneof![12 => Just(None), 1 => (0u64..=6).prop_map(Some)];
     prop_oneof![
-        40 => (who(), op, cost(), max).prop_map(|(who, op, cost, max)| Act::Judge(who, op, cost, max)),
+        40 => (who(), op, cost(), max)
+            .prop_map(|(who, op, cost, max)| Act::Judge(who, op, cost, max)),
         3 => (who(), cost()).prop_map(|(who, cost)| Act::Record(who, cost)),
         4 => (who(), cost()).prop_map(|(who, cost)| Act::Refund(who, cost)),
         4 => (who(), 0u64..12).prop_map(|(who, amount)| Act::Spend(who, amount)),
@@ -730,7 +732,8 @@ proptest! {
             pair.step(1);
             let then = pair.judge(&call, Op::Hit, cost).unwrap();
             let due = pair.reference.terms(&call).mode == reference::Mode::Enforce;
-            prop_assert!(!due || then.allowed || over_budget(&then), "{:?} then {:?}", denied, then);
+            let passes = !due || then.allowed || over_budget(&then);
+            prop_assert!(passes, "{:?} then {:?}", denied, then);
         }
     }
 

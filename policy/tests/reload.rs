@@ -98,8 +98,8 @@ fn decisions_say_what_they_said_whatever_becomes_of_their_rule() {
     assert_eq!((after.reason(), after.limit), (Some("cost"), Some(7)));
 }
 
-/// A rule that a reload takes away and another one brings back is the one that its holders have: with the
-/// new numbers and the counts that it had.
+/// A rule that a reload takes away and another one brings back is the one that its holders have:
+/// with the new numbers and the counts that it had.
 #[test]
 fn a_held_rule_that_comes_back_goes_by_the_new_policy() {
     let file = PolicyFile::new("a: { limits: { l: 10/h } }, b: { limits: 1/h }");

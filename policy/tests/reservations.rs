@@ -1,4 +1,5 @@
-//! What a reservation gives back: only its own, and only while it counts (promise 9, laws I1, I9, I13).
+//! What a reservation gives back: only its own, and only while it counts (promise 9, laws I1, I9,
+//! I13).
 
 use std::time::Duration;
 
@@ -128,7 +129,8 @@ fn a_window_gives_back_the_reservations_own_entry_and_no_newer_one() {
     clock.advance(SECOND);
     reservation.cancel();
     assert_eq!(passes(&limiter, "a"), 3);
-    // The two of 5 s are out of the window at 15 s; had they been given back, nothing would come free.
+    // The two of 5 s are out of the window at 15 s; had they been given back, nothing would come
+    // free.
     clock.advance(9 * SECOND);
     assert_eq!(passes(&limiter, "a"), 2);
 }

@@ -306,7 +306,7 @@ fn i9_a_clock_that_goes_back_lengthens_no_change() {
         clock.advance(SECOND);
         assert!(limiter.allow("mallory").unwrap());
         assert_eq!(limiter.peek("alice", 0).unwrap().limit, Some(5));
-        // Who makes a change stores what was mended.
+        // Who makes a change stores what was repaired.
         limiter.block("eve", &lasting(MINUTE)).unwrap();
         clock.set(Duration::from_secs(1_000));
         limiter.set_mode(Mode::Enforce).unwrap();
@@ -569,7 +569,8 @@ fn a_line_of_the_trail_whose_change_was_not_made_is_not_told() {
     let log = place.0.join("changes.log");
     let text = std::fs::read_to_string(&log).unwrap();
     assert_eq!(text.lines().count(), 2);
-    // As a process leaves it that is killed between the line and the change, and one within the line.
+    // As a process leaves it that is killed between the line and the change, and one within the
+    // line.
     let third = text.lines().last().unwrap().replace("\"number\":2", "\"number\":3");
     for rest in [format!("{third}\n"), third[..20].to_string()] {
         std::fs::OpenOptions::new()

@@ -1,8 +1,8 @@
-//! The JSON Schema that editors use: it is the one checked in, it accepts the example policies, and it
-//! refuses what the reader refuses.
+//! The JSON Schema that editors use: it is the one checked in, it accepts the example policies, and
+//! it refuses what the reader refuses.
 //!
-//! The checker below knows what this schema uses of JSON Schema, and stops at anything else. (A whole one
-//! brings sixty crates and takes minutes to build.)
+//! The checker below knows what this schema uses of JSON Schema, and stops at anything else. (A
+//! whole one brings sixty crates and takes minutes to build.)
 
 use std::path::{Path, PathBuf};
 
@@ -90,7 +90,8 @@ fn the_file_is_the_schema_of_the_types() {
     let file = std::fs::read_to_string(folder().join("policy.schema.json")).unwrap();
     assert!(
         file == format!("{:#}\n", tidegate::schema()),
-        "policy.schema.json is old: cargo run -p tidegate --features schema --example schema > policy/policy.schema.json"
+        "policy.schema.json is old: cargo run -p tidegate --features schema --example schema > \
+        policy/policy.schema.json"
     );
 }
 

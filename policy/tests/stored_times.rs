@@ -1,7 +1,8 @@
-//! I9 and I13 for what is noted on keys: cooldowns, backoff, alerts, budgets (promise 8 of the contract).
+//! I9 and I13 for what is noted on keys: cooldowns, backoff, alerts, budgets (promise 8 of the
+//! contract).
 //!
-//! Whatever the clock does, a note denies a key for no longer than its own cooldown, step or day, and a
-//! fault of the clock forgets nothing.
+//! Whatever the clock does, a note denies a key for no longer than its own cooldown, step or day,
+//! and a fault of the clock forgets nothing.
 
 use std::time::Duration;
 
@@ -33,7 +34,8 @@ fn says(decision: &Decision) -> (Option<&str>, Option<Duration>) {
     (decision.reason(), decision.retry_after)
 }
 
-/// A key whose cooldown of a minute began at 100,000 s, under a clock that has gone back by 90,000 s.
+/// A key whose cooldown of a minute began at 100,000 s, under a clock that has gone back by 90,000
+/// s.
 fn cooling_ahead(limits: &str) -> (Limiter, ManualClock) {
     let mut rule = rule(limits);
     rule.cooldown = Some(MINUTE);
@@ -56,7 +58,7 @@ fn i9_a_clock_that_goes_back_leaves_a_cooldown_as_long_as_it_is() {
 }
 
 #[test]
-fn i9_whoever_waits_mends_a_cooldown_too() {
+fn i9_whoever_waits_repairs_a_cooldown_too() {
     let (limiter, clock) = cooling_ahead("1/s");
     let at_once = || limiter.wait("alice", 1, Some(Duration::ZERO)).unwrap();
     assert_eq!(at_once().retry_after, Some(MINUTE));
@@ -137,7 +139,7 @@ fn i9_quiet_ends_a_run_that_is_ahead() {
 }
 
 #[test]
-fn i9_a_hit_that_is_allowed_mends_a_run_that_is_ahead() {
+fn i9_a_hit_that_is_allowed_repairs_a_run_that_is_ahead() {
     let mut rule = rule("1/s");
     rule.backoff = Some(Backoff::new([SECOND], MINUTE));
     let (limiter, clock) = limiter(rule, 100_000 * SECOND);

@@ -4,8 +4,8 @@
 //! * **I1 bound**: never more is granted than the largest limit that was in force allows.
 //! * **I7 all or nothing**: at rest a rule's limits, of whatever scopes, were charged together.
 //! * A change acts on the next hit of who made it, whatever the others do.
-//! * A cooldown starts once, and refusals don't extend it. An alert is set once in its span. A sender
-//!   is told once in an episode.
+//! * A cooldown starts once, and refusals don't extend it. An alert is set once in its span. A
+//!   sender is told once in an episode.
 //! * What is spent of a budget adds up. No more permits are out than there are.
 //! * A reload loses nothing that was counted. After `close` every answer is an error.
 

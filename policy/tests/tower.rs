@@ -2,17 +2,24 @@
 #![cfg(feature = "tower")]
 
 use std::collections::HashMap;
-use std::net::SocketAddr;
+use std::convert::Infallible;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use axum::Router;
+use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::ConnectInfo;
 use axum::routing::get;
+use http::{Request, Response, StatusCode};
+use http_body_util::combinators::BoxBody;
+use http_body_util::{BodyExt, Full};
 use serde_json::{Value, json};
-use tidegate::tower::RateLimitLayer;
-use tidegate::{Limiter, ManualClock, Rule};
+use tidegate::tower::{Answer as AnswerHook, RateLimit, RateLimitLayer, Refusal, RequestKey};
+use tidegate::{Limiter, ManualClock, Rule, Style};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tower_layer::Layer;
+use tower_service::Service;
 
 /// A response as it came over the wire.
 #[derive(Debug)]
@@ -48,7 +55,9 @@ impl Answer {
 struct Server(SocketAddr);
 
 impl Server {
-    async fn start(layer: RateLimitLayer) -> Server {
+    async fn start<R: AnswerHook<Body> + Clone + Send + Sync + 'static>(
+        layer: RateLimitLayer<R>,
+    ) -> Server {
         Server::start_at("127.0.0.1:0", app(layer)).await
     }
 
@@ -80,7 +89,7 @@ impl Server {
     }
 }
 
-fn app(layer: RateLimitLayer) -> Router {
+fn app<R: AnswerHook<Body> + Clone + Send + Sync + 'static>(layer: RateLimitLayer<R>) -> Router {
     let own = || async { ([("x-ratelimit-limit", "the handler's")], "own") };
     Router::new().route("/", get(|| async { "hello" })).route("/own", get(own)).layer(layer)
 }
@@ -134,7 +143,7 @@ async fn denial_hands_back_what_the_rule_attaches() {
 }
 
 #[tokio::test]
-async fn forwarded_for_is_ignored_unless_somebody_is_trusted() {
+async fn forwarded_for_is_ignored_unless_a_proxy_is_trusted() {
     let server = Server::start(layer(json!({"limits": "1/min"}))).await;
     assert_eq!(server.status_for("198.51.100.1").await, 200);
     assert_eq!(server.status_for("198.51.100.2").await, 429);
@@ -178,7 +187,7 @@ async fn mapped_ipv4_is_the_same_client() {
 }
 
 #[tokio::test]
-async fn ipv6_clients_are_told_apart_by_their_first_56_bits() {
+async fn ipv6_clients_differ_by_their_first_56_bits() {
     let server = Server::start(layer(json!({"limits": "1/min"})).trusted_hops(1).unwrap()).await;
     assert_eq!(server.status_for("2001:db8:1:200::1").await, 200);
     assert_eq!(server.status_for("2001:db8:1:2ff::2").await, 429);
@@ -209,7 +218,7 @@ async fn requests_without_a_key_share_the_fallback() {
 #[tokio::test]
 async fn keys_may_have_several_parts() {
     let by_path = layer(json!({"key": ["path", "client"], "limits": "1/min"}))
-        .key(|request, client| Some(vec![request.uri.path().into(), client?.into()]));
+        .key(|request, client| Some([request.uri.path().to_string(), client?.to_string()]));
     let server = Server::start(by_path).await;
     let mut seen = Vec::new();
     for path in ["/", "/", "/own"] {
@@ -287,4 +296,170 @@ async fn hops_and_proxies_exclude_each_other() {
     for refused in [hops_first, proxies_first] {
         assert!(refused.unwrap_err().to_string().contains("not both"));
     }
+}
+
+#[tokio::test]
+async fn answer_hook_makes_the_response_of_a_denial() {
+    let layer = layer(json!({"limits": "1/min"})).answer(|refusal, own| match refusal {
+        Refusal::Denied(decision) => Response::builder()
+            .status(StatusCode::SERVICE_UNAVAILABLE)
+            .header("x-ratelimit-limit", "the hook's")
+            .body(Body::from(format!("wait {} s", decision.retry_after.unwrap().as_secs())))
+            .unwrap(),
+        _ => own.map(Body::from),
+    });
+    let server = Server::start(layer).await;
+    assert_eq!(server.get("/", &[]).await.body, "hello");
+    let denied = server.get("/", &[]).await;
+    assert_eq!((denied.status, &*denied.body), (503, "wait 60 s"));
+    assert_eq!(denied.header("x-ratelimit-limit"), Some("the hook's"));
+    assert_eq!(denied.header("retry-after"), Some("60"));
+    assert_eq!(denied.header("content-type"), None);
+}
+
+#[tokio::test]
+async fn answer_hook_makes_the_response_without_a_judgement() {
+    let kind = |refusal: &Refusal<'_>, own: Response<String>| match refusal {
+        Refusal::NoKey => own.map(|_| Body::from("no key")),
+        Refusal::Failed(error) => own.map(|_| Body::from(error.code().as_str())),
+        _ => own.map(Body::from),
+    };
+    let blind = RateLimitLayer::new(rule(json!({"limits": "1/min"}))).answer(kind);
+    let answer = Server::start(blind).await.get("/", &[]).await;
+    assert_eq!((answer.status, &*answer.body), (500, "no key"));
+    let misfit = layer(json!({"key": ["path", "client"], "limits": "1/min"})).answer(kind);
+    let answer = Server::start(misfit).await.get("/", &[]).await;
+    assert_eq!((answer.status, &*answer.body), (500, "key"));
+}
+
+/// A service with bodies of one type.
+#[derive(Clone)]
+struct Hello<B>(fn(&'static str) -> B);
+
+impl<A, B> Service<Request<A>> for Hello<B> {
+    type Response = Response<B>;
+    type Error = Infallible;
+    type Future = std::future::Ready<Result<Response<B>, Infallible>>;
+
+    fn poll_ready(
+        &mut self,
+        _: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Result<(), Infallible>> {
+        std::task::Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, _: Request<A>) -> Self::Future {
+        std::future::ready(Ok(Response::new((self.0)("hello"))))
+    }
+}
+
+/// What two requests with a body of type `A` get, by a limit of one.
+async fn two<A, B, R>(mut service: RateLimit<Hello<B>, R>, body: impl Fn() -> A) -> [String; 2]
+where
+    B: HttpBody,
+    R: AnswerHook<B>,
+{
+    let mut texts = [String::new(), String::new()];
+    for text in &mut texts {
+        let peer: SocketAddr = "203.0.113.9:4711".parse().unwrap();
+        let request = Request::builder().extension(peer).body(body()).unwrap();
+        let response = service.call(request).await.unwrap();
+        let status = response.status().as_u16();
+        let bytes = response.into_body().collect().await.ok().unwrap().to_bytes();
+        *text = format!("{status} {}", &std::str::from_utf8(&bytes).unwrap()[..5]);
+    }
+    texts
+}
+
+#[tokio::test]
+async fn any_body_of_requests_and_responses_will_do() {
+    let layer = || RateLimitLayer::new(rule(json!({"limits": "1/min"})));
+    let expected = ["200 hello", "429 {\"typ"];
+    let full = Hello(Full::<Bytes>::from);
+    assert_eq!(two(layer().layer(full), || ()).await, expected);
+    assert_eq!(two(layer().layer(Hello(String::from)), Body::empty).await, expected);
+    assert_eq!(two(layer().layer(Hello(Body::from)), Vec::<u8>::new).await, expected);
+    // A body that no text turns into needs the hook.
+    let boxed: fn(&'static str) -> BoxBody<Bytes, Infallible> = |text| Full::from(text).boxed();
+    let hook = |_: &Refusal<'_>, own: Response<String>| own.map(|text| Full::from(text).boxed());
+    assert_eq!(two(layer().answer(hook).layer(Hello(boxed)), || ()).await, expected);
+}
+
+#[tokio::test]
+async fn cost_hook_says_what_a_request_spends() {
+    let cost = |request: &http::request::Parts| {
+        request.headers.get("x-cost").map_or(1, |cost| cost.to_str().unwrap().parse().unwrap())
+    };
+    let server = Server::start(layer(json!({"limits": "5/min"})).cost(cost)).await;
+    for (cost, left) in [("3", "2"), ("0", "2"), ("2", "0")] {
+        let answer = server.get("/", &[("x-cost", cost)]).await;
+        assert_eq!((answer.status, answer.header("x-ratelimit-remaining")), (200, Some(left)));
+    }
+    assert_eq!(server.get("/", &[]).await.status, 429);
+    assert_eq!(server.get("/", &[("x-cost", "6")]).await.problem()["reason"], "cost");
+}
+
+#[tokio::test]
+async fn permits_have_no_cost() {
+    let server = Server::start(layer(json!({"limits": "1 concurrent"})).cost(|_| 1)).await;
+    assert_eq!(server.get("/", &[]).await.status, 200);
+    for cost in [0, 2] {
+        let layer = layer(json!({"limits": "1 concurrent"})).cost(move |_| cost);
+        let answer = Server::start(layer).await.get("/", &[]).await;
+        assert_eq!(answer.status, 500);
+        assert!(answer.problem()["detail"].as_str().unwrap().contains("permit"), "{answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn style_says_which_fields_a_response_gets() {
+    for (style, legacy, ietf) in
+        [(Style::Legacy, true, false), (Style::Ietf, false, true), (Style::Both, true, true)]
+    {
+        let server = Server::start(layer(json!({"limits": "1/min"})).style(style)).await;
+        for status in [200, 429] {
+            let answer = server.get("/", &[]).await;
+            assert_eq!(answer.status, status);
+            assert_eq!(answer.header("x-ratelimit-limit").is_some(), legacy);
+            assert_eq!(answer.header("ratelimit").is_some(), ietf);
+        }
+    }
+}
+
+#[tokio::test]
+async fn key_hook_returns_what_makes_a_key() {
+    fn keyed<K: RequestKey + 'static>(
+        rule: &Rule,
+        key: impl Fn() -> K + Send + Sync + 'static,
+    ) -> RateLimitLayer {
+        RateLimitLayer::new(rule.clone()).key(move |_, _| Some(key()))
+    }
+    let one = rule(json!({"limits": "1/min"}));
+    let two = rule(json!({"limits": "1/min", "key": ["a", "b"]}));
+    let address: IpAddr = "2001:db8::1".parse().unwrap();
+    let plain = [
+        (keyed(&one, || "text"), "text"),
+        (keyed(&one, || "owned".to_string()), "owned"),
+        (keyed(&one, || u64::MAX), "18446744073709551615"),
+        (keyed(&one, || -7_i64), "-7"),
+        (keyed(&one, move || address), "2001:db8::1"),
+        (keyed(&one, || vec!["list"]), "list"),
+    ];
+    for (layer, same) in plain {
+        assert_eq!(Server::start(layer).await.get("/", &[]).await.status, 200);
+        assert!(!one.allow(same).unwrap(), "{same}");
+    }
+    let parts = [
+        (keyed(&two, || ["a", "1"]), ["a", "1"]),
+        (keyed(&two, || vec![b"b".to_vec(), b"2".to_vec()]), ["b", "2"]),
+        (keyed(&two, || ("c".to_string(), 3_u64)), ["c", "3"]),
+        (keyed(&two, || (4, "d")), ["4", "d"]),
+    ];
+    for (layer, same) in parts {
+        assert_eq!(Server::start(layer).await.get("/", &[]).await.status, 200);
+        assert!(!two.allow(same).unwrap(), "{same:?}");
+    }
+    let fallback = RateLimitLayer::new(one.clone()).fallback_key(99_u64);
+    assert_eq!(Server::start(fallback).await.get("/", &[]).await.status, 200);
+    assert!(!one.allow("99").unwrap());
 }

@@ -1,4 +1,5 @@
-//! Waiting until a hit is allowed, by a clock that is moved by hand and tasks that are polled by hand.
+//! Waiting until a hit is allowed, by a clock that is moved by hand and tasks that are polled by
+//! hand.
 
 use std::future::Future;
 use std::pin::Pin;

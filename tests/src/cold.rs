@@ -49,7 +49,8 @@ fn busy_wait(micros: u64) {
     }
 }
 
-/// Starts four processes at once on no folder, kills up to three of them, and looks at what is there.
+/// Starts four processes at once without a folder, kills up to three of them, and checks what they
+/// left.
 ///
 /// # Panics
 /// If a law is broken, or something is left behind.

@@ -1,5 +1,5 @@
-//! Tables with damaged words: whatever they say, nothing crashes, hangs, or is made anew, and no key gets
-//! more than its limit from then on (I1).
+//! Tables with damaged words: whatever they say, nothing crashes, hangs, or is made anew, and no
+//! key gets more than its limit from then on (I1).
 
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
@@ -91,7 +91,7 @@ fn use_one(rule: &Rule, key: &str, which: u64, cost: u64) {
     }
 }
 
-/// A word that nobody wrote: edges, noise, or one that was right but for some bits.
+/// A word that no program wrote: edges, noise, or one that was right but for some bits.
 fn damage(word: u64, random: &mut Random) -> u64 {
     match random.below(8) {
         0 => u64::MAX,

@@ -1,7 +1,8 @@
 //! Processes that are killed at any moment, and what the others must still get.
 //!
-//! A worker notes in the shared words what it is about to do, does it, notes the outcome, and strikes the first
-//! note out. Who is killed in between has maybe spent: its test counts that, and all else exactly.
+//! A worker notes in the shared words what it is about to do, does it, notes the outcome, and
+//! clears the first note. A worker that is killed in between may have spent. The test allows for
+//! that, and counts everything else exactly.
 
 use std::path::Path;
 
@@ -76,7 +77,11 @@ pub fn rules(eras: usize) -> Value {
         "window": counted(format!("{LIMIT}/365d window")),
         "counter": counted(format!("{LIMIT}/365d counter")),
         "fixed": counted(format!("{LIMIT}/365d fixed")),
-        "several": counted(format!("{LIMIT}/365d, {}/364d window, {}/363d fixed", LIMIT + 3, LIMIT + 5)),
+        "several": counted(format!(
+            "{LIMIT}/365d, {}/364d window, {}/363d fixed",
+            LIMIT + 3,
+            LIMIT + 5
+        )),
         "given": { "limits": "5/365d, 9/364d window", "capacity": 6, "on_full": "deny" },
         "churn": { "limits": "3/5ms, 3/6ms window", "capacity": 6, "cooldown": "5ms" },
     })
@@ -132,7 +137,7 @@ impl Worker {
         let serial = self.shared.add(Layout::serial(self.number), 1) + 1;
         let key = own_key(self.number, serial);
         let granted = (0..GIVEN + 2).filter(|_| self.given.allow(key.as_str()).unwrap()).count();
-        // Lost races may make a table look full, but who has a row keeps it.
+        // Lost races may make a table look full, but a key with a row keeps it.
         let first = |n: usize| n == GIVEN || n < GIVEN && n > 0;
         assert!(granted == 0 || first(granted), "I1, I10: {granted} granted to {key}");
         self.given.reset(key.as_str()).unwrap();
@@ -154,7 +159,7 @@ impl Worker {
     }
 }
 
-/// Works until it is told to stop, or killed.
+/// Works until it is asked to stop, or killed.
 ///
 /// # Panics
 /// If a law is broken.

@@ -144,8 +144,8 @@ rules:
   permits: { limits: { l: 2 concurrent } }
 "#;
 
-/// Forks beside threads that are busy with the same operation: whatever a thread holds at that moment, the
-/// child does all that its parent may do.
+/// Forks beside threads that are busy with the same operation. Whatever lock a thread holds at that
+/// moment, the child can do every operation.
 ///
 /// # Panics
 /// If a child hangs or fails (I14).
@@ -178,8 +178,8 @@ pub fn storm(folder: &Path, operation: &str, forks: u64) {
     });
 }
 
-/// Children that were forked while their parent changed something live on: the parent's next change does
-/// not wait for them, nor does that of another process.
+/// Children that were forked during a change of their parent live on. The parent's next change
+/// does not wait for them, nor does a change of another process.
 ///
 /// # Panics
 /// If one does.

@@ -1,4 +1,4 @@
-//! Disks, rights and descriptors that run out while a table is made: an error, and nothing half-made.
+//! Disks, rights and descriptors that run out while a table is made: an error, and no broken table.
 
 use std::os::fd::AsRawFd;
 use std::path::Path;

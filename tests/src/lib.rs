@@ -1,7 +1,7 @@
 //! Proof by real processes that a table file holds what is promised of it.
 //!
-//! The programs in `tests/tests` spawn the binary `worker`, which does here, on its own and with one
-//! thread, what may kill it: so it may fork, be stepped, be starved of descriptors, and be ended.
+//! The programs in `tests/tests` spawn the binary `worker`, which has one thread. It does here what
+//! may kill it. So it may fork, be stepped, run out of descriptors, and be killed.
 #![cfg(target_os = "linux")]
 
 pub mod cold;

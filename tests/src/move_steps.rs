@@ -1,16 +1,17 @@
-//! A process killed at every instruction of a move of a table to a new shape, while two others charge
-//! the old one.
+//! A process killed at every instruction of a move of a table to a new shape, while two
+//! others charge the old one.
 //!
-//! A killed process leaves its files and nothing else. So the first round steps one mover through its
-//! whole move. After every instruction it compares every byte of every file of the folder, temporary
-//! ones included, with what was there before. Each state that differs is kept. Two children charge the
-//! old table meanwhile, one hit every [`BETWEEN`] instructions, in turns, while the mover stands
-//! still. Afterwards every state is laid out in a folder of its own and opened by the new shape, and
-//! by the old one. That is what a kill after each of those instructions would leave.
+//! A killed process leaves its files and nothing else. So the first round steps one mover
+//! through its whole move. After every instruction it compares every byte of every file of the
+//! folder, temporary ones included, with what was there before. Each state that differs is kept.
+//! Two children charge the old table meanwhile, one hit every [`BETWEEN`] instructions, in
+//! turns, while the mover stands still. Afterwards every state is laid out in a folder of its
+//! own and opened by the new shape, and by the old one. That is what a kill after each of those
+//! instructions would leave.
 //!
-//! Real kills follow, at the instructions that other processes can see and at some between. Each such
-//! round forks two children that charge without end, and a mover. The mover runs until it asks for the
-//! rule's lock (or, to save steps, until it is about to rename). Then it is stepped so many
+//! Real kills follow, at the instructions that other processes can see and at some between. Each
+//! such round forks two children that charge without end, and a mover. The mover runs until it asks
+//! for the rule's lock (or, to save steps, until it is about to rename). Then it is stepped so many
 //! instructions, and killed. Then this process opens the new shape.
 
 use std::collections::BTreeSet;
@@ -50,7 +51,7 @@ const GRANTED: usize = 1;
 const ASKED: usize = 2;
 const ANSWERED: usize = 3;
 
-/// What a store's folder holds once it has been opened and nobody is at work in it.
+/// What a store's folder holds once it has been opened and no process works in it.
 const FILES: [&str; 5] =
     ["changes.log", "changes.log.lock", "default.changes", "default.lock", "default.table"];
 
@@ -257,8 +258,8 @@ impl<'f> Reader<'f> {
         self.open.iter().map(read).collect()
     }
 
-    /// Whether all is as it was when these were the contents. A rename takes a name away, so the same
-    /// names are the same files.
+    /// Whether all is as it was when these were the contents. A rename takes a name away, so the
+    /// same names are the same files.
     fn finds(&mut self, last: &Files) -> bool {
         let names = names(self.folder);
         let old = &self.open[..self.open.len() - 1];
@@ -284,8 +285,8 @@ struct State {
 }
 
 impl State {
-    /// Whether processes that have the store open can tell this state from `last`. They read no file
-    /// with a temporary name, but they may see the name.
+    /// Whether processes that have the store open can tell this state from `last`. They read no
+    /// file with a temporary name, but they may see the name.
     fn is_seen_in_place_of(&self, last: &State) -> bool {
         let names = |state: &State| -> Vec<String> {
             state.files.iter().map(|(name, _)| name.clone()).collect()
@@ -418,8 +419,8 @@ pub fn run(place: &Path, most: u64) {
     let new = kills.iter().filter(|&&after| kill_after(place, after, rename)).count();
     assert!(new > 0 && new < kills.len(), "some before the rename, and some after it");
     println!(
-        "move: {last} instructions, which leave {} states, {charged} hits of others among them, all \
-         recovered; {} seen by others; {} kills, {new} after the rename",
+        "move: {last} instructions, which leave {} states, {charged} hits of others among them, \
+         all recovered; {} seen by others; {} kills, {new} after the rename",
         states.len(),
         seen.len(),
         kills.len()

@@ -1,8 +1,8 @@
-//! A table that another one takes the place of while a process opens it.
+//! A table that is replaced while a process opens it.
 //!
-//! A child opens the table and is stopped after so many calls of the kernel; then this process replaces it.
-//! The child must count by the new table, unless it had looked at the name for the last time. (Then its hits
-//! notice: that is `loom_retired`.)
+//! A child opens the table and is stopped after so many calls of the kernel. Then this process
+//! replaces the table. The child must count by the new table, unless it has resolved the name for
+//! the last time. (Then its hits notice: that is `loom_retired`.)
 
 use std::path::Path;
 
@@ -67,7 +67,8 @@ pub fn run(base: &Path) {
     let last_look = last_look.expect("it looks at the name");
     for after in 0..=last_look {
         let store = store(after + 1);
-        // In use, so that the child is never alone with it: it may be stopped with the lock of one who is.
+        // Open here, so that the child is never the only process with it: a child that is alone
+        // takes a lock, and may be stopped with it.
         let old = TableFile::open(&store.join("default.table")).unwrap().unwrap();
         let child = start(&store);
         for _ in 0..after {

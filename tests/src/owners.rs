@@ -1,4 +1,4 @@
-//! Folders of several users: who is refused, and whose a file is after root or a group wrote it.
+//! Folders of several users: which are refused, and the owner of a file that root or a group wrote.
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use tidegate::{Code, Error, LimitPatch, Limiter, LimiterBuilder, Target};
 use crate::place::{names, open_with};
 use crate::system::{Ended, become_user, fork, is_root, set_umask, wait_within};
 
-/// A user, and one who shares a group with it.
+/// A user, and another user of its group.
 const BOT: u32 = 65_534;
 const COLLEAGUE: u32 = 65_533;
 const STRANGER: u32 = 65_532;
@@ -118,7 +118,7 @@ fn root_in_a_users_folder(base: &Path) {
         assert!(bot.clear_override(Target::key("vip")).unwrap() > 0);
     });
     assert_eq!(Limiter::inspect(&store).unwrap().len(), 1, "root may look");
-    // To those who are not root it gives nothing.
+    // To a process that is not root's it gives nothing.
     as_user(STRANGER, STRANGER, || expect_refusal(&store, as_owner(), "Permission denied"));
 }
 

@@ -1,7 +1,7 @@
 //! A loss of power at every call of the kernel, and what it leaves on the disk.
 //!
-//! A child does the operation and is stopped after each of its calls. This process keeps a second disk,
-//! by the weakest promise that a filesystem makes:
+//! A child does the operation and is stopped after each of its calls. This process keeps a second
+//! disk, by the weakest promise that a filesystem makes:
 //!
 //! | what | survives |
 //! |---|---|
@@ -9,8 +9,9 @@
 //! | a file that was never synced | empty, with zeros, or whole |
 //! | names in a folder | as they were at the folder's last sync; each later change perhaps |
 //!
-//! After each call the folder is rebuilt in every way that this allows, and opened. It must open, with the
-//! state of before or after the operation; and once the operation has returned, with that of after.
+//! After each call the folder is rebuilt in every way that this allows, and opened. It must open,
+//! with the state from before or after the operation. Once the operation has returned, it must be
+//! the state from after it.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs::File;

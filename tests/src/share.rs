@@ -1,7 +1,7 @@
 //! One of two processes, each from a language of its own, that share a folder of tables.
 //!
-//! `ffi-c/tests/c/share.c` is the same in C, line by line. They meet in the rule `meet`, whose counts
-//! both see: so there is no other way between them than the tables.
+//! `ffi-c/tests/c/share.c` is the same in C, line by line. Each waits for the other at a count of
+//! the rule `meet`, so the tables are the only connection between them.
 
 use std::path::Path;
 use std::time::{Duration, Instant};

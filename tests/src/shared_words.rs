@@ -1,5 +1,5 @@
-//! Words that workers and their test share, beside the tables that are tested: what was granted, and
-//! what a worker was about to do when it was killed.
+//! Words that workers and their test share, beside the tables that are tested: what was granted,
+//! and what a worker was about to do when it was killed.
 
 use std::fs::OpenOptions;
 use std::path::Path;

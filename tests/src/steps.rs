@@ -1,9 +1,10 @@
 //! A process killed at every instruction of an operation, and what it leaves to the others.
 //!
-//! A first round finds the instructions after which the file is another; between two of them it makes
-//! no difference where the process dies. Each further round puts the file back as it was, forks a child that stops just before the operation, steps
-//! it so many instructions, kills it, and lets this process, which has the same file mapped, do
-//! everything. The clock is moved by hand, so that all rounds see the same time.
+//! A first round finds the instructions that change the file. Between two of them it makes no
+//! difference where the process dies. Each further round puts the file back as it was and forks a
+//! child that stops just before the operation. It steps the child so many instructions and kills
+//! it. Then this process, which has the same file mapped, does every operation. The clock is moved
+//! by hand, so that all rounds see the same time.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -249,8 +250,8 @@ impl Scene {
     }
 }
 
-/// Kills children at every instruction that changes the file, just before it and just after it, and at
-/// `most` others all over the operation (0: at all of them).
+/// Kills children at every instruction that changes the file, just before it and just after it, and
+/// at `most` others all over the operation (0: at all of them).
 ///
 /// # Panics
 /// If a law is broken.

@@ -1,6 +1,7 @@
-//! What the kernel offers for this: processes, steps, kills, scarce resources. All `unsafe` is here.
+//! What the kernel offers for this: processes, steps, kills, scarce resources.
+//! All `unsafe` is here.
 //!
-//! Everything that forks belongs into a process with one thread, but for what shows that it need not.
+//! A process that forks should have one thread. Only the tests of forks beside threads have more.
 
 use std::ffi::CString;
 use std::fs::File;
@@ -36,13 +37,14 @@ pub fn fork(work: impl FnOnce() -> i32) -> Pid {
     fork_beside_threads(work)
 }
 
-/// As [`fork`], of a process with other threads: the child has none of them, and what they held stays taken.
+/// As [`fork`], of a process with other threads. The child has none of them. The locks that they
+/// held stay taken.
 ///
 /// # Panics
 /// If there can be no more processes.
 pub fn fork_beside_threads(work: impl FnOnce() -> i32) -> Pid {
-    // SAFETY: a child of one thread may do all that the parent might. One of more threads must not wait
-    // for what they held: that is what its caller shows. The allocator minds forks itself.
+    // SAFETY: the child of a process with one thread may call anything. The child of one with more
+    // must not wait for their locks, as its caller tests. The allocator handles forks.
     match unsafe { libc::fork() } {
         0 => {
             let work = std::panic::AssertUnwindSafe(work);
@@ -122,7 +124,7 @@ pub struct Call {
     pub result: i64,
 }
 
-/// Lets a stopped child go on to the end of its next call of the kernel; `None` if it stopped itself
+/// Lets a stopped child go on to the end of its next system call. `None` if it stopped itself
 /// instead.
 ///
 /// # Panics
@@ -148,8 +150,8 @@ pub fn next_call(pid: Pid) -> Option<Call> {
     }
 }
 
-/// Lets a stopped child run on until it is about to make a system call that `wanted` is told of, by number and
-/// arguments. False if the child ended or stopped before.
+/// Lets a stopped child run on until it is about to make a system call that `wanted` accepts, by
+/// number and arguments. False if the child ended or stopped before.
 ///
 /// # Panics
 /// If it is not ours to trace.
@@ -168,7 +170,7 @@ pub fn run_to_call(pid: Pid, wanted: impl Fn(i64, &[u64]) -> bool) -> bool {
 }
 
 fn resume_to_call(pid: Pid) -> Ended {
-    // Stops at calls are told from signals, and the child ends with this process.
+    // Stops at calls differ from signals, and the child ends with this process.
     let options = libc::PTRACE_O_TRACESYSGOOD | libc::PTRACE_O_EXITKILL;
     // SAFETY: a request without addresses.
     unsafe { libc::ptrace(libc::PTRACE_SETOPTIONS, pid, 0, options) };
@@ -215,7 +217,7 @@ pub fn become_nobody() {
     assert!(done == 0, "setuid: {}", io::Error::last_os_error());
 }
 
-/// Becomes another user, who is in one group only.
+/// Becomes another user, which is in one group only.
 ///
 /// # Panics
 /// If that can't be done.
@@ -315,7 +317,8 @@ unsafe impl Sync for Shared {}
 impl Shared {
     /// The words.
     pub fn words(&self) -> &[AtomicU64] {
-        // SAFETY: mapped by `map_shared` for so many words, never unmapped, used through atomics only.
+        // SAFETY: mapped by `map_shared` for so many words, never unmapped, used
+        // through atomics only.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.words) }
     }
 }

@@ -1,4 +1,5 @@
-//! A damaged table never crashes, hangs, grants too much, or is silently made anew: 500 of them by a seed.
+//! A damaged table never crashes, hangs, grants too much, or is silently made anew:
+//! 500 of them by a seed.
 //!
 //! `CORRUPT_CASES` and `CORRUPT_SEED` ask for others.
 #![cfg(target_os = "linux")]

@@ -71,7 +71,7 @@ fn processes_killed_at_random_wedge_nobody_and_grant_nothing() {
     }
 }
 
-/// I8: who was not killed comes to an end.
+/// I8: a process that was not killed comes to its end.
 fn finish(shared: &SharedWords, workers: Vec<Child>) {
     shared.set(Layout::STOP, 1);
     let deadline = Instant::now() + Duration::from_secs(20);

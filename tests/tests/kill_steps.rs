@@ -1,8 +1,8 @@
-//! I1, I2, I8: `kill -9` at every instruction of an operation wedges nobody and grants nothing.
+//! I1, I2, I8: `kill -9` at every instruction of an operation wedges no process and grants nothing.
 //!
 //! By default at every one that changes the file, before it and after it, and at some all over the
-//! operation; `KILL_STEPS=0` kills at every single one. What a kill would leave of a move is checked
-//! after every single instruction in any case; other processes see four of them.
+//! operation; `KILL_STEPS=0` kills at every single one. What a kill would leave of a move is
+//! checked after every single instruction in any case; other processes see four of them.
 #![cfg(target_os = "linux")]
 
 use std::time::{Duration, Instant};

@@ -4,8 +4,8 @@
     python3 tests/vectors/generate.py            write *.json
     python3 tests/vectors/generate.py --check    fail if the files are not what would be written
 
-What is due is computed by `model/`, a plain and slow reading of the contract in exact arithmetic; `cases/`
-holds the cases, with literal values reasoned by hand that the model has to agree with.
+What is due is computed by `model/`, a plain and slow reading of the contract in exact arithmetic;
+`cases/` holds the cases, with literal values reasoned by hand that the model has to agree with.
 """
 
 import importlib
@@ -51,7 +51,8 @@ def write(files, number):
 
 def check(files):
     stored = {path.name: path.read_text(encoding="utf-8") for path in HERE.glob("*.json")}
-    differ = sorted(name for name in files.keys() | stored.keys() if files.get(name) != stored.get(name))
+    differ = sorted(name for name in files.keys() | stored.keys()
+                    if files.get(name) != stored.get(name))
     if differ:
         sys.exit(f"not as generated: {', '.join(differ)}; run python3 tests/vectors/generate.py")
 
@@ -98,7 +99,8 @@ def played_step(limiter, step):
 
 
 def refusal(limiter, step):
-    """The step must be an error; which one is the case's own word, or the model's if it is `True`."""
+    """The step must be an error; which one is the case's own word, or the
+    model's if it is `True`."""
     try:
         limiter.apply(step)
     except Refused as refused:
@@ -142,7 +144,8 @@ def common(answers):
         if any(found != first for found in answers):
             raise Wrong(f"repetitions differ: {answers}")
         return first
-    return {name: value for name, value in first.items() if all(found.get(name, ...) == value for found in answers)}
+    return {name: value for name, value in first.items()
+            if all(found.get(name, ...) == value for found in answers)}
 
 
 if __name__ == "__main__":

@@ -1,11 +1,12 @@
 //! What does a call through C add to the same call in Rust?
 //!
-//! Prints the table "What C adds" of BENCHMARKS.md: `cargo build --release -p tidegate-c`, then `cargo run
-//! --release -p tidegate-benches --bin c` (about a minute; `-- --quick` for a smoke run, whose numbers
-//! mean nothing). The library is the shared one, opened as a C program's loader would.
+//! Prints the table "What C adds" of BENCHMARKS.md: `cargo build --release -p tidegate-c`,
+//! then `cargo run --release -p tidegate-benches --bin c` (about a minute; `-- --quick` for a
+//! smoke run, whose figures mean nothing). The library is the shared one, opened as a C
+//! program's loader would.
 //!
-//! Keys, limits, rounds and units are those of `rules.rs`. What C itself does (filling in a `tg_key`)
-//! is done here in Rust, by the same stores.
+//! Keys, limits, rounds and units are those of `rules.rs`. What C itself does (filling in a
+//! `tg_key`) is done here in Rust, by the same stores.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::mem::MaybeUninit;

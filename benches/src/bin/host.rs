@@ -1,16 +1,20 @@
 //! What does a table in a file cost, and how far do processes get with it?
 //!
-//! Prints the table "One table for a host" of BENCHMARKS.md: `cargo run --release -p tidegate-benches --bin
-//! host` (nine minutes; `-- --quick` for a smoke run, whose numbers mean nothing). Linux only.
+//! Prints the table "One table for a host" of BENCHMARKS.md: `cargo run --release -p
+//! tidegate-benches --bin host` (nine minutes; `-- --quick` for a smoke run, whose figures mean
+//! nothing). Linux only.
 //!
-//! The first part takes turns between one rule in memory and the same in a file, in one thread: the unit
-//! is nanoseconds a call, the median of all rounds with the minimum in brackets. The second runs one and
-//! two processes (or threads) for the same time and counts their calls, on keys of their own, in common,
-//! or on one, in a table of the default size if they fit; and two that have a file each and so share
-//! nothing, which is what the machine allows. The floor is a bare array as large as the table, of which two threads
-//! hash, load and swap a word for each call: what sharing so many cache lines costs, whoever does it. Keys are
-//! 24-byte strings; limits are so deep that nothing is denied. Two processes on two cores share them with whatever
-//! else runs on the host.
+//! The first part takes turns between one rule in memory and the same rule in a file, in one
+//! thread. The unit is nanoseconds a call: the median of all rounds, with the minimum in brackets.
+//!
+//! The second part runs one and two processes (or threads) for the same time and counts their
+//! calls. Their keys are separate, common, or one; the table has the default size if they fit. Two
+//! processes with a file each share nothing: that is what the machine allows. The floor is a bare
+//! array as large as the table. Two threads hash, load and swap one of its words for each call,
+//! which is what sharing so many cache lines costs any program.
+//!
+//! Keys are 24-byte strings. Limits are so deep that nothing is denied. Two processes on two cores
+//! share them with whatever else runs on the host.
 
 use std::hint::black_box;
 use std::io::{BufRead, BufReader, Write};
@@ -34,8 +38,8 @@ fn file_store(folder: &Path) -> String {
     format!("file:{}", folder.display())
 }
 
-/// Spends each key down to half of its burst, and lets the tick pass in which that was done: a second for limits as
-/// deep as this. Then hits lower what is left, as most do.
+/// Spends each key down to half of its burst, and waits for the next tick: a second for limits as
+/// deep as this. Then hits lower what is left, as most hits do.
 fn prepare(rule: &Rule, keys: &[String]) {
     for key in keys {
         let left = rule.peek(key, 0).ok().and_then(|decision| decision.remaining).unwrap_or(0);
@@ -265,7 +269,8 @@ fn floor(kind: &str, length: Duration) -> f64 {
 
 fn scaling(folder: &Path, rounds: usize, length: Duration) {
     println!(
-        "\n| million calls a second | one process | two processes | two threads | a file each | two / one | two / threads | a file each / one | floor: two / one |
+        "\n| million calls a second | one process | two processes | two threads | a file each \
+         | two / one | two / threads | a file each / one | floor: two / one |
 |---|---|---|---|---|---|---|---|---|"
     );
     let other = folder.join("other");

@@ -1,8 +1,8 @@
 //! How many instructions does one call take?
 //!
-//! `benches/instructions.sh` runs this under callgrind, once with N calls and once with 2N, and prints
-//! the difference for each call: set-up cancels out, and the count does not depend on the machine's mood.
-//! One thread; the loop round the call is counted too and stands in the row `loop`.
+//! `benches/instructions.sh` runs this under callgrind, once with N calls and once with 2N, and
+//! prints the difference for each call. Set-up cancels out, and the count does not depend on other
+//! work of the machine. One thread. The loop round the call is counted too, in the row `loop`.
 //!
 //! What distorts it: under valgrind a millisecond is a few hundred calls, so on the system clock
 //! the anchor is renewed far more often than in life. Rows on the manual clock repeat to the

@@ -1,22 +1,24 @@
 //! What does one call cost: against the floor under it, and against other crates?
 //!
-//! Prints the tables of BENCHMARKS.md, in nanoseconds a call: `cargo run --release -p tidegate-benches
-//! --bin peers` (a few minutes; `-- --quick` for a smoke run, whose numbers mean nothing).
+//! Prints the tables of BENCHMARKS.md, in nanoseconds a call: `cargo run --release -p
+//! tidegate-benches --bin peers` (a few minutes; `-- --quick` for a smoke run, whose
+//! figures mean nothing).
 //!
 //! * **Threads**: one, but where the row says two; then the time is that of each thread's call.
 //! * **Keys**: 24-byte strings in the order of asking. One hot key (room for 65,536), 10,000 and
 //!   1,000,000 keys drawn evenly, or by Zipf's law with exponent 0.99. All are known to all
 //!   contenders before the clock starts.
-//! * **Quotas**: see [`Quota`]. *usual* reads and lowers a half spent bucket, *from full* starts a new
-//!   line at each hit, *deny* finds nothing left.
-//! * **Floors**: hash, clock, load and swap, see `floor.rs`; by the clock that the engine's answers are exact
-//!   by, and by the kernel's tick, which is all that it looks at where that is enough.
-//! * **Unit**: the median of all rounds, and the minimum in brackets. Contenders take turns in short rounds in one
-//!   process, and a ratio is the median of the rounds' ratios, so a slow spell hits all alike.
-//! * **What distorts it**: calls are made in a tight loop, so the processor overlaps one with the next,
-//!   more than a server's would; each contender's turn begins with a cache that the others have
-//!   filled; peers read their own clocks (governor the TSC, the others the kernel's), leaky-bucket
-//!   none while it has tokens. On a shared machine believe ratios and minima.
+//! * **Quotas**: see [`Quota`]. *usual* reads and lowers a half spent bucket, *from full* starts a
+//!   new line at each hit, *deny* finds nothing left.
+//! * **Floors**: hash, clock, load and swap, see `floor.rs`. One floor reads the exact clock. The
+//!   other reads the kernel's tick, which is all that the engine reads where that is enough.
+//! * **Unit**: the median of all rounds, and the minimum in brackets. Contenders take turns in
+//!   short rounds in one process, and a ratio is the median of the rounds' ratios, so a slow
+//!   spell hits all alike.
+//! * **What distorts it**: calls are made in a tight loop, so the processor overlaps one with the
+//!   next, more than a server's would. Each contender's turn begins with a cache that the others
+//!   have filled. Peers read their own clocks: governor the TSC, the others the kernel's.
+//!   leaky-bucket reads none while it has tokens. On a shared machine believe ratios and minima.
 
 use std::hint::black_box;
 use std::sync::{Arc, Barrier};
@@ -102,8 +104,9 @@ fn main() {
     clocks();
 }
 
-/// What reading the time costs. The floor reads the engine's clock, so a slow one flatters every
-/// ratio to the floor: if the engine's is no cheaper than `Instant`, it has fallen back to the kernel's.
+/// What reading the time costs. The floor reads the engine's clock, so a slow one flatters
+/// every ratio to the floor. If the engine's is no cheaper than `Instant`, it has fallen
+/// back to the kernel's.
 fn clocks() {
     Clock::System.now();
     std::thread::sleep(Duration::from_millis(100));
@@ -126,10 +129,11 @@ fn clocks() {
 }
 
 const HEAD: &str = "\
-| | floor | by the tick | tidegate | ÷ floor | ÷ by the tick | governor + ahash | × faster | governor | leaky-bucket | ratelimit | throttlecrab | `Mutex<HashMap>` |
+| | floor | by the tick | tidegate | ÷ floor | ÷ by the tick | governor + ahash | × faster \
+| governor | leaky-bucket | ratelimit | throttlecrab | `Mutex<HashMap>` |
 |---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|";
 
-/// One row: the floors, the engine, and everybody else.
+/// One row: the floors, the engine, and the peers.
 fn compare(plan: &Plan, keys: &Keys, quota: Quota, name: &str, batch: bool) {
     let mut contenders = floors_and_engine(keys, quota, batch);
     contenders.extend(others(quota, keys.capacity));
@@ -167,7 +171,7 @@ fn others(quota: Quota, capacity: usize) -> Vec<Contender> {
     ]
 }
 
-/// Shows everybody every key, and lets the tick pass in which half of each bucket was spent.
+/// Shows every key to each contender, and waits for the tick after half of each bucket was spent.
 fn meet(contenders: &[Contender], keys: &Keys, quota: Quota) {
     for one in contenders {
         black_box(one.run(&keys.distinct));
@@ -177,8 +181,8 @@ fn meet(contenders: &[Contender], keys: &Keys, quota: Quota) {
     }
 }
 
-/// All rounds, in turns. Also the largest share of calls that the engine or a peer denied, if there are
-/// floors among them: those come first.
+/// All rounds, in turns. Also the largest share of calls that the engine or a peer denied, if there
+/// are floors among them: those come first.
 fn measure(plan: &Plan, all: &[Contender], keys: &Keys, threads: usize) -> (Vec<Times>, f64) {
     let mut times = vec![Times::new(); all.len()];
     let mut denied = 0.0f64;
@@ -263,7 +267,8 @@ fn cells(times: &[Times]) -> String {
 /// Two threads at once, on one key and on many.
 fn two_threads(plan: &Plan, hot: &Keys, many: &Keys) {
     println!(
-        "\nTwo threads\n\n| | floor | by the tick | tidegate | ÷ floor | ÷ by the tick | governor + ahash | × faster |"
+        "\nTwo threads\n\n| | floor | by the tick | tidegate | ÷ floor | ÷ by the tick \
+         | governor + ahash | × faster |"
     );
     println!("|---|--:|--:|--:|--:|--:|--:|--:|");
     let quota = Quota::USUAL;
@@ -383,8 +388,9 @@ const NAMES: [&str; 9] = [
     "`Mutex<HashMap>`",
 ];
 
-/// The longest single call while keys come in for the first time. A stall that belongs to the contender
-/// comes back each time, one of the machine's does not: so the least of several fillings counts.
+/// The longest single call while keys come in for the first time. A stall of the contender
+/// comes back each time, a stall of the machine does not. So the least of several fillings
+/// counts.
 fn filling(plan: &Plan) {
     println!("\nFilling with {} new keys, {} times\n", plan.many, plan.fills);
     println!("| | ns a call | longest call, µs: least of the fillings | most |\n|---|--:|--:|--:|");

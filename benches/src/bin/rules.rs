@@ -1,12 +1,13 @@
 //! What does a rule add to the engine's own hit?
 //!
-//! Prints the table "What a rule adds" of BENCHMARKS.md: `cargo run --release -p tidegate-benches --bin
-//! rules` (about a minute; `-- --quick` for a smoke run, whose numbers mean nothing).
+//! Prints the table "What a rule adds" of BENCHMARKS.md: `cargo run --release -p tidegate-benches
+//! --bin rules` (about a minute; `-- --quick` for a smoke run, whose figures mean nothing).
 //!
-//! One thread; 24-byte keys, one hot and 10,000 drawn evenly, all known before the clock starts. Limits
-//! are so deep that nothing is denied, but for the rows that say so. The unit is nanoseconds a call: the
-//! median of all rounds, and the minimum in brackets. Contenders take turns in short rounds, and
-//! differences and ratios are medians over rounds. What distorts it is said in `peers.rs`.
+//! One thread; 24-byte keys, one hot and 10,000 drawn evenly, all known before the clock starts.
+//! Limits are so deep that nothing is denied, but for the rows that say so. The unit is
+//! nanoseconds a call: the median of all rounds, and the minimum in brackets. Contenders take
+//! turns in short rounds, and differences and ratios are medians over rounds. What distorts it
+//! is said in `peers.rs`.
 
 use std::time::Duration;
 
@@ -62,9 +63,9 @@ fn one_bucket(title: &str, keys: &[String], rounds: usize, calls: usize) {
         "when": [{ "match": { "role": "staff" }, "limits": { DEEP: { "max": 999_999_999 } } }],
         "exempt": [{ "role": "admin" }],
     }));
-    let cooled = rule(
-        json!({ "cooldown": "1s", "notify": "once", "alert": { "violations": 10, "within": "5m" } }),
-    );
+    let cooled = rule(json!({
+        "cooldown": "1s", "notify": "once", "alert": { "violations": 10, "within": "5m" },
+    }));
     let scoped = rule(json!({
         "limits": { "each": DEEP, "all": { "max": 1_000_000_000, "per": "1m", "scope": [] } },
     }));

@@ -1,4 +1,6 @@
-"""Rate limits for chat bots, agent hubs and gateways: exact, fast, shared by all processes of a host.
+"""Rate limits for chat bots, agent hubs and gateways.
+
+They are exact and fast, and all processes of a host share them.
 
 >>> import tidegate
 >>> limiter = tidegate.Limiter("2/min")

@@ -1,16 +1,16 @@
-"""What is raised. All of it derives from ``TidegateError``, and from the built-in exception that fits."""
+"""The exceptions. Each derives from ``TidegateError`` and from the built-in one that fits."""
 
 from __future__ import annotations
 
 
 class TidegateError(Exception):
-    """Something was refused, and has changed nothing. ``code`` says of what kind it is, in a word."""
+    """A call was refused and changed nothing. ``code`` names the kind of error in a word."""
 
     code: str = "other"
 
 
 class PolicyError(TidegateError, ValueError):
-    """A limit, rule or policy that can't be had. ``problems`` has each mistake: where, and what."""
+    """A limit, rule or policy that is wrong. ``problems`` lists each mistake: where, and what."""
 
     code = "policy"
 

@@ -19,8 +19,8 @@ R = TypeVar("R")
 _log = logging.getLogger("tidegate")
 
 NO_KEY = (
-    "This request has no key to be limited by: either the middleware's `key` gave none, or the server"
-    " knows no address of the peer. Set a `fallback_key` for those that have none."
+    "This request has no key to be limited by: either the middleware's `key` gave none, or the "
+    "server knows no address of the peer. Set a `fallback_key` for those that have none."
 )
 
 
@@ -47,12 +47,12 @@ class Verdict(NamedTuple):
 
 
 def too_many(decision: Decision) -> Answer:
-    """The answer to a request that was denied: a problem by RFC 9457, with the decision's fields."""
+    """The answer to a denied request: a problem by RFC 9457, with the decision's fields."""
     return _problem(HTTPStatus.TOO_MANY_REQUESTS, _denial_body(decision), decision)
 
 
 def _unjudged(why: str) -> Answer:
-    # The log is the only place that tells: neither the application nor the server learns of it.
+    # Neither the application nor the server learns of it, so it is logged.
     _log.error("a request could not be judged: %s", why)
     return _problem(HTTPStatus.INTERNAL_SERVER_ERROR, _unjudged_body(why))
 
@@ -66,13 +66,17 @@ def _problem(status: HTTPStatus, text: str, decision: Decision | None = None) ->
 
 
 def missing(decision: Decision, present: Iterable[str]) -> list[tuple[str, str]]:
-    """A decision's fields but those that are there already: whoever set them knows more about this answer."""
+    """A decision's fields, without those that the application has set itself."""
     taken = {name.lower() for name in present}
-    return [(name, value) for name, value in decision.headers().items() if name.lower() not in taken]
+    return [(name, value) for name, value in decision.headers().items()
+            if name.lower() not in taken]
 
 
 class Gate(Generic[R]):
-    """A rule in front of requests of type `R`; see `tidegate.asgi.RateLimitMiddleware` for the options."""
+    """A rule in front of requests of type `R`.
+
+    The options are those of `tidegate.asgi.RateLimitMiddleware`.
+    """
 
     def __init__(
         self,

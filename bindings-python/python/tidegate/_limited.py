@@ -48,14 +48,15 @@ def limited(
 
     Args:
         rule: A rule, a limiter with one rule, or limits as text.
-        key: Who is limited: a function of the call's arguments, or one key for all calls (unless given, the
-            function's name).
-        cost: What a call costs, or a function of its arguments that tells.
-        timeout: How long a call may wait for its turn, in seconds: 0 raises at once, `None` waits however
-            long it takes. A `def` blocks its thread, an `async def` awaits.
+        key: The key: a function of the call's arguments, or one key for all calls. Default: the
+            function's name.
+        cost: What a call costs, or a function of its arguments that returns it.
+        timeout: How long a call may wait for its turn, in seconds. 0 raises at once. `None` waits
+            without end. A `def` blocks its thread, an `async def` awaits.
 
     Raises:
-        RateLimited: By a call that is denied, or would have to wait longer. It waited for nothing then.
+        RateLimited: The call is denied, or would have to wait longer than `timeout`. It is raised
+            at once, without a wait.
     """
     import inspect  # here, since it takes longer to load than all of this package
 
@@ -73,7 +74,8 @@ def limited(
             @functools.wraps(function)
             async def calling(*args: P.args, **kwargs: P.kwargs) -> Any:
                 whom, much = asked(args, kwargs)
-                _pass(judge.hit(whom, much) if timeout == 0 else await judge.acquire(whom, much, timeout=timeout))
+                _pass(judge.hit(whom, much) if timeout == 0
+                      else await judge.acquire(whom, much, timeout=timeout))
                 return await function(*args, **kwargs)
 
             return cast("Callable[P, T]", calling)
@@ -81,7 +83,8 @@ def limited(
         @functools.wraps(function)
         def call(*args: P.args, **kwargs: P.kwargs) -> T:
             whom, much = asked(args, kwargs)
-            _pass(judge.hit(whom, much) if timeout == 0 else judge.wait(whom, much, timeout=timeout))
+            _pass(judge.hit(whom, much) if timeout == 0
+                  else judge.wait(whom, much, timeout=timeout))
             return function(*args, **kwargs)
 
         return call

@@ -28,8 +28,10 @@ class Budget(NamedTuple):
 
 
 class LimitLeft(NamedTuple):
-    """How a decision left one limit. ``max`` is a bucket's size. ``reset_after``: until all of it is there again.
-    ``more_after``: until there is more than now; None if there never is.
+    """How a decision left one limit.
+
+    ``max`` is a bucket's size. ``reset_after`` is the time until the limit is full again.
+    ``more_after`` is the time until more is left than now; None if that never happens.
     """
 
     name: str
@@ -50,8 +52,10 @@ class LimitUse(NamedTuple):
 
 
 class BlockedKey(NamedTuple):
-    """A key that was blocked by hand: its parts, when that ends (Unix time; None: never), by whom and why it
-    was done.
+    """A key that was blocked by hand.
+
+    ``key`` has its parts. ``until`` is the end, in Unix time; None: never. ``by`` and ``reason``
+    are what the caller of ``block`` stated.
     """
 
     key: tuple[str | bytes, ...]
@@ -61,8 +65,10 @@ class BlockedKey(NamedTuple):
 
 
 class Stats(NamedTuple):
-    """What is known of a key. ``last_allowed``: seconds since its last allowed hit, where the rule keeps
-    that. ``blocked``: its block, if there is one.
+    """What is known of a key.
+
+    ``last_allowed`` is the time since its last allowed hit, where the rule keeps that. ``blocked``
+    is its block, if there is one.
     """
 
     limits: dict[str, LimitUse]
@@ -76,12 +82,16 @@ class Stats(NamedTuple):
 class Step(NamedTuple):
     """One step of the judgement.
 
-    ``step`` is ``mode``, ``exempt``, ``blocked``, ``cost``, ``budget``, ``cooldown``, ``backoff``, or
-    ``limit``, once for each. ``outcome`` is ``none`` (the rule has no such thing), ``pass``, ``allow``
-    (uncounted, and the last step) or ``deny`` (the first is the decision's reason). ``value`` is what the
-    step goes by; ``source`` is who stated that: ``rule``, ``default``, ``when[0]``, ``override``, ``change``
-    or ``call``. ``until`` is when a refusal ends, in seconds since the start of 1970. ``by`` is who made the
-    run-time change that the value comes from.
+    ``step`` is ``mode``, ``exempt``, ``blocked``, ``cost``, ``budget``, ``cooldown``, ``backoff``,
+    or ``limit``, once for each limit.
+
+    ``outcome`` is one of four words. ``none``: the rule has no such option. ``pass``: judgement
+    goes on. ``allow``: the last step, and nothing is counted. ``deny``: the first such step gives
+    the decision's reason.
+
+    ``value`` is what the step compares with. ``source`` names where the value was stated:
+    ``rule``, ``default``, ``when[0]``, ``override``, ``change`` or ``call``. ``until`` is the end
+    of a refusal, in Unix time. ``by`` is the name that a run-time change was made under.
     """
 
     step: str
@@ -104,7 +114,8 @@ class KeyCount(NamedTuple):
     """A key by its parts, and how often it was seen."""
 
     key: tuple[str, ...]
-    count: int  # type: ignore[assignment]  # In place of the tuple's method, as all surfaces call it.
+    # In place of the tuple's method `count`: all surfaces use this name.
+    count: int  # type: ignore[assignment]
 
 
 class Metrics(NamedTuple):
@@ -131,8 +142,10 @@ class Metrics(NamedTuple):
 
 
 class Event(NamedTuple):
-    """A denial or alert, or a retired table (reason ``retired``, no key). ``number`` grows by one with each event of the
-    limiter; ``at`` is Unix time."""
+    """A denial, an alert, or a retired table (reason ``retired``, no key).
+
+    ``number`` grows by one with each event of the limiter. ``at`` is Unix time.
+    """
 
     number: int
     rule: str
@@ -143,7 +156,11 @@ class Event(NamedTuple):
 
 
 class Events(NamedTuple):
-    """The last events, and ``next``, to go on with. ``missed`` gave way to later ones before they were read."""
+    """The last events.
+
+    ``next`` is the ``since`` of the next call. ``missed`` counts events that were overwritten by
+    later ones before this call read them.
+    """
 
     events: list[Event]
     next: str
@@ -153,10 +170,12 @@ class Events(NamedTuple):
 class Change(NamedTuple):
     """A run-time change as it was made.
 
-    ``number`` counts the changes of the store, from 1 on; ``at`` and ``until`` (None: it does not end by
-    itself) are Unix time. ``op`` is the operation's name. ``target`` is a key (a tuple of its parts) or a
-    match, None where the change is about the whole rule. ``before`` and ``after`` are what stood and stands:
-    limits, a list of exemptions, a mode; for one exemption and for a block, whether it stood.
+    ``number`` counts the changes of the store, from 1 on. ``at`` and ``until`` are Unix time; an
+    ``until`` of None: it does not end by itself. ``op`` is the operation's name. ``target`` is a
+    key (a tuple of its parts) or a match; None where the change is about the whole rule.
+
+    ``before`` and ``after`` are the values before and after it: limits, a list of exemptions, or
+    a mode. For one exemption and for a block they say whether it was in force.
     """
 
     number: int
@@ -172,7 +191,11 @@ class Change(NamedTuple):
 
 
 class Changes(NamedTuple):
-    """Run-time changes, the oldest first, and ``next``, to go on with. ``missed`` are no longer kept."""
+    """Run-time changes, the oldest first.
+
+    ``next`` is the ``since`` of the next call. ``missed`` counts changes that the store no longer
+    keeps.
+    """
 
     changes: list[Change]
     next: int

@@ -62,7 +62,7 @@ class _ProxyTrust:
     def reads_lines(self) -> bool:
         """Whether the lines of ``X-Forwarded-For`` are read."""
     def client(self, peer: str | None, lines: Sequence[str]) -> tuple[str, str] | None:
-        """A client's address and its key, of the peer's address and the lines of ``X-Forwarded-For``."""
+        """A client's address and its key, from the peer's address and ``X-Forwarded-For``."""
     def hit(self, rule: Rule | Limiter, peer: str | None, lines: Sequence[str]) -> Decision | None:
         """A hit by the client's key, with its address as ``ip``.
 
@@ -85,7 +85,7 @@ def _unjudged_body(detail: str) -> str:
 
 @final
 class ManualClock:
-    """A clock that only moves when told to, for tests that don't wait. Its wall time moves along.
+    """A clock that only a call moves, for tests that don't wait. Its wall time moves along.
 
     Hand it to any number of limiters: ``Limiter("20/min", clock=clock)``. Times are seconds, or
     timedeltas.
@@ -108,7 +108,7 @@ class ManualClock:
 class Decision:
     """The answer to a hit: true if it was allowed.
 
-    ``retry_after`` says when the same hit would pass; ``headers()`` tells an HTTP client all of it.
+    ``retry_after`` says when the same hit would pass. ``headers()`` has all of it for HTTP clients.
     Decisions can be compared, hashed and pickled.
     """
 
@@ -158,7 +158,7 @@ class Decision:
 
     @property
     def notify(self) -> bool:
-        """Whether the sender should be told of this denial."""
+        """Whether the sender should get a notice of this denial."""
 
     @property
     def would_deny(self) -> str | None:
@@ -237,16 +237,15 @@ class Reservation:
 
 @final
 class Waiting:
-    """One who waits: what ``acquire``, ``acquire_permit`` and ``acquire_reservation`` are made of.
-    """
+    """A wait for a turn: ``acquire``, ``acquire_permit`` and ``acquire_reservation`` use it."""
 
     def poll(self, wake: Callable[[], object]) -> Decision | Permit | Reservation | float:
-        """Looks whether it is over. What it came to if so; if not, the seconds to sleep before
-        looking again, unless ``wake`` is called sooner.
+        """The outcome, if the wait is over. If not, the seconds to sleep before the next ``poll``,
+        unless ``wake`` is called sooner.
         """
 
     def close(self) -> None:
-        """Gives up: spends nothing, and lets the next one go first."""
+        """Gives up: spends nothing, and lets the next call in line go first."""
 
 @type_check_only
 class _Operations:
@@ -379,8 +378,8 @@ class _Operations:
         """How the key stands with its budget."""
 
     def has_permits(self) -> bool:
-        """Whether it has a concurrent limit, for those who sit in front of any rule: ``permit`` is
-        for such rules, ``hit`` for all others.
+        """Whether the rule has a concurrent limit. A middleware for any rule calls ``permit`` for
+        such rules and ``hit`` for all others.
         """
 
     def is_limited(self, key: Key, **attributes: str | int) -> bool:
@@ -407,8 +406,8 @@ class _Operations:
         """Forgets every key, and ends every block."""
 
     def prune(self) -> int:
-        """Drops idle keys now, and says how many. Nothing must call this: they give way by
-        themselves.
+        """Evicts idle keys now, and says how many. Nothing must call this: new keys evict idle ones
+        by themselves.
         """
 
     def set_override(
@@ -529,8 +528,9 @@ class Limiter(_Operations):
     ``Limiter("20/min")`` has one rule, ``default``, of these limits; options of a rule go by
     keyword:
 
-    >>> limiter = Limiter(["5/10s window", "20/min window"], cooldown="60s") >>>
-    limiter.allow("alice") True
+    >>> limiter = Limiter(["5/10s window", "20/min window"], cooldown="60s")
+    >>> limiter.allow("alice")
+    True
 
     ``store`` is where state lives: ``memory``, ``memory:NAME``, ``file:PATH`` (or a path: a folder
     that all processes of the host share). ``capacity`` is how many keys a rule may hold; unless
@@ -592,7 +592,7 @@ class Limiter(_Operations):
 
     @staticmethod
     def inspect(path: str | PathLike[str]) -> list[Inspected]:
-        """Looks at the tables of a file store's folder from outside, while others may be using
+        """Reads the tables of a file store's folder from outside, while other processes may use
         them.
         """
 

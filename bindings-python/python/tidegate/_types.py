@@ -1,4 +1,4 @@
-"""What calls take, for those who write functions around them."""
+"""The types of arguments, for functions that wrap calls."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 _Part: TypeAlias = str | bytes | int | IPv4Address | IPv6Address
 
 Key: TypeAlias = _Part | Sequence[_Part]
-"""Who is limited. A sequence is a tuple or list of parts; a number is its digits, an address its text."""
+"""A key. A sequence is a tuple or list of parts; a number is its digits, an address its text."""
 
 Match: TypeAlias = Mapping[str, str | int | bool | Sequence[str | int | bool]]
 """Values of parts or attributes that a call must have."""

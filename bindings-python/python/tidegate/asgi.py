@@ -7,11 +7,12 @@
     app.add_middleware(RateLimitMiddleware, rule="100/min burst 20")
 
 A denied request is answered with 429, the fields of `Decision.headers` and a body of
-`application/problem+json`; an allowed one goes to the application, and its response gets the same fields.
+`application/problem+json`. An allowed request goes to the application, and its response gets the
+same fields.
 
-uvicorn has a way of its own to believe `X-Forwarded-For`, which is on for a proxy at 127.0.0.1 and replaces
-the peer's address before any application sees it. Use that or `trusted_hops`, `trusted_proxies`; for the
-latter start it with `--no-proxy-headers`.
+uvicorn reads `X-Forwarded-For` itself, by default for a proxy at 127.0.0.1. It replaces the peer's
+address before any application sees it. Use either that or `trusted_hops` and `trusted_proxies`. For
+the latter start uvicorn with `--no-proxy-headers`.
 """
 
 from __future__ import annotations
@@ -38,29 +39,28 @@ _CLOSED = 1008
 class RateLimitMiddleware:
     """Limits the requests of an ASGI application by a rule.
 
-    Who is limited is the client's address, by `tidegate.ip_key`, unless a `key` is given. That address is
-    the peer's; headers can be written by anybody, so they are read only where `trusted_hops` or
-    `trusted_proxies` says whose they are. A request that has no key is answered with 500 and never passes
-    unlimited.
+    Unless a `key` is given, the key is the client's address, by `tidegate.ip_key`. The client is
+    the peer: any client can write headers, so `X-Forwarded-For` is read only with `trusted_hops`
+    or `trusted_proxies`. A request that has no key is answered with 500 and never passes unlimited.
 
-    A rule with a concurrent limit holds its slot until the response begins; for a websocket, as long as
-    that is open (give such a rule a lease that is long enough).
+    A rule with a concurrent limit holds its slot until the response begins, or as long as a
+    websocket is open. Give such a rule a lease that is long enough.
 
-    A websocket that is denied gets the same 429 where the server knows how to send one, else it is closed
-    with 1008 before it is accepted, which clients see as 403.
+    A denied websocket gets the same 429 if the server can send one. Otherwise it is closed with
+    1008 before it is accepted, which clients see as 403.
 
     Args:
         app: The application.
         rule: A rule, a limiter with one rule, or limits as text.
-        key: Makes the key, all its parts, of a scope and of the key of the client's address, if that is
-            known. `None` for a request that has none.
-        attributes: Tells the rule more about a request: its role, its tier. The client's whole address is
-            always told, as `ip`, unless this tells another.
-        trusted_hops: Believe `X-Forwarded-For` for this many proxies, which nobody can get round: the client
-            is the address number `trusted_hops` from the right.
-        trusted_proxies: Believe it as far as proxies in these ranges wrote it: the client is the first
-            address from the right, the peer's before all, that is none of theirs.
-        fallback_key: The key that requests without one share, in place of being answered with 500.
+        key: Makes the key, all its parts, from a scope and the key of the client's address (`None`
+            if that is not known). Returns `None` for a request without a key.
+        attributes: More about a request for the rule: its role, its tier. The client's whole
+            address is added as `ip`, unless this returns an `ip`.
+        trusted_hops: How many proxies every request passes. The client is the address at this
+            place of `X-Forwarded-For`, counted from the right.
+        trusted_proxies: Ranges of addresses of proxies. The client is the first address outside of
+            them: the peer's, then those of `X-Forwarded-For` from the right.
+        fallback_key: The key that requests without a key share, in place of an answer of 500.
     """
 
     def __init__(
@@ -126,7 +126,8 @@ async def _refuse(answer: Answer, scope: Scope, receive: Receive, send: Send) ->
     if scope["type"] == "websocket":
         await receive()
         if "websocket.http.response" not in scope.get("extensions", {}):
-            return await send({"type": "websocket.close", "code": _CLOSED, "reason": answer.status.phrase})
+            return await send({"type": "websocket.close", "code": _CLOSED,
+                               "reason": answer.status.phrase})
         prefix = "websocket."
     start = {"status": int(answer.status), "headers": _encoded(answer.headers)}
     await send({"type": f"{prefix}http.response.start", **start})

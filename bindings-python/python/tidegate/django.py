@@ -4,9 +4,9 @@
     MIDDLEWARE = ["tidegate.django.RateLimitMiddleware", ...]
     TIDEGATE = {"rule": "100/min burst 20", "trusted_hops": 1}
 
-It answers and believes as `tidegate.asgi` does. The options in `TIDEGATE` are those of
-`tidegate.asgi.RateLimitMiddleware`, with the `HttpRequest` in place of the scope; `rule`, `key` and
-`attributes` may be named by a dotted path, as in `"shop.limits.rule"`.
+It answers requests and finds clients as `tidegate.asgi` does. The options in `TIDEGATE` are those
+of `tidegate.asgi.RateLimitMiddleware`, with the `HttpRequest` in place of the scope. A dotted path
+such as `"shop.limits.rule"` may name `rule`, `key` and `attributes`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from typing import Any
 
 from asgiref.sync import iscoroutinefunction, markcoroutinefunction
 from django.conf import settings  # type: ignore[import-untyped, unused-ignore]
-from django.core.exceptions import ImproperlyConfigured  # type: ignore[import-untyped, unused-ignore]
+from django.core.exceptions import (  # type: ignore[import-untyped, unused-ignore]
+    ImproperlyConfigured,
+)
 from django.http import HttpRequest, HttpResponse  # type: ignore[import-untyped, unused-ignore]
 from django.utils.module_loading import import_string  # type: ignore[import-untyped, unused-ignore]
 
@@ -66,7 +68,8 @@ class RateLimitMiddleware:
 def _gate() -> Gate[Any]:
     options = dict(getattr(settings, "TIDEGATE", {}))
     if "rule" not in options:
-        raise ImproperlyConfigured('tidegate wants a setting such as TIDEGATE = {"rule": "100/min burst 20"}')
+        raise ImproperlyConfigured(
+            'tidegate wants a setting such as TIDEGATE = {"rule": "100/min burst 20"}')
     for name in ("rule", "key", "attributes"):
         if _is_path(options.get(name)):
             options[name] = import_string(options[name])

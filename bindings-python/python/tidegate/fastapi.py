@@ -8,9 +8,10 @@
     @app.get("/search", dependencies=[Depends(RateLimit("5/10s window"))])
     async def search() -> list[str]: ...
 
-The response gets the fields of `Decision.headers`. A denied request raises `TooManyRequests`, which FastAPI
-answers as every other `HTTPException`, with 429 and these fields; for the `application/problem+json` of the
-middleware add `app.add_exception_handler(TooManyRequests, problem)`.
+The response gets the fields of `Decision.headers`. A denied request raises `TooManyRequests`, which
+FastAPI answers as every other `HTTPException`, with 429 and these fields. For the
+`application/problem+json` of the middleware add
+`app.add_exception_handler(TooManyRequests, problem)`.
 """
 
 # No `from __future__ import annotations`: FastAPI reads those of `RateLimit.__call__` at run time.
@@ -46,9 +47,9 @@ def problem(request: Request, denied: Exception) -> Response:
 class RateLimit:
     """Limits the requests that depend on it by a rule.
 
-    The options are those of `tidegate.asgi.RateLimitMiddleware`, with the connection (a `Request` or a
-    `WebSocket`) in place of the scope. A rule with a concurrent limit holds its slot as long as FastAPI keeps
-    the dependency. A websocket that is denied is closed with 1008.
+    The options are those of `tidegate.asgi.RateLimitMiddleware`, with the connection (a `Request`
+    or a `WebSocket`) in place of the scope. A rule with a concurrent limit holds its slot as long
+    as FastAPI keeps the dependency. A websocket that is denied is closed with 1008.
     """
 
     def __init__(
@@ -70,7 +71,8 @@ class RateLimit:
             fallback_key=fallback_key,
         )
 
-    async def __call__(self, connection: HTTPConnection, response: Response) -> AsyncIterator[Decision]:
+    async def __call__(self, connection: HTTPConnection,
+                       response: Response) -> AsyncIterator[Decision]:
         """What the rule says to a connection, if that may pass."""
         peer = connection.client.host if connection.client else None
         verdict = self._gate.judge(connection, peer, connection.headers.getlist("x-forwarded-for"))

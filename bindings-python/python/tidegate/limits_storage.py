@@ -2,26 +2,31 @@
 
     import tidegate.limits_storage  # registers the scheme
 
-    Limiter(get_remote_address, app=app, storage_uri="tidegate://")              # in memory
-    Limiter(get_remote_address, app=app, storage_uri="tidegate:///var/lib/app/limits")  # a folder: all workers share it
+    # In memory.
+    Limiter(get_remote_address, app=app, storage_uri="tidegate://")
+    # In a folder, which all workers share.
+    Limiter(get_remote_address, app=app, storage_uri="tidegate:///var/lib/app/limits")
 
-That library has rates that are made up as it goes, and counts by itself; here each length of a window gets
-a rule of its own when it is first asked for, and the rule keeps the counts:
+That library takes any rate at any time. Here each length of a window gets a rule when it is first
+used, and the rule keeps the counts:
 
 - `fixed-window`: a `fixed` limit without a maximum, counted by `record`.
 - `moving-window`: an exact `window` limit for each rate, asked by `hit`.
-- `sliding-window-counter`: that library's own two cells, as two `fixed` counts. A cell is charged only if the
-  sum allows, in one step, so two workers at once are never granted too much (nor too little, as where
-  others count first and take back).
+- `sliding-window-counter`: that library's own two cells, as two `fixed` counts. A cell is charged
+  in one step, and only if the sum allows. So two workers at once are never granted too much, nor
+  too little.
 
 Where it differs from the library's other storages:
 
-- Memory is fixed: each rule holds `capacity` keys (10,000 unless the URI says `?capacity=N`) whose windows
-  are not over; beyond that new keys share a few counts, so they may be refused early but never get round a limit.
-- A moving window has at most 4,096 entries; a larger one is an error (`ValueError`), not an approximation.
+- Memory is fixed. Each rule holds `capacity` keys whose windows are not over (10,000 unless the URI
+  says `?capacity=N`). Beyond that new keys share a few counts: they may be refused early but never
+  get round a limit.
+- A moving window has at most 4,096 entries. A larger one is an error (`ValueError`), not an
+  approximation.
 - A window is at most 366 days long.
-- `get` and `get_expiry` are told a key but not its window, which is therefore read from the key's end, where
-  `limits` writes it. For keys of another make all windows are looked at, and the largest count is told.
+- `get` and `get_expiry` get a key but not its window. `limits` writes the window at the end of the
+  key, and it is read from there. For keys of another form all windows are read, and the largest
+  count is returned.
 """
 
 from __future__ import annotations
@@ -47,7 +52,8 @@ _NO_MAXIMUM = 1_000_000_000
 _MEMORY = "1GB"
 
 
-class TidegateStorage(Storage, MovingWindowSupport, SlidingWindowCounterSupport, TimestampedSlidingWindow):
+class TidegateStorage(Storage, MovingWindowSupport, SlidingWindowCounterSupport,
+                      TimestampedSlidingWindow):
     """Counts of `limits`, in memory (`tidegate://`) or in a folder (`tidegate:///PATH`).
 
     Args:
@@ -70,7 +76,8 @@ class TidegateStorage(Storage, MovingWindowSupport, SlidingWindowCounterSupport,
         super().__init__(uri, wrap_exceptions=wrap_exceptions, **options)
         parsed = urlparse(uri or "tidegate://")
         if parsed.netloc:
-            raise ValueError(f"{uri}: a folder is written with three slashes, as in tidegate:///var/lib/app/limits")
+            raise ValueError(f"{uri}: a folder is written with three slashes, as in "
+                             f"tidegate:///var/lib/app/limits")
         self._folder = Path(unquote(parsed.path)) if parsed.path else None
         self._capacity = int(parse_qs(parsed.query).get("capacity", [capacity])[0])
         self._clock = clock
@@ -83,7 +90,7 @@ class TidegateStorage(Storage, MovingWindowSupport, SlidingWindowCounterSupport,
         return TidegateError
 
     def incr(self, key: str, expiry: float, amount: int = 1) -> int:
-        """Adds to a count that is forgotten `expiry` seconds after its first, and what it is now."""
+        """Adds to a count and returns it. It is forgotten `expiry` seconds after its first."""
         return self._fixed(expiry).record(key, amount).used
 
     def get(self, key: str) -> int:
@@ -124,7 +131,8 @@ class TidegateStorage(Storage, MovingWindowSupport, SlidingWindowCounterSupport,
         wait = rule.peek(key, left + 1).retry_after if left < limit else None
         return (now - expiry + wait, limit - left) if wait else (now, limit - left)
 
-    def acquire_sliding_window_entry(self, key: str, limit: int, expiry: int, amount: int = 1) -> bool:
+    def acquire_sliding_window_entry(self, key: str, limit: int, expiry: int,
+                                     amount: int = 1) -> bool:
         """Adds to a window of two cells if `limit` allows."""
         now = self._now()
         before, left, _, _ = self._cells(key, expiry, now)
@@ -133,7 +141,7 @@ class TidegateStorage(Storage, MovingWindowSupport, SlidingWindowCounterSupport,
         return self._fixed(2 * expiry).hit(current, amount, max=room).allowed
 
     def get_sliding_window(self, key: str, expiry: int) -> tuple[int, float, int, float]:
-        """The previous cell's count and how long it has an effect, and the same of the current one."""
+        """The previous cell's count and how long it counts, and the same of the current cell."""
         return self._cells(key, expiry, self._now())
 
     def clear_sliding_window(self, key: str, expiry: int) -> None:
@@ -187,7 +195,8 @@ class TidegateStorage(Storage, MovingWindowSupport, SlidingWindowCounterSupport,
 def _count(rule: Rule, key: str) -> tuple[int, float]:
     """A key's count, and how long that is kept."""
     stats = rule.stats(key)
-    return (0, 0.0) if stats is None else (stats.limits["count"].used, stats.limits["count"].reset_after)
+    return ((0, 0.0) if stats is None
+            else (stats.limits["count"].used, stats.limits["count"].reset_after))
 
 
 def _expiry(key: str) -> int | None:

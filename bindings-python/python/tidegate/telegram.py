@@ -38,11 +38,12 @@ _GRACE = 0.1
 
 
 def policy(overall: str = "30/s", group: str = "20/min", paid: str = "1000/s") -> JSON:
-    """A policy for `RateLimiter`, by Telegram's published limits unless told otherwise.
+    """A policy for `RateLimiter`, by Telegram's published limits by default.
 
-    Its rule `chats` lets a message to a group pass by `group` and by `overall`, taken together or not at all,
-    and one to a person by `overall`; its rule `paid` is for paid broadcasts. All are exact windows: never
-    more than 30 in any second, where a bucket lets 30 pass at once and 30 more within the second after.
+    Its rule `chats` limits a message to a group by `group` and `overall`, taken together or not at
+    all. It limits a message to a person by `overall`. Its rule `paid` is for paid broadcasts. All
+    are exact windows: never more than 30 in any second. A bucket would let 30 pass at once and 30
+    more within the next second.
     """
     chats = {
         "key": ["chat"],
@@ -50,7 +51,8 @@ def policy(overall: str = "30/s", group: str = "20/min", paid: str = "1000/s") -
         # To a person the bot may send all that it may send at all: never the tighter of the two.
         "when": [{"match": {"kind": "person"}, "limits": {"chat": overall}}],
     }
-    return {"version": 1, "rules": {"chats": chats, "paid": {"limits": f"{paid} window", "capacity": 1}}}
+    return {"version": 1,
+            "rules": {"chats": chats, "paid": {"limits": f"{paid} window", "capacity": 1}}}
 
 
 def _window(rate: str) -> JSON:
@@ -61,16 +63,17 @@ def _window(rate: str) -> JSON:
 class RateLimiter(BaseRateLimiter[int]):
     """Lets a bot's requests out no faster than Telegram takes them, in place of `AIORateLimiter`.
 
-    A request that names a chat waits for its turn by the rule `chats` (key: the chat; `kind`: `group`, for
-    groups and channels, or `person`), a paid broadcast by the rule `paid`; others don't wait. A request that
-    is given up while it waits spends nothing.
+    A request that names a chat waits for its turn by the rule `chats`. Its key is the chat; its
+    attribute `kind` is `person`, or `group` for groups and channels. A paid broadcast waits by the
+    rule `paid`. Other requests don't wait. A request that is cancelled while it waits spends
+    nothing.
 
-    When Telegram still asks for a pause (`RetryAfter`), all requests pause, and the one that was refused
-    is made again up to `max_retries` times; a request's own `rate_limit_args` win over that number.
+    When Telegram still asks for a pause (`RetryAfter`), all requests pause. The refused request is
+    made again up to `max_retries` times. A request's own `rate_limit_args` win over that number.
 
     Args:
-        limiter: The two rules, from `policy()` unless given. Several processes of one bot share them with
-            `Limiter.from_policy(policy(), store="file:limits")`.
+        limiter: The two rules, from `policy()` unless given. Several processes of one bot share
+            them with `Limiter.from_policy(policy(), store="file:limits")`.
         max_retries: How often a request is made again. 0: `RetryAfter` is raised at once.
     """
 
@@ -136,8 +139,9 @@ def _kind(chat: str) -> str:
 class Incoming(UpdateFilter):
     """A filter that passes the messages of a sender as long as a rule allows them.
 
-    Each update is one hit, by whichever handler asks first; those that ask later get the same answer. Who is
-    limited is the sender, or the chat where there is none. One filter is for one bot.
+    Each update is one hit, made by the first handler that uses the filter. Later handlers get the
+    same answer. The key is the sender, or the chat where there is no sender. One filter is for one
+    bot.
 
     Args:
         rule: A rule, a limiter with one rule, or limits as text.
@@ -147,9 +151,10 @@ class Incoming(UpdateFilter):
     __slots__ = ("_decided", "_key", "_rule", "to_notify")
 
     to_notify: UpdateFilter
-    """Passes the messages that were denied and whose sender should be told, as the rule's `notify` says."""
+    """Passes denied messages whose sender should get a notice, by the rule's `notify`."""
 
-    def __init__(self, rule: RuleLike, *, key: Callable[[Update], Key | None] | None = None) -> None:
+    def __init__(self, rule: RuleLike, *,
+                 key: Callable[[Update], Key | None] | None = None) -> None:
         super().__init__(name="tidegate.telegram.Incoming")
         self._rule = as_rule(rule)
         self._key = key or _sender

@@ -6,7 +6,7 @@
     app = Flask(__name__)
     app.wsgi_app = RateLimitMiddleware(app.wsgi_app, "100/min burst 20")
 
-It answers and believes as `tidegate.asgi` does.
+It answers requests and finds clients as `tidegate.asgi` does.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ __all__ = ["RateLimitMiddleware"]
 class RateLimitMiddleware:
     """Limits the requests of a WSGI application by a rule.
 
-    The options are those of `tidegate.asgi.RateLimitMiddleware`, with the request's environment in place of
-    its scope. A rule with a concurrent limit holds its slot until the application has returned, but not
-    while a body is still being made.
+    The options are those of `tidegate.asgi.RateLimitMiddleware`, with the request's environment in
+    place of its scope. A rule with a concurrent limit holds its slot until the application has
+    returned, but not while a body is still being made.
     """
 
     def __init__(
@@ -68,7 +68,8 @@ class RateLimitMiddleware:
 def judged(gate: Gate[Any], request: Any, environ: Mapping[str, Any]) -> Verdict | Answer:
     """What a gate does with a request; the environment tells its peer and its `X-Forwarded-For`."""
     # Several lines of one header arrive as one, joined by commas.
-    return gate.judge(request, environ.get("REMOTE_ADDR"), [environ.get("HTTP_X_FORWARDED_FOR", "")])
+    return gate.judge(request, environ.get("REMOTE_ADDR"),
+                      [environ.get("HTTP_X_FORWARDED_FOR", "")])
 
 
 def _with_fields(verdict: Verdict, start_response: StartResponse) -> StartResponse:
@@ -76,6 +77,7 @@ def _with_fields(verdict: Verdict, start_response: StartResponse) -> StartRespon
         status: str, headers: list[tuple[str, str]], exc_info: OptExcInfo | None = None, /
     ) -> Callable[[bytes], object]:
         headers = headers + missing(verdict.decision, (name for name, _ in headers))
-        return start_response(status, headers, exc_info) if exc_info else start_response(status, headers)
+        return (start_response(status, headers, exc_info) if exc_info
+                else start_response(status, headers))
 
     return starting

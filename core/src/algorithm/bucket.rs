@@ -4,9 +4,193 @@ pub(crate) mod rate;
 pub(crate) mod word;
 
 use crate::algorithm::bucket::word::{Bucket, Charge, Margin, Word};
+use crate::algorithm::limit::{Invalid, LONGEST, Limit};
+use crate::algorithm::{AlgorithmCell, Cell, Facts, MakeCell, ReservedCharge, Taken};
 use crate::clock::Time;
+use crate::status::{LimitStatus, NEVER};
 use crate::sync::{AtomicU64, Ordering};
 use crate::table::row::{Idle, Moved, Row, Step, is_busy};
+use crate::units::MilliTokens;
+
+pub(crate) const FACTS: Facts = Facts {
+    code: 1,
+    has_burst: true,
+    has_lease: false,
+    is_log: false,
+    instead_of_words: None,
+    order: 0,
+    cell: MakeCell::Own(make),
+    horizon: fill_time,
+    most_within: |limit, span| {
+        let refilled = u128::from(limit.max) * span / u128::from(limit.per_nanos().max(1));
+        Some(u128::from(limit.size()) + refilled)
+    },
+    foreseen: |limit, hit| {
+        let refill = |tokens: u64| {
+            let product = u128::from(tokens) * u128::from(limit.per_nanos());
+            product.div_ceil(u128::from(limit.max)) as u64
+        };
+        (hit.more_or(refill(1)), hit.before.reset.saturating_add(refill(hit.cost)))
+    },
+};
+
+/// Nanoseconds from empty to full; the period where nothing is ever refilled.
+fn fill_time(limit: &Limit) -> u64 {
+    if limit.max == 0 {
+        return limit.per_nanos();
+    }
+    let fill = u128::from(limit.size()) * u128::from(limit.per_nanos());
+    u64::try_from(fill.div_ceil(u128::from(limit.max))).unwrap_or(u64::MAX)
+}
+
+/// The cell of a limit. A limit of 0 is judged before any word is read; its cell only holds the
+/// place.
+fn make(limit: &Limit) -> Result<Cell, Invalid> {
+    let (max, per) = (limit.max.max(1), limit.per_nanos());
+    let burst = limit.burst.unwrap_or(max).max(1);
+    let reason = || {
+        let longest = u128::from(max) * LONGEST.as_nanos();
+        let (what, remedy) = match u128::from(burst) * u128::from(per) > longest {
+            true => ("take too long to fill", "smaller"),
+            false => ("are refilled too fast to be counted", "larger"),
+        };
+        format!("{burst} tokens at {max} in {:?} {what}; make the burst {remedy}", limit.per)
+    };
+    let bucket = Bucket::new(max, per, burst).ok_or_else(|| ("burst", reason()))?;
+    Ok(Cell::Bucket(bucket))
+}
+
+/// What a bucket's word says.
+#[inline(always)]
+pub(crate) fn status(bucket: &Bucket, word: Word, cost: u64, now: u64) -> LimitStatus {
+    let reading = bucket.reading(word, now);
+    let (limit, remaining) = (bucket.burst(), reading.tokens());
+    let wait = match cost {
+        _ if cost > limit => NEVER,
+        _ if cost <= remaining => 0,
+        _ => reading.wait(cost),
+    };
+    let more = if remaining < limit { reading.due(remaining + 1) } else { 0 };
+    LimitStatus { limit, used: limit - remaining, remaining, wait, more, reset: reading.due(limit) }
+}
+
+impl AlgorithmCell for Bucket {
+    fn words(&self) -> usize {
+        1
+    }
+
+    fn most_recorded(&self) -> u64 {
+        self.burst()
+    }
+
+    fn inspect_in(
+        &self,
+        row: &Row<'_>,
+        at: usize,
+        written: Option<u64>,
+        cost: u64,
+        now: u64,
+        statuses: &mut [LimitStatus],
+    ) {
+        let word = written.unwrap_or_else(|| row.load(at));
+        statuses[0] = status(self, Word(word), cost, now);
+    }
+
+    fn take_from(
+        &self,
+        row: &Row<'_>,
+        at: usize,
+        cost: u64,
+        _keep_us: u64,
+        time: &mut Time<'_>,
+        taken: &mut Taken,
+    ) -> Result<bool, Moved> {
+        let written = match take(row, at, self, cost, time)? {
+            Take::Granted(word) => Some(word.0),
+            Take::Denied(_) => None,
+        };
+        Ok(taken.note(written))
+    }
+
+    fn undo(
+        &self,
+        row: &Row<'_>,
+        at: usize,
+        _taken: &Taken,
+        _written: Option<u64>,
+        cost: u64,
+        time: &mut Time<'_>,
+    ) -> Result<(), Moved> {
+        refund(row, at, self, MilliTokens::of_tokens(cost), time)
+    }
+
+    fn give_back_own(
+        &self,
+        row: &Row<'_>,
+        at: usize,
+        charge: &ReservedCharge<'_>,
+        amount: u64,
+        time: &mut Time<'_>,
+    ) -> Result<(), Moved> {
+        match share_of(self, charge, amount, time.now()) {
+            Some(share) => give_back(row, at, self, share, time),
+            None => Ok(()),
+        }
+    }
+
+    fn repair_clock_skew(
+        &self,
+        row: &Row<'_>,
+        at: usize,
+        time: &mut Time<'_>,
+    ) -> Result<bool, Moved> {
+        row.update(at, |seen| match repaired(self, Word(seen), time) {
+            Word(same) if same == seen => Step::Keep(false),
+            Word(repaired) => Step::Write(repaired, true),
+        })
+    }
+
+    fn record_in(
+        &self,
+        row: &Row<'_>,
+        at: usize,
+        cost: u64,
+        _keep_us: u64,
+        time: &mut Time<'_>,
+    ) -> Result<Option<u64>, Moved> {
+        record(row, at, self, cost, time).map(|word| Some(word.0))
+    }
+
+    fn refund_to(
+        &self,
+        row: &Row<'_>,
+        at: usize,
+        rest: &mut u64,
+        time: &mut Time<'_>,
+    ) -> Result<(), Moved> {
+        refund(row, at, self, MilliTokens::of_tokens(*rest), time)
+    }
+
+    fn is_idle_in(&self, row: &Row<'_>, at: usize, now: u64) -> bool {
+        self.is_idle(Word(row.load(at)), now)
+    }
+
+    fn is_untouched_in(&self, horizon: u64, row: &Row<'_>, at: usize, now: u64) -> bool {
+        Word(row.load(at)).untouched_for(now) >= horizon
+    }
+
+    fn reset_in(
+        &self,
+        row: &Row<'_>,
+        at: usize,
+        incarnation: u64,
+        idle: Idle<'_>,
+        _keep_us: u64,
+        _now: u64,
+    ) -> bool {
+        reset_words(row, at, incarnation, idle)
+    }
+}
 
 /// The answer to an attempt to spend, and the word that it left or met.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,8 +223,8 @@ impl FastOutcome {
     }
 }
 
-/// One attempt at the usual case: a token, from a word that was loaded before its key was seen live.
-/// No loop.
+/// One attempt at the usual case: a token, from a word that was loaded before its key was seen
+/// live. No loop.
 #[inline(always)]
 pub(crate) fn fast_take_seen(
     word: &AtomicU64,
@@ -52,7 +236,7 @@ pub(crate) fn fast_take_seen(
     match bucket.fast_charge(Word(seen), now, margin) {
         Some(Charge::Granted(next)) => swap(word, seen, next),
         Some(Charge::Denied) => FastOutcome::Denied(Word(seen)),
-        Some(Charge::Doubtful | Charge::Ahead) | None => FastOutcome::Other,
+        Some(Charge::Recheck | Charge::Ahead) | None => FastOutcome::Other,
     }
 }
 
@@ -77,7 +261,7 @@ pub(crate) fn take(
     row.update(at, |seen| match bucket.charge(Word(seen), cost, renewed(seen, time)) {
         Charge::Granted(word) => Step::Write(word.0, Take::Granted(word)),
         Charge::Denied => Step::Keep(Take::Denied(Word(seen))),
-        Charge::Doubtful | Charge::Ahead => take_in_doubt(bucket, Word(seen), cost, time),
+        Charge::Recheck | Charge::Ahead => take_rechecked(bucket, Word(seen), cost, time),
     })
 }
 
@@ -91,7 +275,7 @@ fn renewed(seen: u64, time: &mut Time<'_>) -> u64 {
 
 /// The clock was read before the word's last charge, or it went back.
 #[cold]
-fn take_in_doubt(bucket: &Bucket, word: Word, cost: u64, time: &mut Time<'_>) -> Step<Take> {
+fn take_rechecked(bucket: &Bucket, word: Word, cost: u64, time: &mut Time<'_>) -> Step<Take> {
     time.refresh();
     let (mut current, mut charge) = (word, bucket.charge(word, cost, time.now()));
     if charge == Charge::Ahead {
@@ -103,19 +287,6 @@ fn take_in_doubt(bucket: &Bucket, word: Word, cost: u64, time: &mut Time<'_>) ->
         _ if current == word => Step::Keep(Take::Denied(word)),
         _ => Step::Write(current.0, Take::Denied(current)),
     }
-}
-
-/// Repairs a word that a clock fault left ahead of the clock. True if there was one.
-pub(crate) fn repair_clock_skew(
-    row: &Row<'_>,
-    at: usize,
-    bucket: &Bucket,
-    time: &mut Time<'_>,
-) -> Result<bool, Moved> {
-    row.update(at, |seen| match repaired(bucket, Word(seen), time) {
-        Word(same) if same == seen => Step::Keep(false),
-        Word(repaired) => Step::Write(repaired, true),
-    })
 }
 
 /// A word that was just loaded, repaired if it is ahead of a clock that is read after that.
@@ -138,22 +309,22 @@ pub(crate) fn record(
         let word = repaired(bucket, Word(seen), time);
         match bucket.drain(word, cost, time.now()) {
             Charge::Granted(next) => Step::Write(next.0, next),
-            Charge::Denied | Charge::Doubtful | Charge::Ahead => Step::Keep(Word(seen)),
+            Charge::Denied | Charge::Recheck | Charge::Ahead => Step::Keep(Word(seen)),
         }
     })
 }
 
-/// Gives thousandths of a token back, never above full.
+/// Gives tokens back, never above full.
 pub(crate) fn refund(
     row: &Row<'_>,
     at: usize,
     bucket: &Bucket,
-    milli: u64,
+    back: MilliTokens,
     time: &mut Time<'_>,
 ) -> Result<(), Moved> {
     row.update(at, |seen| {
         let word = repaired(bucket, Word(seen), time);
-        match bucket.refund(word, milli, time.now()) {
+        match bucket.refund(word, back, time.now()) {
             Some(word) => Step::Write(word.0, ()),
             None => Step::Keep(()),
         }
@@ -173,14 +344,40 @@ pub(crate) fn reset_words(row: &Row<'_>, at: usize, incarnation: u64, idle: Idle
     }
 }
 
-/// What a reservation has left to give back, in thousandths.
+/// What a reservation has left to give back.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Share {
     /// With what was refilled since rounded up.
-    pub(crate) least: u64,
-    /// Rounded down: for a bucket that this makes full. Any hit since would leave a whole token missing, so
-    /// there was none, and without the charge it would be full too.
-    pub(crate) most: u64,
+    pub(crate) least: MilliTokens,
+    /// Rounded down: for a bucket that this makes full. Any hit since would leave a whole token
+    /// missing, so there was none, and without the charge it would be full too.
+    pub(crate) most: MilliTokens,
+}
+
+/// What a bucket gets back of `amount`: no more than the estimate less what was refilled since.
+///
+/// What was refilled is rounded up, so that rounding is never in the key's favour. It may be
+/// rounded down if the bucket would not have been full by now without the charge. Then even the
+/// whole estimate would be no gain: a bucket that is not full loses nothing of its refill.
+///
+/// `None` if nothing is left to give. That includes a clock behind the charge: it went back, and
+/// what was refilled by it since is not known.
+fn share_of(bucket: &Bucket, charge: &ReservedCharge<'_>, amount: u64, now: u64) -> Option<Share> {
+    let age = now.checked_sub(charge.at)?;
+    let (max, per) = (u128::from(charge.limit.max), charge.limit.per.as_nanos());
+    let refilled = u128::from(MilliTokens::PER_TOKEN) * max * u128::from(age);
+    let share = |refilled: u128| {
+        let spent = u128::from(MilliTokens::of_tokens(charge.cost).0).saturating_sub(refilled);
+        MilliTokens(spent as u64).min(MilliTokens::of_tokens(amount))
+    };
+    let most = share(refilled / per);
+    let until_full = status(bucket, Word(charge.written), 0, charge.at).reset;
+    // That is after the charge. Without it the bucket is full earlier, by the time that the cost
+    // takes.
+    let earlier = (u128::from(charge.cost) * per).div_ceil(max);
+    let has_room = u128::from(age) + earlier < u128::from(until_full);
+    let least = if has_room { most } else { share(refilled.div_ceil(per)) };
+    (most > MilliTokens(0)).then_some(Share { least, most })
 }
 
 /// Gives a reservation's share back, never above full.
@@ -193,9 +390,9 @@ pub(crate) fn give_back(
 ) -> Result<(), Moved> {
     row.update(at, |seen| {
         let word = repaired(bucket, Word(seen), time);
-        let back = |milli: u64| bucket.refund(word, milli, time.now());
+        let back = |share: MilliTokens| bucket.refund(word, share, time.now());
         let is_full = |word: &Word| bucket.reading(*word, time.now()).wait(bucket.burst()) == 0;
-        let partly = || back(share.least).filter(|_| share.least > 0);
+        let partly = || back(share.least).filter(|_| share.least > MilliTokens(0));
         match back(share.most).filter(is_full).or_else(partly) {
             Some(word) => Step::Write(word.0, ()),
             None => Step::Keep(()),

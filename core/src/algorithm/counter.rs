@@ -1,40 +1,46 @@
 //! The two-cell sliding counter, for windows too large to log exactly.
 //!
-//! Time is cut into cells of `per`, from the clock's 0 on. What was spent in the window is estimated as the
-//! current cell's units plus the previous cell's, weighted by how much of that cell the window still
-//! covers, rounded up. The estimate takes the previous cell's hits as evenly spread, so a window may
-//! see up to 2·max − 1.
+//! Time is cut into cells of `per`, from the clock's 0 on. What was spent in the window is
+//! estimated as the current cell's units plus the previous cell's, weighted by how much of that
+//! cell the window still covers, rounded up. The estimate takes the previous cell's hits as evenly
+//! spread, so a window may see up to 2·max − 1.
 //!
 //! ```text
 //!  63 … 55   54    53 … 30      29 … 0
 //! ┌────────┬─────┬────────────┬─────────┐
-//! │ class  │ odd │ last spent │  units  │      units all ones: fresh (the rest is an incarnation number)
+//! │ class  │ odd │ last spent │  units  │      units all ones: fresh, and the rest an incarnation
 //! └────────┴─────┴────────────┴─────────┘      0: never used
 //! ```
 //!
-//! * Two words, for even cells and for odd ones. A word does not name its cell, which only those with the same `per`
-//!   could read, but *when the last of its units was spent*, in ticks modulo 2^24, and the *class* of its writer's
-//!   `per`: eight classes for each doubling. A tick is 1/125 to 1/111 of `per`.
-//! * **One reading.** By any `per` the units of a word count in full up to a moment that the word alone decides, and
-//!   then fall evenly to 0 within `per`. What is used, how long to wait and when all is clear follow from these moments,
-//!   so they agree at any time.
-//!   * By a `per` of the word's own class that moment is the end of its cell. Where its tick lies in two cells, it
-//!     is the one that is even or odd as the word is: the writer's own numbers find exactly the
-//!     cells that it counted in.
-//!   * By a longer `per` it is one such `per` after the tick's start: the latest that a cell could end. So slower numbers
-//!     never find less used than the writer does.
-//!   * By a shorter `per` it is the end of the tick: they find what they would have refilled since, to within a tick.
-//!   * A word of one's own class whose tick lies in no cell of its parity is another's of nearly the same
-//!     `per`, and is read as by a longer one. Where the parity fits by chance it can't be told from one's own: numbers
-//!     whose `per` differs by less than an eighth may take the other's units for their previous cell's.
-//! * A charge goes into the current cell's word, with what that still counts for, and both are spent now.
-//! * The last quarter of the range, and what would be before the clock's 0, is ahead of the clock and counts as
-//!   now; once the clock was read again the stamp is repaired, and the units stay.
+//! * Two words, for even cells and for odd ones. A word does not name its cell, which only a limit
+//!   with the same `per` could read. It says *when the last of its units was spent*, in ticks
+//!   modulo 2^24, and the *class* of its writer's `per`. There are eight classes for each doubling.
+//!   A tick is 1/125 to 1/111 of `per`.
+//! * **One reading.** By any `per` the units of a word count in full up to a moment that the word
+//!   alone decides, and then fall evenly to 0 within `per`. What is used, how long to wait and when
+//!   all is clear follow from these moments, so they agree at any time.
+//!   * By a `per` of the word's own class that moment is the end of its cell. Where its tick lies
+//!     in two cells, it is the one that is even or odd as the word is: the writer's own numbers
+//!     find exactly the cells that it counted in.
+//!   * By a longer `per` it is one such `per` after the tick's start: the latest that a cell could
+//!     end. So slower numbers never find less used than the writer does.
+//!   * By a shorter `per` it is the end of the tick: they find what they would have refilled since,
+//!     to within a tick.
+//!   * A word of one's own class whose tick lies in no cell of its parity is another's of nearly
+//!     the same `per`, and is read as by a longer one. Where the parity fits by chance it can't be
+//!     told from one's own: numbers whose `per` differs by less than an eighth may take the other's
+//!     units for their previous cell's.
+//! * A charge goes into the current cell's word, with what that still counts for, and both are
+//!   spent now.
+//! * The last quarter of the range, and what would be before the clock's 0, is ahead of the clock
+//!   and counts as now. Once the clock was read again the stamp is repaired, and the units stay.
 
 use std::cmp::Ordering::{Equal, Greater, Less};
 
-use crate::algorithm::stamp;
+use crate::algorithm::limit::Limit;
+use crate::algorithm::{AlgorithmCell, Cell, Facts, MakeCell, ReservedCharge, Taken, stamp};
 use crate::clock::Time;
+use crate::status::{LimitStatus, NEVER};
 use crate::table::row::{Idle, Moved, Row, Step, is_busy};
 
 pub(crate) const WORDS: usize = 2;
@@ -57,6 +63,153 @@ const MOST: u64 = FRESH - 1;
 pub(crate) struct Counter {
     pub(crate) max: u64,
     pub(crate) per: u64,
+}
+
+pub(crate) const FACTS: Facts = Facts {
+    code: 3,
+    has_burst: false,
+    has_lease: false,
+    is_log: false,
+    instead_of_words: None,
+    order: 0,
+    cell: MakeCell::Own(|limit| Ok(Cell::Counter(Counter::of(limit)))),
+    // The cell of the charge, and the next one.
+    horizon: |limit| limit.per_nanos().saturating_mul(2),
+    most_within: Limit::most_in_periods,
+    foreseen: |limit, hit| Counter::of(limit).foreseen(hit.before.more, hit.used, hit.now),
+};
+
+impl AlgorithmCell for Counter {
+    fn words(&self) -> usize {
+        WORDS
+    }
+
+    fn inspect_in(
+        &self,
+        row: &Row<'_>,
+        at: usize,
+        written: Option<u64>,
+        cost: u64,
+        now: u64,
+        statuses: &mut [LimitStatus],
+    ) {
+        let cells = self.read_after(row, at, written, now);
+        let wait = if cost > self.max { NEVER } else { self.wait(&cells, cost) };
+        let (used, reset) = (self.used(&cells), self.until_clear(&cells));
+        let remaining = self.max.saturating_sub(used);
+        let more = if used == 0 { 0 } else { self.wait(&cells, remaining + 1) };
+        statuses[0] = LimitStatus { limit: self.max, used, remaining, wait, more, reset };
+    }
+
+    fn take_from(
+        &self,
+        row: &Row<'_>,
+        at: usize,
+        cost: u64,
+        _keep_us: u64,
+        time: &mut Time<'_>,
+        taken: &mut Taken,
+    ) -> Result<bool, Moved> {
+        Ok(taken.note(self.take(row, at, cost, false, time)?))
+    }
+
+    fn undo(
+        &self,
+        row: &Row<'_>,
+        at: usize,
+        _taken: &Taken,
+        written: Option<u64>,
+        cost: u64,
+        time: &mut Time<'_>,
+    ) -> Result<(), Moved> {
+        match written {
+            Some(written) => self.give_back(row, at, written, cost, time.now()),
+            None => Ok(()),
+        }
+    }
+
+    fn give_back_own(
+        &self,
+        row: &Row<'_>,
+        at: usize,
+        charge: &ReservedCharge<'_>,
+        amount: u64,
+        time: &mut Time<'_>,
+    ) -> Result<(), Moved> {
+        // By a clock behind the charge its units may have aged out: all ahead of it counts as now.
+        let now = time.now();
+        if !charge.is_within(self.per, now) || now < charge.at {
+            return Ok(());
+        }
+        self.give_back(row, at, charge.written, amount, now)
+    }
+
+    /// A stamp ahead of the clock: reads it again; if it went back, brings the word with it.
+    fn repair_clock_skew(
+        &self,
+        row: &Row<'_>,
+        at: usize,
+        time: &mut Time<'_>,
+    ) -> Result<bool, Moved> {
+        let mut any = false;
+        for word in at..at + WORDS {
+            any |= row.update(word, |seen| {
+                if !Tally(seen).is_ahead(time.now()) {
+                    return Step::Keep(false);
+                }
+                time.recheck_clock();
+                match Tally(seen).is_ahead(time.now()) {
+                    false => Step::Keep(false),
+                    true => Step::Write(Tally(seen).repaired(time.now()).0, true),
+                }
+            })?;
+        }
+        Ok(any)
+    }
+
+    fn record_in(
+        &self,
+        row: &Row<'_>,
+        at: usize,
+        cost: u64,
+        _keep_us: u64,
+        time: &mut Time<'_>,
+    ) -> Result<Option<u64>, Moved> {
+        self.take(row, at, cost, true, time)
+    }
+
+    fn refund_to(
+        &self,
+        row: &Row<'_>,
+        at: usize,
+        rest: &mut u64,
+        time: &mut Time<'_>,
+    ) -> Result<(), Moved> {
+        self.refund(row, at, rest, time.now())
+    }
+
+    /// Whether nothing counts by this limit. A word that was charged in the current cell is in use
+    /// even if all was given back: the same bits could come again for another key.
+    fn is_idle_in(&self, row: &Row<'_>, at: usize, now: u64) -> bool {
+        let cells = self.read_after(row, at, None, now);
+        cells.0.iter().all(|share| share.units == 0 && share.full <= 0)
+    }
+
+    fn is_untouched_in(&self, horizon: u64, row: &Row<'_>, at: usize, now: u64) -> bool {
+        Counter::untouched_for(row, at, now) >= horizon
+    }
+
+    fn reset_in(
+        &self,
+        row: &Row<'_>,
+        at: usize,
+        incarnation: u64,
+        idle: Idle<'_>,
+        _keep_us: u64,
+        _now: u64,
+    ) -> bool {
+        Counter::reset_words(row, at, incarnation, idle)
+    }
 }
 
 /// Units, and when the last of them was spent.
@@ -137,6 +290,11 @@ struct Share {
 pub(crate) struct Cells([Share; WORDS]);
 
 impl Counter {
+    /// A limit of 0 is judged before any word is read; its cell only holds the place.
+    fn of(limit: &Limit) -> Counter {
+        Counter { max: limit.max.max(1), per: limit.per_nanos() }
+    }
+
     fn word_at(cell: u64) -> usize {
         (cell & 1) as usize
     }
@@ -180,7 +338,8 @@ impl Counter {
         Share { units, full: falls.saturating_sub(now) as i64 - fallen as i64 }
     }
 
-    /// What counts now; with `left`, as of the charge that left this word. (Its cell may be over by now.)
+    /// What counts now; with `left`, as of the charge that left this word. (Its cell may be over by
+    /// now.)
     pub(crate) fn read_after(
         &self,
         row: &Row<'_>,
@@ -248,30 +407,6 @@ impl Counter {
         }
     }
 
-    /// A stamp ahead of the clock: read it again; if it went back, bring the word with it.
-    /// True if there was one.
-    pub(crate) fn repair_clock_skew(
-        &self,
-        row: &Row<'_>,
-        at: usize,
-        time: &mut Time<'_>,
-    ) -> Result<bool, Moved> {
-        let mut any = false;
-        for word in at..at + WORDS {
-            any |= row.update(word, |seen| {
-                if !Tally(seen).is_ahead(time.now()) {
-                    return Step::Keep(false);
-                }
-                time.recheck_clock();
-                match Tally(seen).is_ahead(time.now()) {
-                    false => Step::Keep(false),
-                    true => Step::Write(Tally(seen).repaired(time.now()).0, true),
-                }
-            })?;
-        }
-        Ok(any)
-    }
-
     /// Gives back, the current cell's units first.
     /// What is left to give is kept in `left`, for going on where it was interrupted.
     pub(crate) fn refund(
@@ -289,7 +424,8 @@ impl Counter {
         Ok(())
     }
 
-    /// Takes up to `most` units out of a word if they count in full, or if they are falling. How many that were.
+    /// Takes up to `most` units out of a word if they count in full, or if they are falling. How
+    /// many that were.
     fn lower(
         &self,
         row: &Row<'_>,
@@ -308,7 +444,8 @@ impl Counter {
         })
     }
 
-    /// Gives `amount` back to the cell of the charge that left this word, if that is the current one.
+    /// Gives `amount` back to the cell of the charge that left this word, if that is the current
+    /// one.
     pub(crate) fn give_back(
         &self,
         row: &Row<'_>,
@@ -361,24 +498,18 @@ impl Counter {
         counting.map(|share| (share.full + self.per as i64) as u64).max().unwrap_or(0)
     }
 
-    /// What a hit that brings the estimate to `used` will say of when there is more, and all, if before it there
-    /// would be more after `more`. What the previous cell weighs falls within this cell, so before its end;
-    /// where there is no such cell, the units of the current one fall in the next.
+    /// What a hit that brings the estimate to `used` will say of when there is more, and all, if
+    /// before it there would be more after `more`. What the previous cell weighs falls within this
+    /// cell, so before its end; where there is no such cell, the units of the current one fall in
+    /// the next.
     pub(crate) fn foreseen(&self, more: u64, used: u64, now: u64) -> (u64, u64) {
         let rest = self.per - now % self.per;
         let next = rest + self.moment_of(used, used.saturating_sub(1));
         (if (1..=rest).contains(&more) { more } else { next }, rest + self.per)
     }
 
-    /// Whether nothing counts by these numbers. A word that was charged in the current cell is in use
-    /// even if all was given back: the same bits could come again for another key.
-    pub(crate) fn is_idle(&self, row: &Row<'_>, at: usize, now: u64) -> bool {
-        let cells = self.read_after(row, at, None, now);
-        cells.0.iter().all(|share| share.units == 0 && share.full <= 0)
-    }
-
-    /// Nanoseconds since anything was spent, whatever the numbers: `u64::MAX` if nothing ever was, and 0 if
-    /// that is ahead of the clock.
+    /// Nanoseconds since anything was spent, whatever the numbers: `u64::MAX` if nothing ever was,
+    /// and 0 if that is ahead of the clock.
     pub(crate) fn untouched_for(row: &Row<'_>, at: usize, now: u64) -> u64 {
         let age = |word| {
             let tally = Tally(row.load(word));
@@ -480,7 +611,7 @@ mod tests {
         with_row(|row| {
             take(&year, row, 10, 5).unwrap();
             assert_eq!(year.used(&year.read_after(row, 0, None, u64::MAX)), 0, "584 years later");
-            assert!(year.is_idle(row, 0, u64::MAX));
+            assert!(year.is_idle_in(row, 0, u64::MAX));
         });
     }
 

@@ -1,19 +1,23 @@
 //! A count that starts at a key's first hit and is forgotten `per` later.
 //!
-//! Two words: the *span* (epoch 6 | start 58) and the *count* (epoch 6 | life 10 | units 48). A count belongs
-//! to the span of its own epoch and is nothing in any other, so a new span is opened by one swap of
-//! the first word and counted in by one of the second; who dies between them has spent nothing.
-//! The count is loaded before the span: an epoch that a count names was opened before.
+//! Two words: the *span* (epoch 6 | start 58) and the *count* (epoch 6 | life 10 | units 48). A
+//! count belongs to the span of its own epoch and is nothing in any other. So a new span is opened
+//! by one swap of the first word, and counted in by one of the second. A process that dies between
+//! the two has spent nothing. The count is loaded before the span: an epoch that a count names was
+//! opened before.
 //!
-//! Epochs repeat after 64 spans. The last span that was counted in has left its epoch in the count, so an old count
-//! comes back only if 64 spans are opened and nothing is counted in any. The *life* is of the row's key word: a thread that
-//! slept until another key has the row finds no count that it knows.
+//! Epochs repeat after 64 spans. The last span that was counted in has left its epoch in the count,
+//! so an old count comes back only if 64 spans are opened and nothing is counted in any. The *life*
+//! is of the row's key word: a thread that slept until another key has the row finds no count that
+//! it knows.
 //!
-//! The start is an exact stamp, so a span ends `per` after the hit that opened it, to the nanosecond. It does not
-//! depend on the numbers: who has another `per` finds the span open for that long.
+//! The start is an exact stamp, so a span ends `per` after the hit that opened it, to the
+//! nanosecond. A limit with another `per` finds the span open for that `per`.
 
-use crate::algorithm::stamp;
+use crate::algorithm::limit::Limit;
+use crate::algorithm::{AlgorithmCell, Cell, Facts, MakeCell, ReservedCharge, Taken, stamp};
 use crate::clock::Time;
+use crate::status::{LimitStatus, NEVER};
 use crate::table::row::{Idle, Moved, Row, is_busy};
 
 pub(crate) const WORDS: usize = 2;
@@ -26,6 +30,145 @@ const UNITS: u64 = (1 << UNIT_BITS) - 1;
 pub(crate) struct Fixed {
     pub(crate) max: u64,
     pub(crate) per_us: u64,
+}
+
+pub(crate) const FACTS: Facts = Facts {
+    code: 4,
+    has_burst: false,
+    has_lease: false,
+    is_log: false,
+    instead_of_words: None,
+    order: 0,
+    // A limit of 0 is judged before any word is read; its cell only holds the place.
+    cell: MakeCell::Own(|limit| {
+        Ok(Cell::Fixed(Fixed { max: limit.max.max(1), per_us: limit.per_micros() }))
+    }),
+    horizon: Limit::per_nanos,
+    most_within: Limit::most_in_periods,
+    foreseen: |limit, hit| {
+        let is_open = hit.before.reset > 0;
+        let reset = if is_open { hit.before.reset } else { limit.per_nanos() };
+        (hit.more_or(reset), reset)
+    },
+};
+
+impl AlgorithmCell for Fixed {
+    fn words(&self) -> usize {
+        WORDS
+    }
+
+    fn inspect_in(
+        &self,
+        row: &Row<'_>,
+        at: usize,
+        written: Option<u64>,
+        cost: u64,
+        now: u64,
+        statuses: &mut [LimitStatus],
+    ) {
+        let spent = self.read_after(row, at, written, now);
+        let (limit, used, reset) = (self.max, spent.used, self.until_over(&spent, now));
+        let wait = match used.saturating_add(cost) {
+            _ if cost > limit => NEVER,
+            total if total > limit => reset,
+            _ => 0,
+        };
+        let remaining = limit.saturating_sub(used);
+        statuses[0] = LimitStatus { limit, used, remaining, wait, more: reset, reset };
+    }
+
+    fn take_from(
+        &self,
+        row: &Row<'_>,
+        at: usize,
+        cost: u64,
+        _keep_us: u64,
+        time: &mut Time<'_>,
+        taken: &mut Taken,
+    ) -> Result<bool, Moved> {
+        Ok(taken.note(self.take(row, at, cost, false, time)?))
+    }
+
+    fn undo(
+        &self,
+        row: &Row<'_>,
+        at: usize,
+        _taken: &Taken,
+        written: Option<u64>,
+        cost: u64,
+        time: &mut Time<'_>,
+    ) -> Result<(), Moved> {
+        match written {
+            Some(written) => self.give_back(row, at, written, cost, time.now()),
+            None => Ok(()),
+        }
+    }
+
+    fn give_back_own(
+        &self,
+        row: &Row<'_>,
+        at: usize,
+        charge: &ReservedCharge<'_>,
+        amount: u64,
+        time: &mut Time<'_>,
+    ) -> Result<(), Moved> {
+        let now = time.now();
+        if !charge.is_within(self.per_us * stamp::MICRO, now) {
+            return Ok(());
+        }
+        self.give_back(row, at, charge.written, amount, now)
+    }
+
+    fn repair_clock_skew(
+        &self,
+        row: &Row<'_>,
+        at: usize,
+        time: &mut Time<'_>,
+    ) -> Result<bool, Moved> {
+        let spent = self.read(row, at, time.now());
+        Ok(spent.open && self.repair_span(row, at, spent.span, time))
+    }
+
+    fn record_in(
+        &self,
+        row: &Row<'_>,
+        at: usize,
+        cost: u64,
+        _keep_us: u64,
+        time: &mut Time<'_>,
+    ) -> Result<Option<u64>, Moved> {
+        self.take(row, at, cost, true, time)
+    }
+
+    fn refund_to(
+        &self,
+        row: &Row<'_>,
+        at: usize,
+        rest: &mut u64,
+        time: &mut Time<'_>,
+    ) -> Result<(), Moved> {
+        self.refund(row, at, *rest, time.now())
+    }
+
+    fn is_idle_in(&self, row: &Row<'_>, at: usize, now: u64) -> bool {
+        !self.read(row, at, now).open
+    }
+
+    fn is_untouched_in(&self, horizon: u64, row: &Row<'_>, at: usize, now: u64) -> bool {
+        Fixed::untouched_for(row, at, now) >= horizon
+    }
+
+    fn reset_in(
+        &self,
+        row: &Row<'_>,
+        at: usize,
+        _incarnation: u64,
+        idle: Idle<'_>,
+        _keep_us: u64,
+        _now: u64,
+    ) -> bool {
+        Fixed::reset_words(row, at, idle)
+    }
 }
 
 /// An epoch and a payload: the start of a span, or its units.
@@ -43,8 +186,8 @@ impl Tagged {
         self.0 & PAYLOAD
     }
 
-    /// A span that starts now. One more than the stamp is kept, so that 0 says that there is none. (The last
-    /// of all microseconds has no such number, and is taken for the one before.)
+    /// A span that starts now. One more than the stamp is kept, so that 0 says that there is none.
+    /// (The last of all microseconds has no such number, and is taken for the one before.)
     fn opened(epoch: u64, now: u64) -> Tagged {
         let stamp = stamp::exact(now);
         let last = stamp & stamp::MASK == stamp::MASK;
@@ -98,8 +241,8 @@ impl Fixed {
         Spent { span, count, used, open }
     }
 
-    /// Takes `cost` if it fits, or, if `always`, in any case. The count that it left; none if it did not
-    /// fit.
+    /// Takes `cost` if it fits, or, if `always`, in any case. The count that it left; none if it
+    /// did not fit.
     pub(crate) fn take(
         &self,
         row: &Row<'_>,
@@ -128,12 +271,6 @@ impl Fixed {
                 return Ok(Some(counted.0));
             }
         }
-    }
-
-    /// As in `take`, for a key that is not charged.
-    pub(crate) fn repair_clock_skew(&self, row: &Row<'_>, at: usize, time: &mut Time<'_>) -> bool {
-        let spent = self.read(row, at, time.now());
-        spent.open && self.repair_span(row, at, spent.span, time)
     }
 
     /// Brings a start that was just loaded and lies in the future back to now, if the clock really
@@ -170,7 +307,8 @@ impl Fixed {
         }
     }
 
-    /// Gives `amount` back to the span of the charge that left this count, if that is still running.
+    /// Gives `amount` back to the span of the charge that left this count, if that is still
+    /// running.
     pub(crate) fn give_back(
         &self,
         row: &Row<'_>,
@@ -197,10 +335,6 @@ impl Fixed {
         start.map_or(0, |start| stamp::until_age(start, self.per_us, now))
     }
 
-    pub(crate) fn is_idle(&self, row: &Row<'_>, at: usize, now: u64) -> bool {
-        !self.read(row, at, now).open
-    }
-
     /// Nanoseconds since a span was opened, whatever the numbers: `u64::MAX` if there is none.
     pub(crate) fn untouched_for(row: &Row<'_>, at: usize, now: u64) -> u64 {
         Tagged(row.load(at)).start().map_or(u64::MAX, |start| stamp::nanos_since(start, now))
@@ -213,8 +347,8 @@ impl Fixed {
             if is_busy(idle) || row.check().is_err() {
                 return false;
             }
-            // The count first: whoever charges it meanwhile, by numbers that have the span open, is noticed; and
-            // nobody charges a count that is ahead of its span.
+            // The count first: a charge meanwhile, by a limit that has the span open, is
+            // noticed; and no hit charges a count that is ahead of its span.
             let closed = Tagged::new(span.epoch() + 1, 0);
             if row.replace(at + 1, count, closed.0).is_ok()
                 && row.replace(at, span.0, closed.0).is_ok()

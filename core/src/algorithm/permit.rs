@@ -4,34 +4,38 @@
 //!  63 … 16      15..14    13 … 10    9 … 0
 //! ┌───────────┬─────────┬──────────┬──────────┐
 //! │ start, µs │  nonce  │ exponent │ mantissa │      lease = mantissa · 10^exponent µs
-//! └───────────┴─────────┴──────────┴──────────┘      mantissa and exponent 0: free, and the start is a tag
+//! └───────────┴─────────┴──────────┴──────────┘      both 0: free, and the start is a tag
 //! ```
 //!
-//! * **A permit that is out keeps the lease it was given**, whoever looks at it by whatever numbers: a slot
-//!   is held while its start is younger than the lease that stands beside it. Nobody rewrites a slot because
-//!   they have another lease. The code of a lease has three digits, rounded up; who has a lease of the same code takes
-//!   that for the slot's, so by one set of numbers every lease is exact.
-//! * A start ahead of a clock that was read again is now: the slot is *repaired*, with the same lease. Its holder
-//!   can't release or renew it from then on, and it is free when the lease is over. (To take an earlier start for
-//!   one's own repaired slot would take other holders' for it, too: nonces come again after four, and a clock that went
-//!   back gives later holders earlier starts.)
-//! * Whoever holds a permit knows its exact word, so a release or renewal that comes after the slot went
-//!   to somebody else finds another word and does nothing. It also does nothing once the lease has run out, though nobody
-//!   may have taken the slot yet. The nonce goes up with each holder, so that two who take
-//!   one slot in one microsecond have different words.
-//! * The tag of a free slot says which life of the row it is of: a hit that loaded a free slot and then slept until another
-//!   key has the row finds another tag, and its swap fails.
-//! * **Taking**: a permit is had by swapping the *first* slot that is not held, if fewer than `max` are. Whoever took a later
-//!   slot saw that one held. So of several who count the same only one gets its slot, and the
-//!   others count again: no more than `max` are ever out by the numbers of whoever takes. Slots beyond one's own
-//!   `max`, which those with a larger one take, count like all others. A refusal is one pass that
-//!   found no such slot. (While it is under way somebody may release a slot that it has passed, and another, who still saw that one
-//!   held, take a later one: then there was a place for as long as those two crossed.)
+//! * **A permit that is out keeps the lease it was given**, whatever lease its reader has. A slot
+//!   is held while its start is younger than the lease that stands beside it. The code of a lease
+//!   has three digits, rounded up. A reader with a lease of the same code takes its own for the
+//!   slot's, so where all have one lease it is exact.
+//! * A start ahead of a clock that was read again is now: the slot is *repaired*, with the same
+//!   lease. Its holder can't release or renew it from then on, and it is free when the lease is
+//!   over. A holder can't take an earlier start for its own repaired slot, since that could be
+//!   another's: nonces come again after four, and a clock that went back gives later holders
+//!   earlier starts.
+//! * The holder of a permit knows its exact word. So a release or renewal that comes after the slot
+//!   went to another holder finds another word and does nothing. It also does nothing once the
+//!   lease has run out, though the slot may not be taken yet. The nonce goes up with each holder,
+//!   so that two holders of one slot in one microsecond have different words.
+//! * The tag of a free slot says which life of the row it is of. A hit that loaded a free slot and
+//!   then slept until another key has the row finds another tag. So its swap fails.
+//! * **Taking**: a hit swaps the *first* slot that is not held, if fewer than `max` are. A hit that
+//!   took a later slot saw that one held. So of several hits that count the same only one gets its
+//!   slot, and the others count again. No more than `max` are ever out by the taker's own limit.
+//!   Slots beyond its `max`, which hits with a larger one take, count like all others. A refusal is
+//!   one pass that found no such slot. While the pass is under way one thread may release a slot
+//!   behind it, and another thread, which saw that slot held, take a later one. Then there was a
+//!   place for as long as those two crossed.
 
-use crate::algorithm::stamp;
+use crate::algorithm::limit::Limit;
+use crate::algorithm::{AlgorithmCell, Cell, Facts, MakeCell, ReservedCharge, Taken, stamp};
 use crate::clock::Time;
+use crate::status::LimitStatus;
 use crate::sync::{AtomicU64, Ordering};
-use crate::table::row::{Moved, Row};
+use crate::table::row::{Idle, Moved, Row};
 
 const NONCE_BITS: u32 = 2;
 const NONCE: u64 = (1 << NONCE_BITS) - 1;
@@ -61,6 +65,161 @@ pub struct Permit {
     word: u64,
     /// Held in a row that keys share because the table is full.
     pub(crate) shared: bool,
+}
+
+pub(crate) const FACTS: Facts = Facts {
+    code: 5,
+    has_burst: false,
+    has_lease: true,
+    is_log: false,
+    instead_of_words: Some("spread the permits over several keys for more"),
+    order: 1,
+    // A limit of 0 is judged before any word is read; its cell only holds the place.
+    cell: MakeCell::Own(|limit| {
+        let (max, lease_us) = (limit.max.max(1), limit.per_micros());
+        Ok(Cell::Permits(Permits { max, lease_us, slots: limit.slots() }))
+    }),
+    horizon: Limit::per_nanos,
+    // Permits out at once have no rate.
+    most_within: |_, _| None,
+    foreseen: |limit, hit| {
+        // A lease starts at a whole microsecond, rounded down.
+        let leased = limit.per_nanos() - hit.now % stamp::MICRO;
+        (hit.more_or(leased).min(leased), leased)
+    },
+};
+
+pub(crate) fn status(permits: &Permits, out: &Out) -> LimitStatus {
+    let Out { held: used, wait, more, reset, .. } = *out;
+    let remaining = permits.max.saturating_sub(used);
+    LimitStatus { limit: permits.max, used, remaining, wait, more, reset }
+}
+
+impl AlgorithmCell for Permits {
+    fn words(&self) -> usize {
+        self.slots
+    }
+
+    fn inspect_in(
+        &self,
+        row: &Row<'_>,
+        at: usize,
+        _written: Option<u64>,
+        cost: u64,
+        now: u64,
+        statuses: &mut [LimitStatus],
+    ) {
+        let out = self.out(row, at, now);
+        let wait = if cost == 0 { 0 } else { out.wait };
+        statuses[0] = LimitStatus { wait, ..status(self, &out) };
+    }
+
+    /// Takes one permit, whatever the cost.
+    fn take_from(
+        &self,
+        row: &Row<'_>,
+        at: usize,
+        _cost: u64,
+        _keep_us: u64,
+        time: &mut Time<'_>,
+        taken: &mut Taken,
+    ) -> Result<bool, Moved> {
+        taken.permit = self.take(row, at, time)?;
+        Ok(taken.permit.is_some())
+    }
+
+    fn undo(
+        &self,
+        row: &Row<'_>,
+        at: usize,
+        taken: &Taken,
+        _written: Option<u64>,
+        _cost: u64,
+        time: &mut Time<'_>,
+    ) -> Result<(), Moved> {
+        taken.permit.map(|permit| self.release(row, at, permit, time.now()));
+        Ok(())
+    }
+
+    /// Nothing: permits are released.
+    fn give_back_own(
+        &self,
+        _row: &Row<'_>,
+        _at: usize,
+        _charge: &ReservedCharge<'_>,
+        _amount: u64,
+        _time: &mut Time<'_>,
+    ) -> Result<(), Moved> {
+        Ok(())
+    }
+
+    /// Brings slots that are held from the future on, by a clock that went back since, to now.
+    fn repair_clock_skew(
+        &self,
+        row: &Row<'_>,
+        at: usize,
+        time: &mut Time<'_>,
+    ) -> Result<bool, Moved> {
+        let mut any = false;
+        let mut sight = self.sight(time.now());
+        for (i, slot) in self.each(row, at).enumerate() {
+            if !sight.is_ahead(slot) {
+                continue;
+            }
+            time.recheck_clock();
+            sight = self.sight(time.now());
+            if sight.is_ahead(slot) {
+                row.check()?;
+                let _ = row.replace(at + i, slot.0, slot.repaired(time.now()).0);
+                any = true;
+            }
+        }
+        Ok(any)
+    }
+
+    /// Nothing: permits are not spent but held.
+    fn record_in(
+        &self,
+        _row: &Row<'_>,
+        _at: usize,
+        _cost: u64,
+        _keep_us: u64,
+        _time: &mut Time<'_>,
+    ) -> Result<Option<u64>, Moved> {
+        Ok(None)
+    }
+
+    /// Nothing: permits are released.
+    fn refund_to(
+        &self,
+        _row: &Row<'_>,
+        _at: usize,
+        _rest: &mut u64,
+        _time: &mut Time<'_>,
+    ) -> Result<(), Moved> {
+        Ok(())
+    }
+
+    fn is_idle_in(&self, row: &Row<'_>, at: usize, now: u64) -> bool {
+        self.held(row, at, now) == 0
+    }
+
+    /// A permit has its own end in its word.
+    fn is_untouched_in(&self, _horizon: u64, row: &Row<'_>, at: usize, now: u64) -> bool {
+        self.held(row, at, now) == 0
+    }
+
+    fn reset_in(
+        &self,
+        row: &Row<'_>,
+        at: usize,
+        incarnation: u64,
+        idle: Idle<'_>,
+        _keep_us: u64,
+        now: u64,
+    ) -> bool {
+        self.reset_words(row, at, incarnation, idle.map(|_| now))
+    }
 }
 
 /// The powers of ten.
@@ -126,9 +285,10 @@ impl std::fmt::Debug for Slot {
 
 /// How slots are seen at one time by those with one lease.
 ///
-/// A slot that is held by that lease, and no other word, comes out of one subtraction and one rotation as a number
-/// below `bound`: one less than the microseconds that it is still held, and its nonce. (If the start is ahead it is
-/// more, and another code, in the top bits, makes it larger still.)
+/// A slot that is held by that lease, and no other word, comes out of one subtraction and one
+/// rotation as a number below `bound`. That number is one less than the microseconds that it is
+/// still held, and its nonce. A start that is ahead makes it larger. Another code, in the top bits,
+/// makes it larger still.
 #[derive(Clone, Copy)]
 struct Sight {
     base: u64,
@@ -144,17 +304,19 @@ impl Sight {
         slot.0.wrapping_sub(self.base).rotate_right(CODE_BITS)
     }
 
-    /// Microseconds that a slot is still held: `None` if it is not, more than its lease if its start is ahead.
-    fn left(&self, slot: Slot) -> Option<u64> {
+    /// Microseconds that a slot is still held: `None` if it is not, more than its lease if its
+    /// start is ahead.
+    fn time_left(&self, slot: Slot) -> Option<u64> {
         match self.turned(slot) {
             turned if turned < self.bound => Some((turned >> NONCE_BITS) + 1),
-            _ => self.left_otherwise(slot),
+            _ => self.general_time_left(slot),
         }
     }
 
-    /// The same of slots that are free, whose lease has run out or is another, or whose start is ahead.
+    /// The same of slots that are free, whose lease has run out or is another, or whose start is
+    /// ahead.
     #[inline(never)]
-    fn left_otherwise(&self, slot: Slot) -> Option<u64> {
+    fn general_time_left(&self, slot: Slot) -> Option<u64> {
         if slot.code() == 0 {
             return None;
         }
@@ -168,7 +330,7 @@ impl Sight {
 
     /// Whether a slot is held from a moment on that is yet to come.
     fn is_ahead(&self, slot: Slot) -> bool {
-        self.left(slot).is_some_and(|left| left > self.lease(slot))
+        self.time_left(slot).is_some_and(|left| left > self.lease(slot))
     }
 
     /// Nanoseconds until a slot is free that is held for so many microseconds more.
@@ -177,7 +339,7 @@ impl Sight {
     }
 }
 
-/// What a set of slots has to say to who wants one.
+/// What a set of slots says to a hit that wants one.
 struct Chance {
     held: u64,
     /// The first that is not held.
@@ -205,7 +367,7 @@ struct Span {
 impl Span {
     #[inline(never)]
     fn add(&mut self, slot: Slot, sight: &Sight) {
-        let Some(left) = sight.left(slot) else { return };
+        let Some(left) = sight.time_left(slot) else { return };
         // A start ahead is now.
         let lease = sight.lease(slot);
         let turned = (left.min(lease) - 1) << NONCE_BITS;
@@ -246,7 +408,7 @@ impl Permits {
     /// Permits that are out.
     pub(crate) fn held(&self, row: &Row<'_>, at: usize, now: u64) -> u64 {
         let sight = self.sight(now);
-        self.each(row, at).filter(|slot| sight.left(*slot).is_some()).count() as u64
+        self.each(row, at).filter(|slot| sight.time_left(*slot).is_some()).count() as u64
     }
 
     /// Takes a slot if fewer than `max` are out.
@@ -280,7 +442,7 @@ impl Permits {
         for (i, slot) in self.each(row, at).enumerate() {
             if sight.turned(slot) < sight.bound {
                 chance.held += 1;
-            } else if let Some(left) = sight.left_otherwise(slot) {
+            } else if let Some(left) = sight.general_time_left(slot) {
                 chance.held += 1;
                 chance.ahead |= left > sight.lease(slot);
             } else if chance.free.is_none() {
@@ -293,37 +455,13 @@ impl Permits {
         chance
     }
 
-    /// Brings slots that are held from the future on, by a clock that went back since, to now. True if there was one.
-    pub(crate) fn repair_clock_skew(
-        &self,
-        row: &Row<'_>,
-        at: usize,
-        time: &mut Time<'_>,
-    ) -> Result<bool, Moved> {
-        let mut any = false;
-        let mut sight = self.sight(time.now());
-        for (i, slot) in self.each(row, at).enumerate() {
-            if !sight.is_ahead(slot) {
-                continue;
-            }
-            time.recheck_clock();
-            sight = self.sight(time.now());
-            if sight.is_ahead(slot) {
-                row.check()?;
-                let _ = row.replace(at + i, slot.0, slot.repaired(time.now()).0);
-                any = true;
-            }
-        }
-        Ok(any)
-    }
-
     /// Gives a slot back. False, and nothing changes, if its lease had run out or it is another's.
     pub(crate) fn release(&self, row: &Row<'_>, at: usize, permit: Permit, now: u64) -> bool {
         self.swap(row, at, permit, now, Slot(permit.word).released(row)).is_some()
     }
 
-    /// Starts the lease anew, by these numbers. `None`, and nothing changes, if it had run out or is
-    /// another's.
+    /// Starts the lease anew, by these numbers. `None`, and nothing changes, if it had run out or
+    /// is another's.
     pub(crate) fn renew(
         &self,
         row: &Row<'_>,
@@ -342,7 +480,7 @@ impl Permits {
         now: u64,
         next: Slot,
     ) -> Option<Permit> {
-        let held = self.sight(now).left(Slot(permit.word)).is_some();
+        let held = self.sight(now).time_left(Slot(permit.word)).is_some();
         if !held || permit.slot >= self.slots {
             return None;
         }
@@ -350,8 +488,8 @@ impl Permits {
         Some(Permit { word: next.0, ..permit })
     }
 
-    /// What is out, and how long until one more fits, until fewer are out, and until none is; if nobody
-    /// releases, renews or takes one.
+    /// What is out, and how long until one more fits, until fewer are out, and until none is; if
+    /// no thread releases, renews or takes one.
     pub(crate) fn out(&self, row: &Row<'_>, at: usize, now: u64) -> Out {
         let sight = self.sight(now);
         let mut span = Span { held: 0, soonest: u64::MAX, latest: 0, ahead: false };
@@ -387,15 +525,15 @@ impl Permits {
         Out { held, wait, more, reset, ahead }
     }
 
-    /// Microseconds until the first `n` of the slots that are held will be free, `latest` at the most: eight bits of that
-    /// in each pass. 0 if others have released so many meanwhile.
+    /// Microseconds until the first `n` of the slots that are held will be free, `latest` at the
+    /// most: eight bits of that in each pass. 0 if others have released so many meanwhile.
     #[cold]
     fn nth(&self, row: &Row<'_>, at: usize, mut n: u64, latest: u64, sight: &Sight) -> u64 {
         let mut found = 0;
         for shift in (0..latest.ilog2() + 1).step_by(8).rev() {
             let mut counts = [0u64; 256];
             for slot in self.each(row, at) {
-                let Some(left) = sight.left(slot) else { continue };
+                let Some(left) = sight.time_left(slot) else { continue };
                 let left = left.min(sight.lease(slot)).min(latest);
                 if left >> shift >> 8 == found {
                     counts[(left >> shift) as usize & 255] += 1;
@@ -414,13 +552,14 @@ impl Permits {
         found
     }
 
-    /// The slots of a row as they are in one with `slots` of them. Each keeps its place. Permits whose place is
-    /// gone take free ones; if there are too few, those with the longest leases stay. Holders go on in the old
-    /// table: what they release or renew there is out in the new one until the lease that was moved ends.
+    /// The slots of a row as they are in one with `slots` of them. Each keeps its place. Permits
+    /// whose place is gone take free ones; if there are too few, those with the longest leases
+    /// stay. Holders go on in the old table: what they release or renew there is out in the new one
+    /// until the lease that was moved ends.
     #[cfg(all(target_os = "linux", not(all(test, loom))))]
     pub(crate) fn moved(&self, row: &Row<'_>, at: usize, slots: usize, now: u64) -> Vec<u64> {
         let sight = self.sight(now);
-        let left = |slot: u64| sight.left(Slot(slot));
+        let left = |slot: u64| sight.time_left(Slot(slot));
         let mut words: Vec<u64> = self.each(row, at).map(|slot| slot.0).collect();
         let gone = words.split_off(slots.min(words.len()));
         words.resize(slots, 0);
@@ -446,7 +585,7 @@ impl Permits {
         (at..at + self.slots).all(|i| {
             loop {
                 let seen = Slot(row.load(i));
-                let held = sight.is_some_and(|sight| sight.left(seen).is_some());
+                let held = sight.is_some_and(|sight| sight.time_left(seen).is_some());
                 if held || row.check().is_err() {
                     return false;
                 }
@@ -509,7 +648,7 @@ mod tests {
                             let left = lease - stamp::age(start, sight.now);
                             let held = code != 0 && left > 0;
                             let want = held.then_some(left as u64);
-                            assert_eq!(sight.left(slot), want, "{slot:?} at {now_us}");
+                            assert_eq!(sight.time_left(slot), want, "{slot:?} at {now_us}");
                         }
                     }
                 }

@@ -1,20 +1,22 @@
 //! Times in state words other than buckets: microseconds modulo 2^48 (8.9 years).
 //!
-//! **One rule for every stored time**: a stamp ahead of a clock that was read again is now. Half of the range
-//! counts as past and half as ahead, so 4.4 years are told apart either way.
+//! **One rule for every stored time**: a stamp ahead of a clock that was read again is now. Half of
+//! the range counts as past and half as ahead, so 4.4 years are told apart either way.
 //!
 //! **Rounding.** A clock has nanoseconds and a stamp has microseconds, and something has to give:
 //!
-//! * [`of`] rounds a moment up, and an age is rounded down. A span between two stored moments is then never
-//!   shorter than it looks, which is what a window needs, but up to 999 ns longer: `1/min` would say 60,001 ms.
-//! * [`exact`] also says by how many nanoseconds it was rounded up (10 bits more, the *lead*). Then every age is
-//!   exact: the span is not shorter by a nanosecond, and not longer. A word that has those bits to spare keeps them.
-//! * [`floor`] rounds a moment down, so the span may be up to 999 ns shorter and is never told as longer.
-//!   That will do for leases, which are no bound on a rate.
+//! * [`of`] rounds a moment up, and an age is rounded down. A span between two stored moments is
+//!   then never shorter than it looks, which is what a window needs, but up to 999 ns longer:
+//!   `1/min` would say 60,001 ms.
+//! * [`exact`] also says by how many nanoseconds it was rounded up (10 bits more, the *lead*). Then
+//!   every age is exact: the span is not shorter by a nanosecond, and not longer. A word that has
+//!   those bits to spare keeps them.
+//! * [`floor`] rounds a moment down, so the span may be up to 999 ns shorter and is never reported
+//!   as longer. That will do for leases, which are no bound on a rate.
 //!
-//! Nothing less than `exact` does both. Two moments of one microsecond that are stored alike must be let go at
-//! one time: if at the end of the earlier one's span, then the later one's was too short; if at the
-//! end of the later one's, then the earlier one was told a wait that is rounded up a second time.
+//! Nothing less than `exact` does both. Two moments of one microsecond that are stored alike must
+//! expire at one time. At the end of the earlier one's span, the later one's is too short. At the
+//! end of the later one's span, the earlier one's wait is rounded up a second time.
 
 /// Bits of a stored time.
 pub(crate) const BITS: u32 = 48;

@@ -10,54 +10,59 @@
 //! ```
 //!
 //! * A *position* counts admissions for ever; position p lies in slot p mod N and carries the lap
-//!   ⌊p/N⌋ + 1. `head` is a hint at the next position and never ahead of it: it is moved on, by
-//!   anybody, only from p to p + 1 and only after slot p was seen to carry p's lap.
-//! * **Admission** is the swap of slot `head` from the entry of one lap ago to the new one, whatever
-//!   its cost (the entry's weight). There is one such slot at any time, so a hit that looked at the
-//!   log and then wins its swap knows that nothing was admitted in between. A process that dies
+//!   ⌊p/N⌋ + 1. `head` is a hint at the next position and never ahead of it. Any thread may move it
+//!   on, only from p to p + 1, and only after slot p was seen to carry p's lap.
+//! * **Admission** is the swap of slot `head` from the entry of one lap ago to the new one,
+//!   whatever its cost (the entry's weight). There is one such slot at any time, so a hit that read
+//!   the log and then wins its swap knows that nothing was admitted in between. A process that dies
 //!   has admitted nothing, or all of it.
-//! * **Looking** takes as long as the log's [`Order`] demands. The n newest entries decide about any
-//!   window of up to n, so one ring serves several windows (5/10 s, 20/min, 200/h in 200 slots) and a
-//!   `max` that changes at run time.
+//! * **Reading** takes as long as the log's [`Order`] demands. The n newest entries decide about
+//!   any window of up to n, so one ring serves several windows (5/10 s, 20/min, 200/h in 200 slots)
+//!   and a `max` that changes at run time.
 //!
-//!   | order | what holds | a hit | a denial's views |
+//!   | order | what holds | a hit | a denial's statuses |
 //!   |---|---|---|---|
 //!   | plain | every weight is 1, stamps ascend | O(1) | a binary search for each window |
 //!   | sorted | stamps ascend | one sum of weights | the same sum, and a walk from the nearer end |
-//!   | any | nothing | one pass for each window | the same; more if the 16 oldest entries are too few |
+//!   | any | nothing | one pass for each window | the same; more if the 16 oldest are too few |
 //!
-//! * `mixed` is the position from which the log is plain again. `descent` is the last position whose
-//!   stamp is below the one before it: a log from there on is sorted. Both are raised before the entry
-//!   is written that makes it necessary.
+//! * `mixed` is the position from which the log is plain again. `descent` is the last position
+//!   whose stamp is below the one before it: a log from there on is sorted. Both are raised before
+//!   the entry is written that makes it necessary.
 //! * **Giving back** lowers the weight of an entry in place, to 0 if need be. That takes units out
 //!   only, so it can't make a hit that is under way wrong.
-//! * **No live entry is lost.** The caller names `keep_us`, the longest `per` of all numbers that the
-//!   log is judged by. If the entry at the tip is younger than that, there are two cases:
+//! * **No live entry is lost.** The caller names `keep_us`, the longest `per` of all numbers that
+//!   the log is judged by. If the entry at the tip is younger than that, there are two cases:
 //!   * Some other entry is void or older. Then the one at the tip is *carried*: moved to position
 //!     `head` with its old stamp, by the same swap as an admission.
-//!   * All entries are live (numbers with a shorter `per` let them in, or `record`). Then the oldest is
-//!     overwritten, and its units are *added to the next oldest*. For windows of up to N that changes no
-//!     answer: the N entries that stay are at least N units, so the overwritten units alone decide
-//!     nothing, and those that do decide leave no earlier than the next oldest. Only after units were
-//!     given back may the moved ones deny for longer than exact, by less than `per`.
-//! * **Clearing** writes an expired entry at `head`, which makes every hit under way start over, then
-//!   raises `base`; entries before `base` don't count.
-//! * **Clocks.** A stamp ahead of a clock that was read again is now: a hit repairs it before it adds
-//!   an entry behind it, and before it is refused by it. A look repairs nothing and reads it as now.
-//! * **Damage** (a file that others wrote into) costs denials, and grants nothing from then on. A `base`
-//!   beyond the tip, which would hide entries to come, is brought back; an entry that the head passes and
-//!   that no plain log has next raises `mixed` and `descent`, so that every slot counts; a head near the
-//!   end of all numbers starts over.
+//!   * All entries are live (numbers with a shorter `per` let them in, or `record`). Then the
+//!     oldest is overwritten, and its units are *added to the next oldest*. For windows of up to N
+//!     that changes no answer. The N entries that stay are at least N units, so the overwritten
+//!     units alone decide nothing. The units that do decide leave no earlier than the next oldest.
+//!     Only after units were given back may the moved ones deny for longer than exact, by less than
+//!     `per`.
+//! * **Clearing** writes an expired entry at `head`, which makes every hit under way start over,
+//!   then raises `base`; entries before `base` don't count.
+//! * **Clocks.** A stamp ahead of a clock that was read again is now: a hit repairs it before it
+//!   adds an entry behind it, and before it is refused by it. An inspection repairs nothing and
+//!   reads it as now.
+//! * **Damage** (a file that others wrote into) costs denials, and grants nothing from then on. A
+//!   `base` beyond the tip would hide entries to come, so it is brought back. An entry that the
+//!   head passes, and that no plain log has next, raises `mixed` and `descent`, so that every slot
+//!   counts. A head near the end of all numbers starts over.
 //! * Laps repeat after eight. To mistake an entry for the one it saw, a thread would have to sleep
-//!   through exactly 8·k laps and find them all stamped with one microsecond: that takes a clock
-//!   which stands still while hits and refunds go on.
+//!   through exactly 8·k laps, all stamped with one microsecond. That takes a clock which stands
+//!   still while hits and refunds go on.
 
 mod count;
+mod log;
 #[cfg(all(target_os = "linux", not(all(test, loom))))]
 mod moving;
 
 #[cfg(all(target_os = "linux", not(all(test, loom))))]
 pub(crate) use moving::Entries;
+
+pub(crate) use log::{FACTS, WindowLog, status};
 
 use std::ops::Range;
 
@@ -74,14 +79,14 @@ const MIXED: usize = 2;
 const DESCENT: usize = 3;
 
 /// How often a log is looked at that keeps changing.
-const LOOKS: usize = 8;
+const MOST_READS: usize = 8;
 
 const WEIGHT_BITS: u32 = 13;
 const LAP_SHIFT: u32 = stamp::BITS + WEIGHT_BITS;
 /// The most that one entry weighs; what a `record` has beyond that is forgotten.
 pub(crate) const MOST_WEIGHT: u64 = (1 << WEIGHT_BITS) - 1;
 
-/// Positions from here on are nobody's but a damaged ring's.
+/// Positions from here on are only in a damaged ring.
 const FAR: u64 = 1 << 62;
 
 /// The numbers of one window.
@@ -162,8 +167,8 @@ impl Entry {
         [self.position, self.slot.0]
     }
 
-    /// The entry of such numbers. Any numbers will do: an entry that is not in the log gives nothing
-    /// back.
+    /// The entry of such numbers. Any numbers will do: an entry that is not in the log gives
+    /// nothing back.
     pub(crate) fn from_words([position, slot]: [u64; 2]) -> Entry {
         Entry { position, slot: Slot(slot) }
     }
@@ -242,8 +247,8 @@ impl<'r> Ring<'r> {
     fn lap(&self, position: u64) -> u64 {
         (position / self.len).wrapping_add(1) & (u64::MAX >> LAP_SHIFT)
     }
-    /// The first position whose entry finds nothing left of `position`'s. (Only a damaged ring is near
-    /// the end of all numbers.)
+    /// The first position whose entry finds nothing left of `position`'s. (Only a damaged ring is
+    /// near the end of all numbers.)
     fn lap_after(&self, position: u64) -> u64 {
         position.saturating_add(self.len + 1)
     }
@@ -277,7 +282,8 @@ impl<'r> Ring<'r> {
 
     /// Raises `base`, `mixed` or `descent`; they never sink.
     fn raise(&self, which: usize, to: u64) {
-        // ORDERING: Release, so that who sees the entry written next sees the mark before it.
+        // ORDERING: Release, so that a thread that sees the entry written next sees the mark before
+        // it.
         self.row.words[self.at + which].fetch_max(to, Ordering::Release);
     }
 
@@ -371,8 +377,8 @@ impl<'r> Ring<'r> {
 
     fn bottom_by(&self, base: u64, position: u64) -> u64 {
         let lowest = position.saturating_sub(self.len);
-        // A reset may have raised the base past a position that was read before, and damage past any:
-        // then it hides nothing.
+        // A reset may have raised the base past a position that was read before, and damage past
+        // any: then it hides nothing.
         if base > position { lowest } else { base.max(lowest) }
     }
 
@@ -391,8 +397,8 @@ impl<'r> Ring<'r> {
         self.log_between(self.bottom(tip.position), tip.position)
     }
 
-    /// The log when an entry was its newest. What was overwritten since had left every window; after a
-    /// reset since, no more than the entry itself is known.
+    /// The log when an entry was its newest. What was overwritten since had left every window;
+    /// after a reset since, no more than the entry itself is known.
     pub(crate) fn log_of(&self, entry: u64) -> Log {
         let position = self.next(entry);
         if self.header(BASE) > position {
@@ -414,8 +420,8 @@ impl<'r> Ring<'r> {
         self.slots(log.bottom..log.position)
     }
 
-    /// Admits `cost` if every window has room. `keep_us` is the longest `per` of all numbers that the
-    /// log is judged by.
+    /// Admits `cost` if every window has room. `keep_us` is the longest `per` of all numbers that
+    /// the log is judged by.
     pub(crate) fn take(
         &self,
         windows: &[Window],
@@ -433,14 +439,14 @@ impl<'r> Ring<'r> {
         cost: u64,
         keep_us: u64,
         time: &mut Time<'_>,
-        mut tell: impl FnMut(&Window, Status),
+        mut report: impl FnMut(&Window, Status),
     ) -> Result<Option<Entry>, Moved> {
         self.admit(cost, keep_us, time, |log, now| {
             let is_plain = log.order == Order::Plain;
             if is_plain && self.judge_plain(log, windows, cost, now) == Verdict::Fits {
                 return Verdict::Fits;
             }
-            self.judge(log, windows, cost, now, &mut tell)
+            self.judge(log, windows, cost, now, &mut report)
         })
     }
 
@@ -509,7 +515,8 @@ impl<'r> Ring<'r> {
         }
     }
 
-    /// Whether the entry before the tip is ahead of the clock. No entry may be put behind such a one.
+    /// Whether the entry before the tip is ahead of the clock. No entry may be put behind such a
+    /// one.
     fn is_last_ahead(&self, log: Log, now: u64) -> bool {
         stamp::is_ahead(self.slot(log.position - 1).stamp(), now)
     }
@@ -517,7 +524,7 @@ impl<'r> Ring<'r> {
     /// What to do with a live entry at the tip.
     #[cold]
     fn room(&self, tip: Tip, log: Log, keep_us: u64, now: u64) -> Room {
-        // Before the base it is live for nobody.
+        // Before the base it is live for no reader.
         if log.len() < self.len {
             return Room::Free;
         }
@@ -598,9 +605,10 @@ impl<'r> Ring<'r> {
         Ok(true)
     }
 
-    /// Stamps ahead of the clock: read it again; if it went back, bring them with it. The oldest come
-    /// first, so that the newest tells of unfinished work if this process dies on the way; those of a
-    /// later lap are left to the next look, unless that never comes to an end: then they are damaged.
+    /// Stamps ahead of the clock: read it again; if it went back, bring them with it. The oldest
+    /// come first: if this process dies on the way, the newest still shows that work is left.
+    /// Entries of a later lap are left to the next try. If that never comes to an end, they are
+    /// damaged.
     #[cold]
     fn repair_entries(
         &self,
@@ -608,7 +616,7 @@ impl<'r> Ring<'r> {
         repairs: &mut usize,
         time: &mut Time<'_>,
     ) -> Result<(), Moved> {
-        let any_lap = *repairs >= LOOKS;
+        let any_lap = *repairs >= MOST_READS;
         *repairs += 1;
         let all = self.bottom(position)..position;
         let is_past = |p: &u64| !stamp::is_ahead(self.slot(*p).stamp(), time.now());
@@ -661,9 +669,9 @@ impl<'r> Ring<'r> {
         }
     }
 
-    /// An entry as it is now, with the stamp that a clock fault may have changed. `None` if it was cleared,
-    /// overwritten or carried: a carried entry can't be told from another of the same microsecond, so it stays
-    /// spent.
+    /// An entry as it is now, with the stamp that a clock fault may have changed. `None` if it was
+    /// cleared, overwritten or carried: a carried entry can't be told from another of the same
+    /// microsecond, so it stays spent.
     fn found(&self, entry: Entry) -> Option<Slot> {
         let tip = self.tip().position;
         let slot = self.slot(entry.position);
@@ -671,8 +679,8 @@ impl<'r> Ring<'r> {
         (is_there && slot.lap() == entry.slot.lap()).then_some(slot)
     }
 
-    /// Lowers the weight of an entry that was seen as `slot`, and says by how much. `None` if the slot
-    /// changed.
+    /// Lowers the weight of an entry that was seen as `slot`, and says by how much. `None` if the
+    /// slot changed.
     fn lower(&self, entry: Entry, slot: Slot, amount: u64) -> Option<u64> {
         let units = slot.weight().min(amount);
         self.mark_mixed(entry.position);
@@ -680,8 +688,8 @@ impl<'r> Ring<'r> {
         self.row.replace(self.place(entry.position), slot.0, lower.0).ok().map(|()| units)
     }
 
-    /// Gives units back that are younger than `per_us`, the newest first. What is `left` to give tells
-    /// where to go on after `Moved`.
+    /// Gives units back that are younger than `per_us`, the newest first. What is `left` to give
+    /// tells where to go on after `Moved`.
     pub(crate) fn refund(&self, per_us: u64, left: &mut u64, now: u64) -> Result<(), Moved> {
         while *left > 0 {
             let tip = self.tip();
@@ -759,11 +767,11 @@ impl<'r> Ring<'r> {
         windows: &[Window],
         cost: u64,
         now: u64,
-        mut tell: impl FnMut(&Window, Status),
+        mut report: impl FnMut(&Window, Status),
     ) {
-        for _ in 0..LOOKS {
+        for _ in 0..MOST_READS {
             let tip = self.tip();
-            self.judge(self.log(tip), windows, cost, now, &mut tell);
+            self.judge(self.log(tip), windows, cost, now, &mut report);
             if self.is_tip(tip) {
                 break;
             }
@@ -777,9 +785,9 @@ impl<'r> Ring<'r> {
         windows: &[Window],
         cost: u64,
         now: u64,
-        tell: impl FnMut(&Window, Status),
+        report: impl FnMut(&Window, Status),
     ) {
-        self.judge(self.log_of(entry), windows, cost, now, tell);
+        self.judge(self.log_of(entry), windows, cost, now, report);
     }
 }
 

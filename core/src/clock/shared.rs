@@ -58,8 +58,8 @@ impl SharedClock {
 
     #[cold]
     fn note(&self, now: u64) {
-        // ORDERING: Relaxed; the word stands for itself. The time is in its high bits, so that who
-        // comes late does not bring it back.
+        // ORDERING: Relaxed; the word stands for itself. The time is in its high bits, so that a
+        // thread that comes late does not bring it back.
         self.seen.fetch_max(Seen::of(now).0, Ordering::Relaxed);
     }
 }

@@ -13,6 +13,9 @@
 //! anchor is not older than a tick. The tick also changes when the host goes to sleep. It may stand
 //! still for longer where a virtual machine was stopped, until its next tick. So it may where the
 //! processor that keeps the time gets no time itself.
+//!
+//! The coarse time costs instructions (an `allow` takes 262 with it and 217 without) and saves the
+//! wait for the counter.
 
 use std::sync::atomic::fence;
 
@@ -121,7 +124,7 @@ pub(super) fn now() -> u64 {
     renew(before, start, nanos, scale)
 }
 
-/// Asks the kernel, and sets a new anchor if nobody else is at it.
+/// Asks the kernel, and sets a new anchor if no other thread does.
 #[cold]
 fn renew(sequence: u64, start: u64, nanos: u64, scale: u64) -> u64 {
     let Some((first_counter, first_nanos)) = *FIRST.get_or_make(find_first) else {
@@ -149,7 +152,7 @@ fn renew(sequence: u64, start: u64, nanos: u64, scale: u64) -> u64 {
 }
 
 fn publish(sequence: u64, counter: u64, nanos: u64, scale: u64, tick: u64) {
-    // ORDERING: Acquire on success keeps the stores below behind it; who loses leaves.
+    // ORDERING: Acquire on success keeps the stores below behind it; the loser leaves.
     let won = ANCHOR.sequence.compare_exchange(
         sequence,
         sequence + 1,

@@ -3,17 +3,17 @@
 //! Each answers as `multi` does, with less work. What a shortcut does not cover, it hands on.
 
 use super::{ATTEMPTS, Answer, Engine, MultiOutcome, RowRef};
-use crate::algorithm::Cell;
 use crate::algorithm::bucket::word::{Bucket, Margin};
 use crate::algorithm::bucket::{self, FastOutcome, Take};
-use crate::algorithm::{Taken, bucket_status, permits_status};
+use crate::algorithm::{Cell, Taken, permit};
 use crate::clock::Time;
 use crate::counters::Count;
 use crate::status::{LimitStatus, LimitStatuses};
 use crate::table::row::{Moved, Row};
 use crate::table::{Hash, Spot, Table};
 
-/// How many keys of a batch are hashed and fetched before they are judged, by one reading of the clock.
+/// How many keys of a batch are hashed and fetched before they are judged, by one reading of the
+/// clock.
 const CHUNK: usize = 32;
 
 /// One attempt at the usual case: a token, for a key that is known and near home, without a loop.
@@ -85,7 +85,7 @@ impl Engine {
         let hash = spot.hash;
         let time = &mut Time::at(&self.clock, now);
         let Some(bucket) = &self.lone else {
-            return self.allow_any(hash, time);
+            return self.allow_any(hash, time, None::<fn(&LimitStatuses)>).is_allowed();
         };
         for _ in 0..ATTEMPTS {
             match self.fast_try(spot, time.now()) {
@@ -107,37 +107,118 @@ impl Engine {
         }
     }
 
-    /// As [`hit_together`] for one row and a cost of 1, without views of a hit that passes.
-    fn allow_any(&self, hash: Hash, time: &mut Time<'_>) -> bool {
-        let limits = self.limits();
-        let lone = limits.placed.len() == 1;
-        let (mut rechecked, mut taken) = (false, Taken::default());
-        if limits.smallest() == 0 {
-            return false;
+    /// As [`Engine::allow_counted`], with the whole answer. On [`Answer::Denied`], `explain` gets
+    /// what each limit said, so that the caller need not judge the key again to name the limit.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tidegate_core::{Engine, Limit, Limits, Options};
+    ///
+    /// let limit = |max| Limit::bucket(max, Duration::from_secs(60));
+    /// let limits = Limits::new(&[limit(9), limit(1)]).unwrap();
+    /// let engine = Engine::new(limits, Options::default()).unwrap();
+    /// let mut waits = Vec::new();
+    /// for _ in 0..2 {
+    ///     let explain = |statuses: &tidegate_core::LimitStatuses| {
+    ///         waits = statuses.iter().map(|status| status.wait > 0).collect();
+    ///     };
+    ///     let _ = engine.allow_explained(b"alice", explain);
+    /// }
+    /// assert_eq!(waits, [false, true]);
+    /// ```
+    #[inline(always)]
+    pub fn allow_explained(
+        &self,
+        key: &[u8],
+        explain: impl FnOnce(&LimitStatuses),
+    ) -> (Answer, u64) {
+        let hash = self.hash(key);
+        let answer = self.allow_any(hash, &mut Time::read(&self.clock), Some(explain));
+        let count = if answer.is_allowed() { Count::Allowed } else { Count::Denied };
+        (answer, self.counters.add(count as usize))
+    }
+
+    /// As [`hit_together`] for one row and a cost of 1, without statuses of a hit that passes.
+    #[inline]
+    fn allow_any(
+        &self,
+        hash: Hash,
+        time: &mut Time<'_>,
+        explain: Option<impl FnOnce(&LimitStatuses)>,
+    ) -> Answer {
+        match self.limits().placed.len() {
+            _ if self.limits().smallest() == 0 => self.refuse(hash, time, explain),
+            1 => self.allow_cell(hash, time, explain),
+            _ => self.allow_cells(hash, time, explain),
         }
+    }
+
+    /// A lone cell refuses before it writes.
+    fn allow_cell(
+        &self,
+        hash: Hash,
+        time: &mut Time<'_>,
+        explain: Option<impl FnOnce(&LimitStatuses)>,
+    ) -> Answer {
+        let (limits, mut taken) = (self.limits(), Taken::default());
         for _ in 0..ATTEMPTS {
             let row = match self.row(hash, time.now()) {
                 Ok(row) => row,
-                Err(answer) => return answer.is_allowed(),
+                Err(answer) => return answer,
             };
-            // A lone cell refuses before it writes; several are looked at before the first is taken.
-            let fits = || {
-                let mut views = LimitStatuses::default();
-                limits.inspect(&row, 1, time.now(), &mut views).is_ok() && views.fits()
-            };
-            let fits = lone || fits();
-            match fits.then(|| limits.take(&row, 1, self.keep_us(), time, &mut taken)) {
-                Some(Ok(true)) => return true,
-                Some(Ok(false)) if lone => return false,
-                Some(_) => {}
-                None if rechecked => return false,
-                None => {
-                    let _ = limits.repair_clock_skew(&row, time);
-                    rechecked = true;
-                }
+            match limits.take(&row, 1, self.keep_us(), time, &mut taken) {
+                Ok(true) => return Answer::Allowed,
+                Ok(false) => break,
+                Err(Moved) => {}
             }
         }
-        false
+        self.refuse(hash, time, explain)
+    }
+
+    /// A denial, explained by what the row holds now.
+    fn refuse(
+        &self,
+        hash: Hash,
+        time: &Time<'_>,
+        explain: Option<impl FnOnce(&LimitStatuses)>,
+    ) -> Answer {
+        if let Some(explain) = explain {
+            explain(&self.part(hash).inspect(1, time.now()));
+        }
+        Answer::Denied
+    }
+
+    /// Several cells are inspected before the first is taken.
+    fn allow_cells(
+        &self,
+        hash: Hash,
+        time: &mut Time<'_>,
+        explain: Option<impl FnOnce(&LimitStatuses)>,
+    ) -> Answer {
+        let limits = self.limits();
+        let (mut rechecked, mut taken) = (false, Taken::default());
+        let mut statuses = LimitStatuses::default();
+        for _ in 0..ATTEMPTS {
+            let row = match self.row(hash, time.now()) {
+                Ok(row) => row,
+                Err(answer) => return answer,
+            };
+            let seen = limits.inspect(&row, 1, time.now(), &mut statuses);
+            if seen.is_ok() && statuses.fits() {
+                if let Ok(true) = limits.take(&row, 1, self.keep_us(), time, &mut taken) {
+                    return Answer::Allowed;
+                }
+            } else if rechecked {
+                break;
+            } else {
+                let _ = limits.repair_clock_skew(&row, time);
+                rechecked = true;
+            }
+        }
+        if let Some(explain) = explain {
+            explain(&statuses);
+        }
+        Answer::Denied
     }
 
     /// A batch of [`Engine::allow`]: `out[i]` is 1 or 0 for `keys[i]`.
@@ -156,8 +237,8 @@ impl Engine {
         }
     }
 
-    /// Judges up to [`CHUNK`] keys whose home rows are on their way. Those that are not in the first
-    /// line come last, when the next one has had time to arrive.
+    /// Judges up to [`CHUNK`] keys whose home rows are on their way. Those that are not in the
+    /// first line come last, when the next one has had time to arrive.
     fn allow_chunk(&self, spots: &[Spot], out: &mut [u8], now: u64) {
         let mut away = 0u32;
         for (i, (spot, allowed)) in spots.iter().zip(&mut *out).enumerate() {
@@ -191,24 +272,25 @@ impl Engine {
 }
 
 impl RowRef<'_> {
-    /// As [`RowRef::hit`] for limits in one cell, such as windows with one log, if they allow it: a cell
-    /// refuses before it writes, so it need not be looked at first. Windows with one log answer in any case.
+    /// As [`RowRef::hit`] for limits in one cell, such as windows with one log, if they allow it: a
+    /// cell refuses before it writes, so it need not be looked at first. Windows with one log
+    /// answer in any case.
     pub(super) fn hit_cell(
         &self,
         cost: u64,
         time: &mut Time<'_>,
-        views: &mut LimitStatuses,
+        statuses: &mut LimitStatuses,
     ) -> Option<MultiOutcome<1>> {
         if self.limits.placed.len() != 1 || !(1..=self.limits.smallest()).contains(&cost) {
             return None;
         }
         let row = self.engine.row(self.hash, time.now()).ok()?;
-        if let Some(together) = self.refused_permit(&row, time.now(), views) {
+        if let Some(together) = self.refused_permit(&row, time.now(), statuses) {
             return Some(together);
         }
         let shared = row.is_shared();
         let (keep_us, taken) = (self.engine.keep_us(), &mut Taken::default());
-        let is_taken = match self.limits.hit_lone_ring(&row, cost, keep_us, time, views, taken) {
+        let is_taken = match self.limits.hit_lone_ring(&row, cost, keep_us, time, statuses, taken) {
             None => self.limits.take(&row, cost, keep_us, time, taken),
             Some(Ok(false)) => {
                 return Some(MultiOutcome { answer: Answer::Denied, permits: [None], shared });
@@ -218,30 +300,31 @@ impl RowRef<'_> {
         if !is_taken.ok()? {
             return None;
         }
-        self.inspect_after(&row, &taken.left, time.now(), views);
+        self.inspect_after(&row, &taken.written, time.now(), statuses);
         Some(MultiOutcome { answer: Answer::Allowed, permits: [taken.permit], shared })
     }
 
-    /// What a hit is told that finds no permit. They are many to look at, so that is all that it does, unless a clock
-    /// fault left one in the future.
+    /// What a hit is told that finds no permit. They are many to look at, so that is all that it
+    /// does, unless a clock fault left one in the future.
     fn refused_permit(
         &self,
         row: &Row<'_>,
         now: u64,
-        views: &mut LimitStatuses,
+        statuses: &mut LimitStatuses,
     ) -> Option<MultiOutcome<1>> {
         let Cell::Permits(permits) = &self.limits.placed[0].cell else { return None };
         let out = permits.out(row, self.limits.placed[0].at, now);
         if out.wait == 0 || out.ahead || row.check().is_err() {
             return None;
         }
-        views.set_one(permits_status(permits, &out));
+        statuses.set_one(permit::status(permits, &out));
         let shared = row.is_shared();
         Some(MultiOutcome { answer: Answer::Denied, permits: [None], shared })
     }
 
-    /// As [`RowRef::hit`] for limits that are one bucket, with less to hand back: the only view, and
-    /// whether the row is shared. `None` for other limits, and for costs that a bucket can't take.
+    /// As [`RowRef::hit`] for limits that are one bucket, with less to hand back: the only status,
+    /// and whether the row is shared. `None` for other limits, and for costs that a bucket can't
+    /// take.
     #[inline(always)]
     pub fn hit_lone(&self, cost: u64, time: &mut Time<'_>) -> Option<(Answer, LimitStatus, bool)> {
         let bucket = self.limits.lone_bucket()?;
@@ -256,7 +339,7 @@ impl RowRef<'_> {
                         return Some(self.hit_one(bucket, cost, time));
                     }
                 };
-            return Some((answer, bucket_status(bucket, word, asked, time.now()), false));
+            return Some((answer, bucket::status(bucket, word, asked, time.now()), false));
         }
         let fits = (1..=self.limits.smallest()).contains(&cost);
         fits.then(|| self.hit_one(bucket, cost, time))
@@ -272,7 +355,7 @@ impl RowRef<'_> {
         loop {
             let row = match self.engine.row(self.hash, time.now()) {
                 Ok(row) => row,
-                // No row was read: the view is that of a new key.
+                // No row was read: the status is that of a new key.
                 Err(answer) => return (answer, self.limits.statuses_of_new(cost)[0], false),
             };
             let Ok(take) = bucket::take(&row, 0, bucket, cost, time) else {
@@ -282,7 +365,7 @@ impl RowRef<'_> {
                 Take::Granted(word) => (Answer::Allowed, word, 0),
                 Take::Denied(word) => (Answer::Denied, word, cost),
             };
-            return (answer, bucket_status(bucket, word, asked, time.now()), row.is_shared());
+            return (answer, bucket::status(bucket, word, asked, time.now()), row.is_shared());
         }
     }
 }

@@ -11,17 +11,17 @@ use crate::table::row::Row;
 
 impl Limits {
     /// What `cost` gets from limits that say this. A limit of 0 refuses everything.
-    fn judge(&self, views: &LimitStatuses, cost: u64) -> Answer {
+    fn judge(&self, statuses: &LimitStatuses, cost: u64) -> Answer {
         match cost > self.smallest() && self.smallest() > 0 {
             true => Answer::Cost,
-            false if views.fits() => Answer::Allowed,
+            false if statuses.fits() => Answer::Allowed,
             false => Answer::Denied,
         }
     }
 }
 
-/// The answer to a hit on several parts. What their limits say is put where the caller wants it, since
-/// that is large to hand back; see [`Outcome::views`](crate::Outcome::views).
+/// The answer to a hit on several parts. What their limits say is put where the caller wants it,
+/// since that is large to hand back; see [`Outcome::statuses`](crate::Outcome::statuses).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct MultiOutcome<const N: usize> {
@@ -38,77 +38,79 @@ pub struct MultiOutcome<const N: usize> {
 ///
 /// ```
 /// use std::time::Duration;
-/// use tidegate_core::{Answer, Clock, Engine, Limit, Limits, Options, Time, LimitStatuses, hit_together};
+/// use tidegate_core::{Answer, Clock, Engine, Limit, LimitStatuses, Limits, Options, Time};
+/// use tidegate_core::hit_together;
 ///
 /// let limits = |max| Limits::new(&[Limit::bucket(max, Duration::from_secs(60))]).unwrap();
 /// let each = Engine::new(limits(2), Options::default()).unwrap();
 /// let all = Engine::new(limits(3), Options::default()).unwrap();
 /// let hit = |who: &[u8]| {
 ///     let parts = [each.part(each.hash(who)), all.part(all.hash(b""))];
-///     let views = &mut [LimitStatuses::default(); 2];
-///     hit_together(&parts, &[1, 1], &mut Time::read(&Clock::System), views).answer
+///     let statuses = &mut [LimitStatuses::default(); 2];
+///     hit_together(&parts, &[1, 1], &mut Time::read(&Clock::System), statuses).answer
 /// };
 /// assert_eq!([hit(b"a"), hit(b"a"), hit(b"b")], [Answer::Allowed; 3]);
 /// assert_eq!(hit(b"b"), Answer::Denied);
-/// assert_eq!(each.peek(b"b", 0).views[0].remaining, 1); // a refusal took nothing
+/// assert_eq!(each.peek(b"b", 0).statuses[0].remaining, 1); // a refusal took nothing
 /// ```
 pub fn hit_together<const N: usize>(
     parts: &[RowRef<'_>; N],
     costs: &[u64; N],
     time: &mut Time<'_>,
-    views: &mut [LimitStatuses; N],
+    statuses: &mut [LimitStatuses; N],
 ) -> MultiOutcome<N> {
-    hit_noting(parts, costs, time, views, |_, _, _, _| ())
+    hit_noting(parts, costs, time, statuses, |_, _, _, _| ())
 }
 
-/// As [`hit_together`], with a receipt for what was taken in each part: for [`RowRef::give_back`]. A part in
-/// which nothing was counted has none.
+/// As [`hit_together`], with a receipt for what was taken in each part: for [`RowRef::give_back`].
+/// A part in which nothing was counted has none.
 ///
 /// ```
 /// use std::time::Duration;
-/// use tidegate_core::{Clock, Engine, Limit, Limits, Options, Time, LimitStatuses, reserve_together};
+/// use tidegate_core::{Clock, Engine, Limit, LimitStatuses, Limits, Options, Time};
+/// use tidegate_core::reserve_together;
 ///
 /// let limits = Limits::new(&[Limit::window(5, Duration::from_secs(10))]).unwrap();
 /// let engine = Engine::new(limits, Options::default()).unwrap();
 /// let (part, time) = (engine.part(engine.hash(b"alice")), &mut Time::read(&Clock::System));
 /// let mut receipts = [None];
-/// let views = &mut [LimitStatuses::default()];
-/// assert!(reserve_together(&[part], &[5], time, views, &mut receipts).answer.is_allowed());
+/// let statuses = &mut [LimitStatuses::default()];
+/// assert!(reserve_together(&[part], &[5], time, statuses, &mut receipts).answer.is_allowed());
 /// part.give_back(&receipts[0].unwrap(), 3, time);
-/// assert_eq!(engine.peek(b"alice", 0).views[0].remaining, 3);
+/// assert_eq!(engine.peek(b"alice", 0).statuses[0].remaining, 3);
 /// ```
 pub fn reserve_together<const N: usize>(
     parts: &[RowRef<'_>; N],
     costs: &[u64; N],
     time: &mut Time<'_>,
-    views: &mut [LimitStatuses; N],
+    statuses: &mut [LimitStatuses; N],
     receipts: &mut [Option<Receipt>; N],
 ) -> MultiOutcome<N> {
     *receipts = [None; N];
-    hit_noting(parts, costs, time, views, |i, row, taken, (began, now)| {
+    hit_noting(parts, costs, time, statuses, |i, row, taken, (began, now)| {
         receipts[i] = Some(Receipt::new(row, taken, costs[i], began, now));
     })
 }
 
-/// As [`hit_together`]. `note` is told of each row, what was taken from it, and the clock before and
-/// after that.
+/// As [`hit_together`]. `note` is told of each row, what was taken from it, and the clock before
+/// and after that.
 fn hit_noting<const N: usize>(
     parts: &[RowRef<'_>; N],
     costs: &[u64; N],
     time: &mut Time<'_>,
-    views: &mut [LimitStatuses; N],
+    statuses: &mut [LimitStatuses; N],
     mut note: impl FnMut(usize, &Row<'_>, &Taken, (u64, u64)),
 ) -> MultiOutcome<N> {
     let mut each = parts.iter().zip(costs);
     if each.any(|(part, &cost)| cost == 0 || cost > part.limits.smallest()) {
-        return inspect_only(parts, costs, time.now(), views);
+        return inspect_only(parts, costs, time.now(), statuses);
     }
     // A lone cell can't be met half-taken: its refusal needs no second look unless it was repaired.
     let lone = N == 1 && parts.iter().all(|part| part.limits.placed.len() == 1);
     let denied = |shared| MultiOutcome { answer: Answer::Denied, permits: [None; N], shared };
     let mut rechecked = false;
     for _ in 0..ATTEMPTS {
-        match attempt(parts, costs, time, views, &mut note) {
+        match attempt(parts, costs, time, statuses, &mut note) {
             Attempt::Done(together) => return together,
             Attempt::Refused { shared } if rechecked => return denied(shared),
             Attempt::Refused { shared } => {
@@ -121,11 +123,11 @@ fn hit_noting<const N: usize>(
         }
     }
     // Others took and gave back all the while. A denial needs a wait: the shortest there is.
-    inspect_multi(parts, costs, time.now(), views);
-    if views.iter().all(LimitStatuses::fits) && N > 0 {
-        views[0].set_wait(1);
+    inspect_multi(parts, costs, time.now(), statuses);
+    if statuses.iter().all(LimitStatuses::fits) && N > 0 {
+        statuses[0].set_wait(1);
     }
-    // Nobody is to be punished for that.
+    // No key is to be punished for that.
     denied(true)
 }
 
@@ -134,10 +136,10 @@ pub fn peek_together<const N: usize>(
     parts: &[RowRef<'_>; N],
     costs: &[u64; N],
     time: &Time<'_>,
-    views: &mut [LimitStatuses; N],
+    statuses: &mut [LimitStatuses; N],
 ) -> MultiOutcome<N> {
     let now = time.now();
-    let mut together = inspect_only(parts, costs, now, views);
+    let mut together = inspect_only(parts, costs, now, statuses);
     if together.answer == Answer::Allowed && !costs.contains(&0) {
         let full = |part: &RowRef<'_>| match part.engine.on_full {
             OnFull::Overflow => Answer::Allowed,
@@ -157,11 +159,11 @@ pub fn peek_together<const N: usize>(
 /// One attempt at all parts.
 enum Attempt<const N: usize> {
     Done(MultiOutcome<N>),
-    /// Refused by what its views say.
+    /// Refused by what its statuses say.
     Refused {
         shared: bool,
     },
-    /// Somebody else was quicker.
+    /// Another thread was quicker.
     Lost,
 }
 
@@ -170,10 +172,10 @@ fn inspect_only<const N: usize>(
     parts: &[RowRef<'_>; N],
     costs: &[u64; N],
     now: u64,
-    views: &mut [LimitStatuses; N],
+    statuses: &mut [LimitStatuses; N],
 ) -> MultiOutcome<N> {
-    inspect_multi(parts, costs, now, views);
-    let answers = || (0..N).map(|i| parts[i].limits.judge(&views[i], costs[i]));
+    inspect_multi(parts, costs, now, statuses);
+    let answers = || (0..N).map(|i| parts[i].limits.judge(&statuses[i], costs[i]));
     let denied = answers().find(|answer| *answer == Answer::Denied);
     let worst = denied.or_else(|| answers().find(|answer| *answer == Answer::Cost));
     let answer = worst.unwrap_or(Answer::Allowed);
@@ -192,10 +194,10 @@ fn inspect_multi<const N: usize>(
     parts: &[RowRef<'_>; N],
     costs: &[u64; N],
     now: u64,
-    views: &mut [LimitStatuses; N],
+    statuses: &mut [LimitStatuses; N],
 ) {
     for (i, part) in parts.iter().enumerate() {
-        part.inspect_into(costs[i], now, &mut views[i]);
+        part.inspect_into(costs[i], now, &mut statuses[i]);
     }
 }
 
@@ -203,16 +205,16 @@ fn attempt<const N: usize>(
     parts: &[RowRef<'_>; N],
     costs: &[u64; N],
     time: &mut Time<'_>,
-    views: &mut [LimitStatuses; N],
+    statuses: &mut [LimitStatuses; N],
     note: &mut impl FnMut(usize, &Row<'_>, &Taken, (u64, u64)),
 ) -> Attempt<N> {
     let mut rows = [const { None }; N];
     for (i, part) in parts.iter().enumerate() {
         match part.engine.row(part.hash, time.now()) {
             Ok(row) => rows[i] = Some(row),
-            Err(Answer::Uncounted) => views[i] = part.limits.statuses_of_new(costs[i]),
+            Err(Answer::Uncounted) => statuses[i] = part.limits.statuses_of_new(costs[i]),
             Err(answer) => {
-                inspect_multi(parts, costs, time.now(), views);
+                inspect_multi(parts, costs, time.now(), statuses);
                 let permits = [None; N];
                 return Attempt::Done(MultiOutcome { answer, permits, shared: false });
             }
@@ -220,14 +222,14 @@ fn attempt<const N: usize>(
     }
     for (i, part) in parts.iter().enumerate() {
         let Some(row) = &rows[i] else { continue };
-        if part.limits.inspect(row, costs[i], time.now(), &mut views[i]).is_err() {
+        if part.limits.inspect(row, costs[i], time.now(), &mut statuses[i]).is_err() {
             return Attempt::Lost;
         }
     }
-    if !views.iter().all(LimitStatuses::fits) {
+    if !statuses.iter().all(LimitStatuses::fits) {
         return Attempt::Refused { shared: is_shared(&rows) };
     }
-    take_rows(parts, &rows, views, costs, time, note)
+    take_rows(parts, &rows, statuses, costs, time, note)
 }
 
 fn is_shared(rows: &[Option<Row<'_>>]) -> bool {
@@ -237,7 +239,7 @@ fn is_shared(rows: &[Option<Row<'_>>]) -> bool {
 fn take_rows<const N: usize>(
     parts: &[RowRef<'_>; N],
     rows: &[Option<Row<'_>>; N],
-    views: &mut [LimitStatuses; N],
+    statuses: &mut [LimitStatuses; N],
     costs: &[u64; N],
     time: &mut Time<'_>,
     note: &mut impl FnMut(usize, &Row<'_>, &Taken, (u64, u64)),
@@ -259,7 +261,7 @@ fn take_rows<const N: usize>(
     for (i, row) in rows.iter().enumerate() {
         let Some(row) = row else { continue };
         note(i, row, &taken[i], (began, time.now()));
-        parts[i].inspect_after(row, &taken[i].left, time.now(), &mut views[i]);
+        parts[i].inspect_after(row, &taken[i].written, time.now(), &mut statuses[i]);
     }
     let counted = rows.iter().any(Option::is_some);
     let answer = if counted { Answer::Allowed } else { Answer::Uncounted };

@@ -2,9 +2,8 @@
 
 use super::Engine;
 use super::multi::{MultiOutcome, hit_together};
-use crate::algorithm::Cell;
-use crate::algorithm::Left;
 use crate::algorithm::permit::{Permit, Permits};
+use crate::algorithm::{Cell, Written};
 use crate::clock::Time;
 use crate::limits::Limits;
 use crate::limits::receipt::Receipt;
@@ -24,7 +23,8 @@ pub struct RowRef<'a> {
     pub limits: &'a Limits,
 }
 
-/// None of these counts for [`Engine::total`]: that is for whole hits, which may have several parts.
+/// None of these counts for [`Engine::total`]: that is for whole hits, which may have several
+/// parts.
 impl RowRef<'_> {
     /// Brings the row near, so that the clock can be read meanwhile.
     #[inline]
@@ -32,47 +32,47 @@ impl RowRef<'_> {
         self.engine.table.prefetch(self.hash);
     }
 
-    /// Spends `cost` if every limit allows it, and puts into `views` what each of them has left.
+    /// Spends `cost` if every limit allows it, and puts into `statuses` what each of them has left.
     pub fn hit(
         &self,
         cost: u64,
         time: &mut Time<'_>,
-        views: &mut LimitStatuses,
+        statuses: &mut LimitStatuses,
     ) -> MultiOutcome<1> {
-        if let Some((answer, view, shared)) = self.hit_lone(cost, time) {
-            views.set_one(view);
+        if let Some((answer, status, shared)) = self.hit_lone(cost, time) {
+            statuses.set_one(status);
             return MultiOutcome { answer, permits: [None], shared };
         }
-        self.hit_several(cost, time, views)
+        self.hit_several(cost, time, statuses)
     }
 
     pub(super) fn hit_several(
         &self,
         cost: u64,
         time: &mut Time<'_>,
-        views: &mut LimitStatuses,
+        statuses: &mut LimitStatuses,
     ) -> MultiOutcome<1> {
-        match self.hit_cell(cost, time, views) {
+        match self.hit_cell(cost, time, statuses) {
             Some(together) => together,
             // What is refused is looked at with more care.
-            None => hit_together(&[*self], &[cost], time, std::array::from_mut(views)),
+            None => hit_together(&[*self], &[cost], time, std::array::from_mut(statuses)),
         }
     }
 
     /// What each limit would say to `cost`.
     pub fn inspect(&self, cost: u64, now: u64) -> LimitStatuses {
-        let mut views = LimitStatuses::default();
-        self.inspect_into(cost, now, &mut views);
-        views
+        let mut statuses = LimitStatuses::default();
+        self.inspect_into(cost, now, &mut statuses);
+        statuses
     }
 
-    pub(super) fn inspect_into(&self, cost: u64, now: u64, views: &mut LimitStatuses) {
+    pub(super) fn inspect_into(&self, cost: u64, now: u64, statuses: &mut LimitStatuses) {
         loop {
             let Some(row) = self.engine.known_row(self.hash, now) else {
-                *views = self.limits.statuses_of_new(cost);
+                *statuses = self.limits.statuses_of_new(cost);
                 return;
             };
-            if self.limits.inspect(&row, cost, now, views).is_ok() {
+            if self.limits.inspect(&row, cost, now, statuses).is_ok() {
                 return;
             }
         }
@@ -82,12 +82,12 @@ impl RowRef<'_> {
     pub(super) fn inspect_after(
         &self,
         row: &Row<'_>,
-        left: &Left,
+        written: &Written,
         now: u64,
-        views: &mut LimitStatuses,
+        statuses: &mut LimitStatuses,
     ) {
-        if self.limits.inspect_by(row, left, 0, now, views).is_err() {
-            *views = self.limits.statuses_of_new(0);
+        if self.limits.inspect_by(row, written, 0, now, statuses).is_err() {
+            *statuses = self.limits.statuses_of_new(0);
         }
     }
 
@@ -97,10 +97,10 @@ impl RowRef<'_> {
             return self.inspect(0, time.now());
         }
         while let Ok(row) = self.engine.row(self.hash, time.now()) {
-            if let Ok(left) = self.limits.record(&row, cost, self.engine.keep_us(), time) {
-                let mut views = LimitStatuses::default();
-                self.inspect_after(&row, &left, time.now(), &mut views);
-                return views;
+            if let Ok(written) = self.limits.record(&row, cost, self.engine.keep_us(), time) {
+                let mut statuses = LimitStatuses::default();
+                self.inspect_after(&row, &written, time.now(), &mut statuses);
+                return statuses;
             }
         }
         self.inspect(0, time.now())
@@ -113,17 +113,18 @@ impl RowRef<'_> {
         }
     }
 
-    /// Repairs what a clock fault left ahead of the clock, as a denial by the limits does. False if there is
-    /// nothing to repair.
+    /// Repairs what a clock fault left ahead of the clock, as a denial by the limits does. False if
+    /// there is nothing to repair.
     pub fn repair_clock_skew(&self, time: &mut Time<'_>) -> bool {
         let row = self.engine.known_row(self.hash, time.now());
         row.is_some_and(|row| self.limits.repair_clock_skew(&row, time).unwrap_or(true))
     }
 
-    /// Gives back what a [reservation](crate::reserve_together) took here, up to `amount` and only what still counts:
-    /// of a bucket the cost less what was refilled since, of a window its own entry while that is inside, of
-    /// a fixed count or a counter only in the same span or cell; nothing after a reset or an eviction.
-    /// A receipt is good for once.
+    /// Gives back what a [reservation](crate::reserve_together) took here, up to `amount` and only
+    /// what still counts. A bucket gets the cost less what was refilled since. A window gets the
+    /// charge's own entry, while that is inside. A fixed count or a counter gets its units in the
+    /// same span or cell only. After a reset or an eviction nothing is owed. A receipt is good for
+    /// once.
     pub fn give_back(&self, receipt: &Receipt, amount: u64, time: &mut Time<'_>) {
         let row = match receipt.is_shared() {
             true => Some(self.engine.table.overflow(self.hash)),

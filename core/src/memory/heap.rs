@@ -77,7 +77,7 @@ impl std::ops::Deref for Words {
     #[inline]
     fn deref(&self) -> &[AtomicU64] {
         // SAFETY: `start` is aligned, valid for `len` zero-initialised words until drop, and
-        // nobody has a non-atomic view of them.
+        // no thread has a non-atomic view of them.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
     }
 }

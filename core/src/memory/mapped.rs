@@ -69,7 +69,7 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: exactly what was mapped; who holds words of it holds the mapping too.
+        // SAFETY: exactly what was mapped; a value that holds words of it holds the mapping too.
         let _ = unsafe { rustix::mm::munmap(self.base.as_ptr().cast(), self.bytes) };
     }
 }

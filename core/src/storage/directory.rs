@@ -1,18 +1,18 @@
 //! A folder whose files only its owner, or its group, may write.
 //!
 //! The folder is opened once and checked. From then on its files are opened by name from that
-//! descriptor: nobody can put another folder in its place meanwhile. No link is followed, and no
-//! file is believed before its kind, owner and mode were checked.
+//! descriptor: no process can put another folder in its place meanwhile. No link is followed, and
+//! no file is believed before its kind, owner and mode were checked.
 //!
 //! | access | the folder | its files |
 //! |---|---|---|
-//! | plain | is this user's, and nobody else may write it | as the folder; made with mode 0600 |
+//! | plain | is this user's, and no other user may write it | as the folder; made with mode 0600 |
 //! | `group` | is this user's or its group's; others may not write it | of its group; 0660 |
 //! | `as_owner`, for root | is another user's; no part of its path is a link | are that user's |
 //!
 //! **New files** are built whole before they get their name: written, synced to the disk, linked,
 //! and then the folder is synced. So a loss of power leaves a whole file or none. While such a file
-//! is built it has no name at all (`O_TMPFILE`), or a name that nobody else has (`NAME.<16
+//! is built it has no name at all (`O_TMPFILE`), or a name that no other file has (`NAME.<16
 //! digits>.tmp`) and an exclusive `flock`. The kernel drops the lock with the process, which tells
 //! [`Directory::sweep`] what to remove.
 
@@ -146,7 +146,7 @@ impl Directory {
         refused(found.not_mine(me, shared))
     }
 
-    /// A folder that anybody may write. Its files are checked all the same.
+    /// A folder that any user may write. Its files are checked all the same.
     ///
     /// # Errors
     /// If it can't be opened.
@@ -235,7 +235,7 @@ impl Directory {
 
     /// Whether users other than its own, and its group where that shares it, may read files in it.
     pub fn is_exposed(&self) -> bool {
-        // A file whose name is known can be read by whoever may pass the folder.
+        // A file whose name is known can be read by any user who may pass the folder.
         let (pass, read) = if self.group.is_some() { (0o001, 0o004) } else { (0o011, 0o044) };
         let has = |name: &str, bits: u32| {
             let stat = rustix::fs::statat(&self.folder, name, AtFlags::SYMLINK_NOFOLLOW);
@@ -272,7 +272,7 @@ impl Directory {
         }
     }
 
-    /// A regular file of the right owner, that nobody else may write.
+    /// A regular file of the right owner, that no other user may write.
     fn check(&self, file: &File) -> Result<(), FileError> {
         let found = Found::of(file)?;
         if found.kind != FileType::RegularFile {
@@ -501,7 +501,7 @@ fn make_parents(path: &Path, group: bool, made: &mut Vec<PathBuf>) -> Result<(),
     }
 }
 
-/// Makes a folder if it is not there. One that is `shared` is nobody else's before it has that
+/// Makes a folder if it is not there. One that is `shared` is no other user's before it has that
 /// mode.
 fn make_new_folder(
     path: &Path,
@@ -516,7 +516,7 @@ fn make_new_folder(
     Ok(())
 }
 
-/// Removes folders that were just made, from the lowest up; one that somebody uses stays.
+/// Removes folders that were just made, from the lowest up; one that is in use stays.
 fn remove_folders(made: &[PathBuf]) {
     let _ = made.iter().try_for_each(rustix::fs::rmdir);
 }
@@ -586,8 +586,8 @@ impl<'a> Temporary<'a> {
         Ok(Some(Temporary { file, directory, name: None, locked: Cell::new(false) }))
     }
 
-    /// Under a name that nobody else has. (A process's number would not do: in containers many have
-    /// the same.)
+    /// Under a name that no other file has. (A process's number would not do: in containers many
+    /// have the same.)
     pub(crate) fn named(directory: &'a Directory, stem: &str) -> Result<Temporary<'a>, FileError> {
         let flags = FILE_FLAGS | OFlags::CREATE | OFlags::EXCL;
         loop {
@@ -638,7 +638,7 @@ impl<'a> Temporary<'a> {
         }
     }
 
-    /// Gives the file its name, for good, whoever has it.
+    /// Gives the file its name, for good, even if another file has it.
     pub(crate) fn replace(self, name: &str) -> Result<(), FileError> {
         self.replace_and(name, || ())
     }

@@ -21,13 +21,13 @@
 
 use std::os::unix::fs::FileExt;
 
-use crate::algorithm::bucket::word::MILLI;
+use crate::algorithm::limit::Limit;
 use crate::algorithm::permit::Permits;
 use crate::algorithm::stamp;
 use crate::algorithm::{Cell, Placed};
 use crate::algorithm::{bucket, window};
 use crate::clock::{Clock, Time};
-use crate::limits::{Limit, Limits};
+use crate::limits::Limits;
 use crate::memory::LINE_WORDS;
 use crate::storage::directory::{Directory, Temporary};
 use crate::storage::error::FileError;
@@ -39,6 +39,7 @@ use crate::storage::table_file::TableFile;
 use crate::sync::{AtomicU64, Ordering};
 use crate::table::row::{KeyWord, Row, State};
 use crate::table::{Table, TableWords};
+use crate::units::MilliTokens;
 
 const OVERFLOW_ROWS: usize = 8;
 const RING_HEADER: usize = 3;
@@ -175,7 +176,7 @@ impl Format1Layout {
 /// Words of a cell in format 1.
 fn words_of(cell: &Cell) -> usize {
     match cell {
-        Cell::Ring { slots, .. } => RING_HEADER + slots,
+        Cell::Windows(log) => RING_HEADER + log.slots,
         other => other.words(),
     }
 }
@@ -287,10 +288,10 @@ fn charge_again(words: &[u64], new: &Placed, stated: &Limit, row: &Row<'_>, now:
     match &new.cell {
         Cell::Bucket(numbers) => {
             let missing = missing_of(words[0], stated, now);
-            let tokens = missing.div_ceil(MILLI);
+            let tokens = missing.0.div_ceil(MilliTokens::PER_TOKEN);
             if tokens > 0 {
                 let _ = bucket::record(row, new.at, numbers, tokens, &mut at(now));
-                let beyond = tokens * MILLI - missing;
+                let beyond = MilliTokens::of_tokens(tokens) - missing;
                 let _ = bucket::refund(row, new.at, numbers, beyond, &mut at(now));
             }
         }
@@ -312,38 +313,38 @@ fn charge_again(words: &[u64], new: &Placed, stated: &Limit, row: &Row<'_>, now:
                 let _ = held.take(row, new.at, &mut at(now));
             }
         }
-        Cell::Ring { slots, windows } => {
-            let log = window::Entries::of_format1(words, now);
-            let ring = window::Ring::new(row, new.at, *slots);
-            ring.fill(log, window::longest(windows), now);
+        Cell::Windows(log) => {
+            let entries = window::Entries::of_format1(words, now);
+            log.ring(row, new.at).fill(entries, window::longest(&log.windows), now);
         }
     }
 }
 
-/// Thousandths of a token that are missing in a bucket, by the numbers of now.
-fn missing_of(word: u64, limit: &Limit, now: u64) -> u64 {
+/// What is missing in a bucket, by the limit of now.
+fn missing_of(word: u64, limit: &Limit, now: u64) -> MilliTokens {
     const TOKEN_BITS: [u32; 8] = [0, 11, 16, 21, 26, 31, 36, 40];
     let class = (word >> 60) as usize & 7;
     if class == 0 {
-        return 0;
+        return MilliTokens(0);
     }
     let (bits, tick) = (TOKEN_BITS[class], 10u64.pow((word >> 56) as u32 & 15));
     let mask = (1u64 << (56 - bits)) - 1;
     let (milli, stamp) = (word & ((1 << bits) - 1), (word >> bits) & mask);
-    let rate = |nanos: u128| nanos * u128::from(limit.max.max(1)) * u128::from(MILLI);
+    let rate =
+        |nanos: u128| nanos * u128::from(limit.max.max(1)) * u128::from(MilliTokens::PER_TOKEN);
     let per = limit.per.as_nanos();
     let next = now.div_ceil(tick);
     let lag = next.wrapping_sub(stamp) & mask;
     let into = u128::from(next) * u128::from(tick) - u128::from(now);
     let ticks = |count: u64| u128::from(count) * u128::from(tick);
     let ahead = mask - lag + 1;
-    let full = limit.size().max(1) * MILLI;
+    let full = MilliTokens::of_tokens(limit.size().max(1));
     let content = match lag != 0 && ahead <= mask / 4 {
         true => u128::from(milli).saturating_sub(rate(ticks(ahead) + into).div_ceil(per)),
         false if ticks(lag) >= into => u128::from(milli) + rate(ticks(lag) - into) / per,
         false => u128::from(milli).saturating_sub(rate(into).div_ceil(per)),
     };
-    full.saturating_sub(u64::try_from(content).unwrap_or(u64::MAX))
+    full.saturating_sub(MilliTokens(u64::try_from(content).unwrap_or(u64::MAX)))
 }
 
 /// When units of a counter were spent, at the latest, and how many: in the cell before this one,

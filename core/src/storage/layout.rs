@@ -155,7 +155,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::limits::Limit;
+    use crate::algorithm::limit::Limit;
 
     /// Files of this format exist: a number that changes here needs a new format.
     #[test]

@@ -11,7 +11,7 @@
 //! or not, as it comes.
 //!
 //! **Rows** are found in the new file by the same hash: the seed is carried, and a key's home is a
-//! function of the fingerprint that its row stores. A row that may still count for somebody must
+//! function of the fingerprint that its row stores. A row that may still count for its key must
 //! have a place, else nothing is moved. Idle rows are moved if there is room. The few rows that
 //! keys share when a table is full are moved too, as they are: to begin them afresh would give keys
 //! without a row more.
@@ -21,9 +21,8 @@
 //! slots.
 //!
 //! **Time** goes on: the words of the clock are copied last. The new tables begin an era of
-//! eviction, in which rows are kept for as long as anybody's numbers asked before the move.
+//! eviction, in which rows are kept for as long as any limits asked before the move.
 
-use crate::algorithm::window::Ring;
 use crate::algorithm::{Cell, Placed};
 use crate::eviction::{self, Eviction};
 use crate::limits::Limits;
@@ -38,9 +37,9 @@ use crate::table::Table;
 use crate::table::row::{KeyWord, Row, Shape, State};
 
 /// How often a row is read that changes hands all the while.
-const LOOKS: usize = 64;
+const MOST_READS: usize = 64;
 
-/// The tables of a file, for one who moves their rows.
+/// The tables of a file, for moving their rows.
 #[derive(Debug)]
 pub struct FileTables {
     engines: Vec<(Limits, Table, Words)>,
@@ -50,14 +49,14 @@ pub struct FileTables {
     planned: bool,
 }
 
-/// Rows that count for somebody have no place in a table that is to take them.
+/// Rows that count for their keys have no place in a table that is to take them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoPlace {
     /// How many rows must have one.
     pub rows: usize,
 }
 
-/// Rows of so many words, which nobody judges.
+/// Rows of so many words, which no limit judges.
 struct Blank(usize);
 
 impl Shape for Blank {
@@ -169,7 +168,7 @@ impl FileTables {
     }
 
     /// Tables that are in no file. What is moved to them is written nowhere, so that a move can be
-    /// tried: whether each row that counts for somebody has a place. `None` if there is no memory.
+    /// tried: whether each row that counts for its key has a place. `None` if there is no memory.
     pub fn planned(layout: &FileLayout) -> Option<FileTables> {
         FileTables::new(layout, None)
     }
@@ -180,7 +179,7 @@ impl FileTables {
     /// All windows of an engine share a log. It goes on if one of them does, for all of them.
     ///
     /// # Errors
-    /// If a row that counts for somebody has no place.
+    /// If a row that counts for its key has no place.
     pub fn move_engine(
         &self,
         to: usize,
@@ -291,7 +290,7 @@ pub(crate) fn pairs<'a>(
     limits: &[Option<usize>],
 ) -> Vec<(&'a Placed, &'a Placed)> {
     let of_limit = |placed: &Placed, limit: usize| match &placed.cell {
-        Cell::Ring { windows, .. } => windows.iter().any(|window| window.index == limit),
+        Cell::Windows(log) => log.has(limit),
         _ => placed.index == limit,
     };
     let origin = |new: &'a Placed| {
@@ -316,9 +315,9 @@ fn move_cell(
     (keep_us, now): (u64, u64),
 ) {
     match (&old.cell, &new.cell) {
-        (Cell::Ring { slots: from, .. }, Cell::Ring { slots: to, .. }) => {
-            let entries = Ring::new(old_row, old.at, *from).read_out(now);
-            Ring::new(new_row, new.at, *to).fill(entries, keep_us, now);
+        (Cell::Windows(from), Cell::Windows(to)) => {
+            let entries = from.ring(old_row, old.at).read_out(now);
+            to.ring(new_row, new.at).fill(entries, keep_us, now);
         }
         (Cell::Permits(from), Cell::Permits(to)) => {
             let words = from.moved(old_row, old.at, to.slots, now);
@@ -349,7 +348,7 @@ fn move_row(
 ) {
     let is_its = |row: &Row<'_>| is_used(row) && row.seen().print().max(1) == print;
     let (mut state, mut sequence) = (State::Live, 1);
-    for _ in 0..LOOKS {
+    for _ in 0..MOST_READS {
         let row = old.at(from);
         sequence = row.seen().sequence();
         clear(to);
@@ -378,8 +377,8 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::algorithm::limit::Limit;
     use crate::engine::{Engine, Options};
-    use crate::limits::Limit;
     use crate::storage::directory::Access;
     use crate::storage::directory::steps::{self, Step};
     use crate::storage::host::Host;
@@ -435,7 +434,7 @@ mod tests {
         assert_eq!(directory.names().unwrap(), [NAME]);
         drop((old, new));
         let again = TableFile::open_in(&directory, NAME, &Host::here()).unwrap().unwrap();
-        let left = engine(&again, &[Limit::bucket(5, HOUR)], 10).peek(b"alice", 0).views[0];
+        let left = engine(&again, &[Limit::bucket(5, HOUR)], 10).peek(b"alice", 0).statuses[0];
         assert_eq!(left.remaining, 4);
         std::fs::remove_dir_all(path).unwrap();
     }
@@ -484,7 +483,7 @@ mod tests {
         let moving = old.begin_move(&directory, NAME, "new", WORDS).unwrap();
         let new = moving.file().laid_out(&layout(&limits, 100)).unwrap();
         new.move_engine(0, &tables, 0, &[Some(0)], old.clock().now()).unwrap();
-        let used = |key: &[u8]| engine(moving.file(), &limits, 100).peek(key, 0).views[0].used;
+        let used = |key: &[u8]| engine(moving.file(), &limits, 100).peek(key, 0).statuses[0].used;
         assert_eq!([used(b"sealed"), used(b"live"), used(b"pending")], [3, 3, 0]);
         assert_eq!(new.engines[0].1.len(), 2);
         let sequence = |tables: &FileTables, key: &[u8]| {
@@ -520,7 +519,7 @@ mod tests {
                     let before = get();
                     to.move_engine(0, &from, 0, &[Some(0)], old.clock().now()).unwrap();
                     let after = get() + 1;
-                    let found = engine(moving.file(), &limits, 4).peek(b"busy", 0).views[0].used;
+                    let found = engine(moving.file(), &limits, 4).peek(b"busy", 0).statuses[0].used;
                     assert!((before..=after).contains(&found), "{round}: {before} {found} {after}");
                 }
             });

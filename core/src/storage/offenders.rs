@@ -1,10 +1,10 @@
 //! The names that were denied most, kept in a file: for a process that inspects the file from
 //! outside.
 //!
-//! A few slots, each a name's hash, its count, the name, and a check of all that. Nobody locks, so
-//! a slot may be torn by two threads that write at once, or by a process that dies. Then the check
-//! does not fit. Readers pass such a slot over, and the next to note that name repairs it. A new
-//! name takes the place, and the count, of the lightest.
+//! A few slots, each a name's hash, its count, the name, and a check of all that. No thread locks,
+//! so a slot may be torn by two threads that write at once, or by a process that dies. Then the
+//! check does not fit. Readers pass such a slot over, and the next to note that name repairs it. A
+//! new name takes the place, and the count, of the lightest.
 
 use crate::memory::Words;
 use crate::sync::Ordering;
@@ -26,7 +26,7 @@ pub type Name = [u64; NAME_WORDS];
 
 /// The names that were noted most.
 ///
-/// The words are written by whoever notes a name, and read by whoever asks.
+/// The words are written by threads that note a name, and read by threads that ask.
 #[derive(Debug)]
 pub struct TopOffenders {
     words: Words,

@@ -25,7 +25,7 @@ pub(crate) fn retire(retired: &AtomicU64, generation: &AtomicU64) {
 }
 
 /// Step b, the word.
-pub(crate) fn is_told(retired: &AtomicU64) -> bool {
+pub(crate) fn is_retired(retired: &AtomicU64) -> bool {
     // ORDERING: Relaxed; the word stands for itself. A look that must not miss it comes after an
     // Acquire of the generation.
     retired.load(Ordering::Relaxed) != 0

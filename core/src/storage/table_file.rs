@@ -1,12 +1,12 @@
 //! Tables in a file that all processes of a host map. The file's layout is in `layout`.
 //!
 //! A file is **published whole**: built without a name, filled, synced to the disk, and only then
-//! linked to its name, which fails if another process was quicker (see `directory`). So nobody ever
-//! maps a half-made one, a process that is killed while it makes one leaves nothing, and a loss of
-//! power leaves no named file without its header. Before a file is mapped all of it is checked:
-//! kind, owner, mode, length, header. What does not fit is refused, never made anew. The file's
-//! blocks are allocated before it is mapped, so that a full disk is an error then and not a signal
-//! later.
+//! linked to its name, which fails if another process was quicker (see `directory`). So no process
+//! ever maps a half-made one, a process that is killed while it makes one leaves nothing, and a
+//! loss of power leaves no named file without its header. Before a file is mapped all of it is
+//! checked: kind, owner, mode, length, header. What does not fit is refused, never made anew. The
+//! file's blocks are allocated before it is mapped, so that a full disk is an error then and not a
+//! signal later.
 //!
 //! **Time** is the host's time since boot plus the offset, so that all processes agree and it goes
 //! on after a restart. After a reboot the first to open moves the offset on: to where the wall
@@ -15,9 +15,9 @@
 //! from what was seen last. The wall clock is not believed at later boots either, so time stands
 //! still while such a host is off.
 //!
-//! The clock word is swapped first and the boot id written after it. Whoever finds an id that is
-//! not this boot's moves the clock on again: another process may be between the two steps, or may
-//! have died there. To move it on twice never brings time back, and adds a second at most. A
+//! The clock word is swapped first and the boot id written after it. A process that finds an id
+//! that is not this boot's moves the clock on again: another process may be between the two steps,
+//! or may have died there. To move it on twice never brings time back, and adds a second at most. A
 //! process that can't read the boot id (without /proc) moves the clock on only if time would be
 //! behind what was seen.
 //!
@@ -79,7 +79,7 @@ impl SharedWord {
     }
     /// Adds one.
     pub fn add(&self) {
-        // ORDERING: Release: who sees the new value sees what was done before.
+        // ORDERING: Release: a thread that sees the new value sees what was done before.
         self.0.fetch_add(1, Ordering::Release);
     }
     /// Makes it at least `to`, for good.
@@ -229,9 +229,9 @@ impl TableFile {
         self.was_retired() || self.has_lost_its_name()
     }
 
-    /// Whether somebody has [retired](TableFile::retire) it, without a look at its name.
+    /// Whether it was [retired](TableFile::retire), without asking for its name.
     pub fn was_retired(&self) -> bool {
-        retired::is_told(&self.mapping.words()[at::RETIRED])
+        retired::is_retired(&self.mapping.words()[at::RETIRED])
     }
 
     /// Whether the name by which it was opened is gone, or another file's.
@@ -279,7 +279,7 @@ impl TableFile {
     /// # Errors
     /// If another user has the file to itself for longer than that takes.
     pub fn begin_era_if_alone(&self, now: u64) -> Result<bool, FileError> {
-        // What is refused here may have cost the shared lock. Nobody relies on it yet.
+        // What is refused here may have cost the shared lock. No process relies on it yet.
         let alone = try_lock(self.mapping.file(), FlockOperation::NonBlockingLockExclusive);
         if alone == Lock::Granted {
             let lines = &self.mapping.words()[EVICTION];
@@ -426,8 +426,8 @@ impl TableFile {
             if words[at::CLOCK].compare_exchange(word.0, next.0, swap.0, swap.1).is_ok() {
                 let halves = [host.boot as u64, (host.boot >> 64) as u64];
                 for (word, half) in words[at::BOOT..].iter().zip(halves) {
-                    // ORDERING: Release, with the Acquire in `is_of_boot`: who reads this boot's id
-                    // goes by a clock that was moved on.
+                    // ORDERING: Release, with the Acquire in `is_of_boot`: a process that reads
+                    // this boot's id goes by a clock that was moved on.
                     word.store(half, Ordering::Release);
                 }
                 return Ok(());

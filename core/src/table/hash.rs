@@ -1,4 +1,4 @@
-//! Hashing of keys: keyed, so that nobody outside can make keys that collide.
+//! Hashing of keys: keyed, so that no outsider can make keys that collide.
 //!
 //! Tables in memory use ahash, whose output may differ between builds and machines. Tables in files
 //! are shared by builds of several languages, so their hash is frozen by name and version:
@@ -18,7 +18,7 @@ pub const FILE_HASH: &str = "rapidhash-v3";
 /// The most parts that a key of a file's table has.
 const MOST_PARTS: usize = 16;
 
-/// A number that nobody can foresee, from the system: the seed of tables that are to hash alike.
+/// A number that can't be foreseen, from the system: the seed of tables that are to hash alike.
 ///
 /// ```
 /// assert_ne!(tidegate_core::random_seed(), tidegate_core::random_seed());

@@ -8,7 +8,7 @@
 //!
 //!            claim                 settle
 //!   free ───────────────▶ pending ────────▶ live ◀─┐
-//!     ▲                    │    ▲            │     │ reopen (anybody)
+//!     ▲                    │    ▲            │     │ reopen
 //!     │      withdraw      │    │ hand over  │seal │
 //!     ├────────────────────┘    └────────── sealed ┘
 //!     └──────────────────────────────────────┘ free (prune)
@@ -17,13 +17,13 @@
 //! Every step adds one to the sequence, so a thread that slept through a row's other life can't
 //! finish what it had begun: its compare-and-swap names a sequence that is gone.
 //!
-//! * **pending** — somebody wants the row for this key. Nobody is charged in it. Anybody may settle
-//!   it (make it live, if the key has no other row) or withdraw it, so a dead claimant blocks
-//!   nobody.
+//! * **pending** — a thread wants the row for this key. No key is charged in it. Any thread may
+//!   settle it (make it live, if the key has no other row) or withdraw it, so a dead claimant
+//!   blocks nobody.
 //! * **live** — the key's row. State words are changed by compare-and-swap from a value that was
 //!   loaded *before* the key word was seen live and unchanged: [`Row::update`].
-//! * **sealed** — somebody wants to give the idle row to another key, or to clear it. State words
-//!   turn fresh one by one, each only if it is still idle. Who comes with the row's own key reopens
+//! * **sealed** — a thread wants to give the idle row to another key, or to clear it. State words
+//!   turn fresh one by one, each only if it is still idle. A hit with the row's own key reopens
 //!   it first, which makes the taker's last step fail.
 
 use std::cell::Cell;
@@ -130,8 +130,8 @@ impl KeyWord {
         self.then_for(state, self.print().max(1))
     }
 
-    /// The word of a row that is sealed in order to be cleared: two steps on, so that who charged
-    /// it before can tell that from an eviction, which may be undone.
+    /// The word of a row that is sealed in order to be cleared: two steps on, so that a thread that
+    /// charged it before can tell that from an eviction, which may be undone.
     pub(crate) fn to_clear(self) -> KeyWord {
         KeyWord::new(State::Sealed, self.sequence() + 2, self.print().max(1))
     }
@@ -153,8 +153,8 @@ impl std::fmt::Debug for KeyWord {
 
 /// Makes one step of the key word. `Err` is what stood there instead.
 pub(crate) fn step(cell: &AtomicU64, from: KeyWord, to: KeyWord) -> Result<KeyWord, KeyWord> {
-    // ORDERING: Release, so that who sees the step sees the state words written before it (fresh
-    // ones, for a claim); Acquire, so that what follows a seal is not done before it.
+    // ORDERING: Release, so that a thread that sees the step sees the state words written before it
+    // (fresh ones, for a claim); Acquire, so that what follows a seal is not done before it.
     match cell.compare_exchange(from.0, to.0, Ordering::AcqRel, Ordering::Acquire) {
         Ok(_) => Ok(to),
         Err(other) => Err(KeyWord(other)),
@@ -298,8 +298,8 @@ impl<'t> Row<'t> {
     #[inline]
     pub(crate) fn check(&self) -> Result<(), Moved> {
         // ORDERING: Acquire is not needed for this load itself; it must come after the load of the
-        // state word, which is an Acquire. Whoever put a fresh word there had sealed the row before
-        // (Release), so who sees the word sees the seal.
+        // state word, which is an Acquire. The thread that put a fresh word there had sealed the
+        // row before (Release), so a thread that sees the word sees the seal.
         match self.key.load(Ordering::Relaxed) == self.seen().0 {
             true => Ok(()),
             false => Err(Moved),
@@ -312,7 +312,7 @@ impl<'t> Row<'t> {
         self.words[at].load(Ordering::Acquire)
     }
 
-    /// Writes a word of a row that nobody else has: in a file that has no name yet.
+    /// Writes a word of a row that no other thread has: in a file that has no name yet.
     #[cfg(all(target_os = "linux", not(all(test, loom))))]
     pub(crate) fn store_unshared(&self, at: usize, word: u64) {
         // ORDERING: Relaxed; the file is published by a rename, after a sync.

@@ -53,7 +53,7 @@ fn reset_against_hit_by_the_coarse_clock() {
         let (_, taken) = at_once(&engine, move |e| e.reset(b"k"), move |e| e.allow(b"k"));
         assert!(taken, "I2");
         // The hit came before the reset and was wiped, or after it and is spent.
-        let left = engine.peek(b"k", 0).views[0].remaining;
+        let left = engine.peek(b"k", 0).statuses[0].remaining;
         assert!(left == 3 || left == 2, "left {left}");
     });
 }
@@ -93,9 +93,9 @@ fn two_takers_after_a_refill() {
         assert!(one && two, "I2, I3: three have come back");
         assert!(!engine.allow(b"k"), "I1: what was refilled counts once");
         hand.set(11 * SECOND - 1);
-        assert_eq!(engine.peek(b"k", 0).views[0].remaining, 0, "I1");
+        assert_eq!(engine.peek(b"k", 0).statuses[0].remaining, 0, "I1");
         hand.set(11 * SECOND);
-        assert_eq!(engine.peek(b"k", 0).views[0].remaining, 1, "I3: the fourth");
+        assert_eq!(engine.peek(b"k", 0).statuses[0].remaining, 1, "I3: the fourth");
     });
 }
 
@@ -113,7 +113,7 @@ fn an_old_reading_against_a_hit_from_full() {
             };
             let (a, b) = at_once(&engine, later, move |e| e.hit(b"k", cost).answer.is_allowed());
             assert!(a && b, "I2: nobody is refused while tokens are there");
-            let left = engine.peek(b"k", 0).views[0].remaining;
+            let left = engine.peek(b"k", 0).statuses[0].remaining;
             assert_eq!(left, 2 - cost, "I1, I3");
         });
     }
@@ -144,7 +144,7 @@ fn take_against_refund() {
         assert!(engine.allow(b"k"));
         let (_, taken) = at_once(&engine, move |e| e.refund(b"k", 1), move |e| e.allow(b"k"));
         assert!(taken, "I2");
-        let left = engine.peek(b"k", 0).views[0].remaining;
+        let left = engine.peek(b"k", 0).statuses[0].remaining;
         assert_eq!(left, 1, "I6: two taken, one given back, of two");
     });
 }
@@ -155,7 +155,7 @@ fn refund_never_passes_full() {
         let (engine, _) = engine(&[bucket(2)]);
         assert!(engine.allow(b"k"));
         at_once(&engine, move |e| e.refund(b"k", 1), move |e| e.refund(b"k", 1));
-        assert_eq!(engine.peek(b"k", 0).views[0].remaining, 2, "I6");
+        assert_eq!(engine.peek(b"k", 0).statuses[0].remaining, 2, "I6");
     });
 }
 
@@ -166,7 +166,7 @@ fn reset_against_hit() {
         assert!(engine.allow(b"k") && engine.allow(b"k"));
         let (_, taken) = at_once(&engine, move |e| e.reset(b"k"), move |e| e.allow(b"k"));
         // The hit came before the reset (refused, or wiped) or after it (and one is spent).
-        let left = engine.peek(b"k", 0).views[0].remaining;
+        let left = engine.peek(b"k", 0).statuses[0].remaining;
         assert!(left == 2 || (taken && left == 1), "left {left}, taken {taken}");
     });
 }

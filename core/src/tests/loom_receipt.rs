@@ -17,8 +17,8 @@ fn limits_of_two() -> [Limit; 4] {
 
 fn reserve(engine: &Engine, cost: u64) -> Receipt {
     let (part, mut receipts) = (engine.part(engine.hash(b"k")), [None]);
-    let (time, views) = (&mut Time::read(engine.clock()), &mut [LimitStatuses::default()]);
-    let told = reserve_together(&[part], &[cost], time, views, &mut receipts);
+    let (time, statuses) = (&mut Time::read(engine.clock()), &mut [LimitStatuses::default()]);
+    let told = reserve_together(&[part], &[cost], time, statuses, &mut receipts);
     assert!(told.answer.is_allowed());
     receipts[0].expect("it was counted")
 }
@@ -29,7 +29,7 @@ fn give_back(engine: &Engine, receipt: &Receipt, amount: u64) {
 }
 
 fn left(engine: &Engine) -> u64 {
-    engine.peek(b"k", 0).views[0].remaining
+    engine.peek(b"k", 0).statuses[0].remaining
 }
 
 #[test]
@@ -86,10 +86,10 @@ fn a_half_hit_undone_against_a_reset_and_a_hit() {
                 hit(&whole, later)
             },
         );
-        let mut views = LimitStatuses::default();
+        let mut statuses = LimitStatuses::default();
         let row = shared.0.find(key(1)).expect("it was hit");
-        shared.1.inspect(&row, 0, later, &mut views).unwrap();
-        let left = [views[0].remaining, views[1].remaining];
+        shared.1.inspect(&row, 0, later, &mut statuses).unwrap();
+        let left = [statuses[0].remaining, statuses[1].remaining];
         // The reset came before both hits, or between them.
         assert!(left == [1, 0] || !taken && left == [2, 1], "I7, I13: {left:?}");
     });

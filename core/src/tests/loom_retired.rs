@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use super::setting::{both, model};
 use crate::ForkLock;
-use crate::storage::retired::{is_told, retire};
+use crate::storage::retired::{is_retired, retire};
 use crate::sync::{AtomicU64, Ordering};
 
 /// Which table has the name in the folder.
@@ -82,7 +82,7 @@ impl User {
 
     /// `Meter::note_retired`.
     fn look(&self) -> bool {
-        let retired = is_told(&self.host.retired);
+        let retired = is_retired(&self.host.retired);
         if retired && let Some(_names) = self.names.try_lock() {
             let told = self.told.swap(1, Ordering::Relaxed) != 0;
             self.events.fetch_add(u64::from(!told), Ordering::Relaxed);

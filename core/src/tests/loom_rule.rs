@@ -18,8 +18,8 @@ fn a_hit_whose_second_limit_refuses_against_a_hit() {
         let (engine, _) = engine(&[bucket(2), window(1, 1)]);
         let (a, b) = at_once(&engine, move |e| e.allow(b"k"), move |e| e.allow(b"k"));
         assert!(a ^ b, "I1, I2");
-        let views = engine.peek(b"k", 0).views;
-        assert_eq!((views[0].remaining, views[1].remaining), (1, 0), "I7");
+        let statuses = engine.peek(b"k", 0).statuses;
+        assert_eq!((statuses[0].remaining, statuses[1].remaining), (1, 0), "I7");
     });
 }
 
@@ -31,8 +31,8 @@ fn two_buckets_two_hits() {
             at_once(&engine, move |e| e.hit(b"k", 1).answer, move |e| e.hit(b"k", 1).answer);
         assert_ne!(a, b, "I1, I2: one of each");
         assert!([a, b].contains(&Answer::Allowed) && [a, b].contains(&Answer::Denied));
-        let views = engine.peek(b"k", 0).views;
-        assert_eq!((views[0].remaining, views[1].remaining), (1, 0), "I7");
+        let statuses = engine.peek(b"k", 0).statuses;
+        assert_eq!((statuses[0].remaining, statuses[1].remaining), (1, 0), "I7");
     });
 }
 
@@ -154,7 +154,7 @@ fn a_taker_against_a_lease_that_ends_and_a_late_renewal() {
             at_once(&engine, move |e| e.renew(b"k", first), move |e| e.hit(b"k", 1).permit);
         assert!(renewed.is_none(), "its lease was over");
         let third = third.expect("a slot was free");
-        assert_eq!(engine.peek(b"k", 0).views[0].used, 2, "I1");
+        assert_eq!(engine.peek(b"k", 0).statuses[0].used, 2, "I1");
         assert!(engine.release(b"k", second) && engine.release(b"k", third), "both are held");
     });
 }
@@ -205,9 +205,9 @@ fn reset_against_a_hit_of_two_limits() {
         let (engine, _) = engine(&[bucket(2), bucket(2)]);
         assert!(engine.allow(b"k"));
         at_once(&engine, move |e| e.reset(b"k"), move |e| e.allow(b"k"));
-        let views = engine.peek(b"k", 0).views;
-        assert_eq!(views[0].remaining, views[1].remaining, "I7: both limits tell one story");
-        assert!(views[0].remaining >= 1);
+        let statuses = engine.peek(b"k", 0).statuses;
+        assert_eq!(statuses[0].remaining, statuses[1].remaining, "I7: both limits tell one story");
+        assert!(statuses[0].remaining >= 1);
     });
 }
 
@@ -218,8 +218,8 @@ fn a_record_of_two_limits_against_prune() {
         assert!(engine.allow(b"k"));
         hand.set(20 * SECOND);
         at_once(&engine, move |e| e.prune(), move |e| _ = e.record(b"k", 1));
-        let views = engine.peek(b"k", 0).views;
-        let left = (views[0].remaining, views[1].remaining);
+        let statuses = engine.peek(b"k", 0).statuses;
+        let left = (statuses[0].remaining, statuses[1].remaining);
         assert_eq!(left, (1, 1), "I7, I10: recorded once, whoever sealed the row meanwhile");
     });
 }
@@ -227,7 +227,7 @@ fn a_record_of_two_limits_against_prune() {
 /// What two hits at once are told is left, each counting itself and nobody after it.
 fn told_to_two(stated: Limit) -> [u64; 2] {
     let (engine, _) = engine(&[stated]);
-    let left = |e: &crate::Engine| e.hit(b"k", 1).views[0].remaining;
+    let left = |e: &crate::Engine| e.hit(b"k", 1).statuses[0].remaining;
     let (a, b) = at_once(&engine, left, left);
     [a.max(b), a.min(b)]
 }
@@ -254,8 +254,8 @@ fn two_hits_on_two_buckets_are_told_of_different_units() {
     model(|| {
         let (engine, _) = engine(&[bucket(3), bucket(4)]);
         let left = |e: &crate::Engine| {
-            let views = e.hit(b"k", 1).views;
-            [views[0].remaining, views[1].remaining]
+            let statuses = e.hit(b"k", 1).statuses;
+            [statuses[0].remaining, statuses[1].remaining]
         };
         let (a, b) = at_once(&engine, left, left);
         for limit in 0..2 {

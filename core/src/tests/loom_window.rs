@@ -52,7 +52,7 @@ fn cost_two_against_cost_one() {
             move |e| e.hit(b"k", 1).answer.is_allowed(),
         );
         assert!(two ^ one, "I1, I2: either fits, both don't");
-        let used = engine.peek(b"k", 0).views[0].used;
+        let used = engine.peek(b"k", 0).statuses[0].used;
         assert_eq!(used, if two { 2 } else { 1 }, "all of a cost or nothing");
     });
 }
@@ -63,7 +63,7 @@ fn refund_against_take() {
         let (engine, _) = engine(&[window(2, 1)]);
         assert!(engine.allow(b"k") && engine.allow(b"k"));
         let (_, taken) = at_once(&engine, move |e| e.refund(b"k", 1), move |e| e.allow(b"k"));
-        let used = engine.peek(b"k", 0).views[0].used;
+        let used = engine.peek(b"k", 0).statuses[0].used;
         assert_eq!(used, 1 + u64::from(taken), "I6: two, less one, and what was taken");
         assert_eq!(engine.allow(b"k"), !taken, "I1, I6");
     });
@@ -75,7 +75,7 @@ fn two_refunds_against_a_full_ring() {
         let (engine, _) = engine(&[window(2, 1)]);
         assert!(engine.allow(b"k") && engine.allow(b"k"));
         at_once(&engine, move |e| e.refund(b"k", 1), move |e| e.refund(b"k", 1));
-        assert_eq!(engine.peek(b"k", 0).views[0].used, 0, "I6: two given back are two");
+        assert_eq!(engine.peek(b"k", 0).statuses[0].used, 0, "I6: two given back are two");
     });
 }
 
@@ -88,7 +88,7 @@ fn carrying_against_a_take() {
         engine.refund(b"k", 1);
         let (a, b) = at_once(&engine, move |e| e.allow(b"k"), move |e| e.allow(b"k"));
         assert!(a ^ b, "I1, I2: one place");
-        assert_eq!(engine.peek(b"k", 0).views[0].used, 2, "I6: nothing was lost by carrying");
+        assert_eq!(engine.peek(b"k", 0).statuses[0].used, 2, "I6: nothing was lost by carrying");
     });
 }
 

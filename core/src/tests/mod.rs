@@ -30,8 +30,9 @@ mod setting {
     use std::sync::Arc;
     use std::time::Duration;
 
+    use crate::algorithm::limit::Limit;
     use crate::clock::{Clock, ManualClock};
-    use crate::limits::{Limit, Limits};
+    use crate::limits::Limits;
     use crate::memory::Backing;
     use crate::table::{Hash, Table};
     use crate::{Engine, Options};

@@ -1,15 +1,17 @@
-//! One key that is judged by several sets of numbers under a clock that may jump, in exact arithmetic.
+//! One key that is judged by several sets of numbers under a clock that may jump, in exact
+//! arithmetic.
 //!
-//! SPEC promises bounds, not one answer: a charge may lose a little, a change of numbers may cost what
-//! the old rate had refilled, a clock fault may cost a full refill. So each model here holds the least
-//! and the most that the contract allows, and says [`Verdict::Either`] between them. Nothing is shared
-//! with the engine, and nothing is taken from how the engine keeps its state.
+//! SPEC promises bounds, not one answer: a charge may lose a little, a change of numbers may cost
+//! what the old rate had refilled, a clock fault may cost a full refill. So each model here holds
+//! the least and the most that the contract allows, and says [`Verdict::Either`] between them.
+//! Nothing is shared with the engine, and nothing is taken from how the engine keeps its state.
 //!
 //! * `now` is what the clock shows. `passed` is how far it has moved forward, all steps added up. A
 //!   clock that goes back changes `now` only.
 //! * **Never too much** is judged by `passed`: a unit that was spent counts until `per` has passed.
-//! * **Never too little** is judged by `now`: a stored time counts until the clock shows `per` more. A
-//!   stored time ahead of the clock is now, for good once a denial has seen it (promises 5 and 8).
+//! * **Never too little** is judged by `now`: a stored time counts until the clock shows `per`
+//!   more. A stored time ahead of the clock is now, for good once a denial has seen it (promises 5
+//!   and 8).
 
 #![allow(dead_code)] // Each test file uses its own part of this.
 
@@ -50,8 +52,8 @@ pub fn gcd(a: i128, b: i128) -> i128 {
 
 // ---- Token buckets ----
 
-/// Grains in a token, for which every rate and every loss below is a whole number of grains. `None` if
-/// an `i128` could overflow.
+/// Grains in a token, for which every rate and every loss below is a whole number of grains. `None`
+/// if an `i128` could overflow.
 pub fn grains(limits: &[Limit]) -> Option<i128> {
     let pers = limits.iter().map(|limit| i128::from(per(limit)));
     // Losses are 1/1000 token and 1/10,000,000 of a bucket.
@@ -81,8 +83,9 @@ impl Numbers {
         let size = i128::from(limit.size()) * token;
         let deep = limit.size() > 100_000;
         let loss = if deep { size / 10_000_000 } else { token / 1000 };
-        // Promise 6 says "a whole token in a tick". A deep bucket that keeps whole tokens only can't be
-        // exact at its full moment without coming early too: DESIGN.md section 2, "From full".
+        // Promise 6 says "a whole token in a tick". A deep bucket that keeps whole tokens only
+        // can't be exact at its full moment without coming early too: DESIGN.md section 2, "From
+        // full".
         let quick = rate.saturating_mul(i128::from(tick)) >= token;
         let early = if deep || quick { loss } else { 0 };
         let slack = tick.saturating_mul(if deep { 1000 } else { 1 });
@@ -118,7 +121,8 @@ struct Left {
     mended: bool,
     /// By numbers that did not write it.
     foreign: bool,
-    /// By how much the moment that slower numbers left in the same tick may have been rounded up, in nanoseconds.
+    /// By how much the moment that slower numbers left in the same tick may have been rounded up,
+    /// in nanoseconds.
     late: u64,
 }
 
@@ -129,8 +133,8 @@ pub struct Bucket {
     pub sets: Vec<Numbers>,
     pub now: u64,
     passed: u64,
-    /// None: full by all numbers. Several after a refund, which may be counted from its own moment or
-    /// from that of the charge before it.
+    /// None: full by all numbers. Several after a refund, which may be counted from its own moment
+    /// or from that of the charge before it.
     left: Vec<Left>,
     /// From known to be full on, at one instant and by one set: what is there exactly.
     run: Option<(usize, i128)>,
@@ -183,7 +187,8 @@ impl Bucket {
         if set == left.set && !left.mended {
             return left.least.saturating_add(reader.refills(since)).min(reader.size);
         }
-        // Readings of another scale are rounded down, twice; the charge may be kept as a tick later.
+        // Readings of another scale are rounded down, twice; the charge may be kept as a tick
+        // later.
         let rounded = 3 * reader.loss;
         let own = reader.refills(since.saturating_sub(left.slack));
         let kept = left.least.saturating_add(own);
@@ -192,8 +197,9 @@ impl Bucket {
         least.min(reader.size + rounded) - rounded
     }
 
-    /// What the writer's rate refilled between the moment that is stored and the charge may be lost: that
-    /// of the slack, or a token if the stamp of a bucket that was full stays until one has come.
+    /// What the writer's rate refilled between the moment that is stored and the charge may be
+    /// lost. That is the slack's, or a token if the stamp of a bucket that was full stays until one
+    /// has come.
     fn lost_to_slower(&self, left: &Left, reader: &Numbers, writer: &Numbers) -> i128 {
         let slower = (writer.rate - reader.rate).max(0);
         let token = if slower > 0 { self.token } else { 0 };
@@ -332,8 +338,8 @@ impl Bucket {
         self.newest = newest.max(self.now);
     }
 
-    /// A hit was denied. That mends a time which lies ahead: from now on one full refill is due, but for
-    /// what a word may keep off (promise 7).
+    /// A hit was denied. That mends a time which lies ahead: from now on one full refill is due,
+    /// but for what a word may keep off (promise 7).
     pub fn deny(&mut self, set: usize) {
         let (now, numbers) = (self.now, &self.sets[set]);
         for left in self.left.iter_mut().filter(|left| left.at > now) {
@@ -489,7 +495,8 @@ impl Log {
         Verdict::of(windows.iter().all(surely), windows.iter().all(maybe))
     }
 
-    /// What a window may say is used. No more than `max` can be insisted on: the rest may be forgotten.
+    /// What a window may say is used. No more than `max` can be insisted on: the rest may be
+    /// forgotten.
     pub fn used(&self, window: &Limit, time: &Moving) -> (u64, u64) {
         let least = self.surely_used(per(window), time).min(window.max);
         let most = self.maybe_used(per(window), time);
@@ -735,8 +742,8 @@ impl<P: Copy> Permits<P> {
         self.held.push(Held::new(permit, lease, time));
     }
 
-    /// Whether a permit is still its holder's, if that is known. One that was granted ahead of the clock
-    /// may be mended: then it is out for one lease, and nobody's to give back.
+    /// Whether a permit is still its holder's, if that is known. One that was granted ahead of the
+    /// clock may be mended: then it is out for one lease, and nobody's to give back.
     pub fn is_out(&self, index: usize, by: u64, time: &Moving) -> Option<bool> {
         let held = &self.held[index];
         let surely = held.is_surely_out(0, time) && !held.foreseen;

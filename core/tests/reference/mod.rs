@@ -1,20 +1,21 @@
-//! What one key's limits must answer, said as plainly as possible, in exact arithmetic.
+//! What one key's limits must answer, in exact arithmetic.
 //!
-//! Nothing here is shared with the engine: a bucket is a real number that grows, a window is a list of
-//! what was spent when, a counter is two cells, a fixed span is a start and a sum. Waits are found by
-//! letting time pass until the cost fits, not by the engine's formulas.
+//! Nothing here is shared with the engine. A bucket is a real number that grows, a window is a list
+//! of what was spent when. A counter is two cells, a fixed span is a start and a sum. Waits are
+//! found by letting time pass until the cost fits, not by the engine's formulas.
 //!
-//! **Exact.** A bucket's content is a fraction whose denominator is always `per`, so it is kept as its
-//! numerator, in *grains* of 1/per token: a nanosecond refills `max` grains, a token is `per` of them.
-//! The largest sums are 10^9 tokens of 3·10^16 grains and 2^64 ns of 10^9, far within an `i128`.
+//! **Exact.** A bucket's content is a fraction whose denominator is always `per`, so it is kept as
+//! its numerator, in *grains* of 1/per token: a nanosecond refills `max` grains, a token is `per`
+//! of them. The largest sums are 10^9 tokens of 3·10^16 grains and 2^64 ns of 10^9, far within an
+//! `i128`.
 //!
-//! **Promise 6.** The engine may lose up to 1/1000 token for each charge and gain none. So a bucket is
-//! two exact ones: `most`, which loses nothing, and `least`, which loses all that may be lost. The
-//! engine's answer must be one that a content between the two gives. Both are the same as soon as
-//! both are full, so "since the bucket was last full" needs no bookkeeping.
+//! **Promise 6.** The engine may lose up to 1/1000 token for each charge and gain none. So a bucket
+//! is two exact ones: `most`, which loses nothing, and `least`, which loses all that may be lost.
+//! The engine's answer must be one that a content between the two gives. Both are the same as soon
+//! as both are full, so "since the bucket was last full" needs no bookkeeping.
 //!
-//! **Microseconds.** Windows and fixed spans keep a moment rounded up to the microsecond and judge it
-//! by the clock rounded down, in the reference as in the engine.
+//! **Microseconds.** Windows and fixed spans keep a moment rounded up to the microsecond and judge
+//! it by the clock rounded down, in the reference as in the engine.
 
 #![allow(dead_code)] // Each test file uses its own part of this.
 
@@ -69,12 +70,12 @@ impl Expected {
     }
 
     /// Whether the engine said so.
-    pub fn admits(&self, view: &LimitStatus) -> bool {
-        self.limit == view.limit
-            && self.used.has(view.used)
-            && self.remaining.has(view.remaining)
-            && self.wait.has(view.wait)
-            && self.reset.has(view.reset)
+    pub fn admits(&self, status: &LimitStatus) -> bool {
+        self.limit == status.limit
+            && self.used.has(status.used)
+            && self.remaining.has(status.remaining)
+            && self.wait.has(status.wait)
+            && self.reset.has(status.reset)
     }
 }
 
@@ -90,8 +91,8 @@ pub struct Bucket {
     unfaulted: i128,
     /// When that was counted.
     at: u64,
-    /// The latest that the clock has shown. A stamp may be ahead of a clock that went back, and nothing is
-    /// refilled for sure until the clock is there again.
+    /// The latest that the clock has shown. A stamp may be ahead of a clock that went back, and
+    /// nothing is refilled for sure until the clock is there again.
     latest: u64,
     tick_nanos: u64,
 }
@@ -128,8 +129,8 @@ impl Bucket {
         then
     }
 
-    /// The documented exception to "none gained" (word.rs, Rounding): where a tick refills a token or
-    /// more, a line that starts anew may be early by what a charge may lose.
+    /// The documented exception to "none gained" (word.rs, Rounding): where a tick refills a token
+    /// or more, a line that starts anew may be early by what a charge may lose.
     fn start_line(&mut self) {
         if self.max * i128::from(self.tick_nanos) >= self.per {
             self.most = self.size.min(self.most + self.loss());
@@ -173,8 +174,8 @@ impl Bucket {
         if self.most + back >= self.size {
             self.start_line();
         }
-        // The engine judges "never above full" by what a clock fault left. A second fault may bring back
-        // what the first took, on top of the refund: known, and no more than was refunded.
+        // The engine judges "never above full" by what a clock fault left. A second fault may bring
+        // back what the first took, on top of the refund: known, and no more than was refunded.
         let whole = self.most == self.unfaulted;
         self.most = self.size.min(self.most + back);
         self.unfaulted = if whole { self.most } else { self.unfaulted + back };
@@ -190,15 +191,15 @@ impl Bucket {
         self.least = -self.loss();
     }
 
-    /// Takes the engine's word for what is there, which it told by how long the rest will take: from
-    /// the next tick on, so that now there may be the thousandth more that it loses until then.
-    fn follow(&mut self, view: &LimitStatus, now: u64) {
+    /// Takes the engine's word for what is there, as its wait for the rest has it. That counts from
+    /// the next tick on, so now there may be the thousandth more that it loses until then.
+    fn follow(&mut self, status: &LimitStatus, now: u64) {
         self.refill(now);
         let missing = |nanos: u64| self.max * i128::from(nanos);
-        let told = self.size - missing(view.reset.saturating_sub(1)) + self.loss();
+        let told = self.size - missing(status.reset.saturating_sub(1)) + self.loss();
         self.most = self.most.min(told);
         // A start that was rounded up to a part of a tick is not told.
-        self.least = self.least.max(self.size - missing(view.reset) - self.loss());
+        self.least = self.least.max(self.size - missing(status.reset) - self.loss());
         self.start_line();
     }
 
@@ -207,7 +208,7 @@ impl Bucket {
         ((missing + self.max - 1) / self.max) as u64
     }
 
-    fn view(&self, cost: u64, now: u64) -> Expected {
+    fn status(&self, cost: u64, now: u64) -> Expected {
         let then = self.refilled(now);
         let tokens = |content: i128| (content.max(0) / self.per) as u64;
         let size = tokens(self.size);
@@ -275,7 +276,8 @@ impl Counter {
         self.cells.iter().rev().find(of).map_or(0, |&(_, units)| units)
     }
 
-    /// The current cell, and the previous one weighted by how much the window covers it, rounded up.
+    /// The current cell, and the previous one weighted by how much the window covers it, rounded
+    /// up.
     fn used(&self, now: u128) -> u64 {
         let per = u128::from(self.per);
         let (cell, into) = ((now / per) as u64, now % per);
@@ -302,8 +304,8 @@ impl Counter {
         }
     }
 
-    /// The first moment at which no more than `goal` is used. The estimate only falls with time, and
-    /// after two cells nothing is left of it.
+    /// The first moment at which no more than `goal` is used. The estimate only falls with time,
+    /// and after two cells nothing is left of it.
     fn until(&self, goal: u64, now: u64) -> u64 {
         let (mut low, mut high) = (0, 2 * self.per);
         while low < high {
@@ -316,7 +318,7 @@ impl Counter {
         low
     }
 
-    fn view(&self, cost: u64, now: u64) -> Expected {
+    fn status(&self, cost: u64, now: u64) -> Expected {
         let wait = self.max.checked_sub(cost).map_or(NEVER, |goal| self.until(goal, now));
         Expected::exactly(self.max, self.used(now.into()), wait, self.until(0, now))
     }
@@ -351,7 +353,7 @@ impl Fixed {
         }
     }
 
-    fn view(&self, cost: u64, now: u64) -> Expected {
+    fn status(&self, cost: u64, now: u64) -> Expected {
         let used = self.used(now);
         let reset = self.open(now).map_or(0, |span| span.leaves(self.per, now));
         let fits = used.checked_add(cost).is_some_and(|sum| sum <= self.max);
@@ -399,7 +401,7 @@ pub struct Reference {
 
 impl Reference {
     pub fn new(limits: &Limits) -> Reference {
-        let state = |(i, limit)| State::new(limit, limits.tick_nanos(i));
+        let state = |(i, limit)| State::new(limit, limits.tick_length(i));
         let fresh: Vec<State> = limits.stated().iter().enumerate().map(state).collect();
         let windows = || limits.stated().iter().filter(|l| l.algorithm == Algorithm::Window);
         let longest = windows().map(|l| l.per.as_micros() as u64).max().unwrap_or(0);
@@ -423,18 +425,18 @@ impl Reference {
     }
 
     /// What each limit says to `cost`.
-    pub fn views(&self, cost: u64, now: u64) -> Vec<Expected> {
-        let view = |state: &State| match state {
-            State::Bucket(bucket) => bucket.view(cost, now),
+    pub fn statuses(&self, cost: u64, now: u64) -> Vec<Expected> {
+        let status = |state: &State| match state {
+            State::Bucket(bucket) => bucket.status(cost, now),
             State::Window { max, per } if cost > *max => {
                 let wait = Span::just(NEVER);
                 Expected { wait, ..window_status(&self.log, *max, *per, 0, now) }
             }
             State::Window { max, per } => window_status(&self.log, *max, *per, cost, now),
-            State::Counter(counter) => counter.view(cost, now),
-            State::Fixed(fixed) => fixed.view(cost, now),
+            State::Counter(counter) => counter.status(cost, now),
+            State::Fixed(fixed) => fixed.status(cost, now),
         };
-        self.states.iter().map(view).collect()
+        self.states.iter().map(status).collect()
     }
 
     /// A hit of `cost` was granted.
@@ -498,22 +500,23 @@ impl Reference {
     }
 
     /// Takes the engine's word for what buckets hold after a clock fault.
-    pub fn follow(&mut self, views: &[LimitStatus], now: u64) {
-        for (state, view) in self.states.iter_mut().zip(views) {
+    pub fn follow(&mut self, statuses: &[LimitStatus], now: u64) {
+        for (state, status) in self.states.iter_mut().zip(statuses) {
             if let State::Bucket(bucket) = state {
-                bucket.follow(view, now);
+                bucket.follow(status, now);
             }
         }
     }
 
-    /// Whether the log may have no place for another entry: then a record makes it forget its oldest.
+    /// Whether the log may have no place for another entry: then a record makes it forget its
+    /// oldest.
     pub fn log_may_be_full(&self, now: u64) -> bool {
         let live = self.log.iter().filter(|e| e.counts(self.longest, now)).count();
         self.slots > 0 && live >= self.slots
     }
 
-    /// Whether an entry that had left every window by `latest` would be back in one `now`. The engine
-    /// may have overwritten it or not.
+    /// Whether an entry that had left every window by `latest` would be back in one `now`. The
+    /// engine may have overwritten it or not.
     pub fn revives(&self, latest: u64, now: u64) -> bool {
         let gone = |e: &&Entry| !e.counts(self.longest, latest);
         self.log.iter().filter(gone).any(|e| e.counts(self.longest, now))

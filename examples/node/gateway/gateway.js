@@ -1,7 +1,7 @@
 'use strict';
 
-// A gateway in a cluster: several workers, one count. Each opens the same folder, and whoever a client
-// happens to reach, it gets its limit and not a request more.
+// A gateway in a cluster: several workers, one count. Each worker opens the same folder. Whichever
+// worker a client reaches, the client gets its limit and not a request more.
 //
 //     WORKERS=4 LIMIT='100/h window' STORE=file:limits PORT=8080 node gateway.js
 
@@ -24,7 +24,8 @@ function work() {
 function lead() {
   let ready = 0;
   cluster.on('listening', (_, { port }) => {
-    if (++ready === Number(WORKERS)) console.log(`${ready} workers on port ${port}, ${LIMIT} for each client`);
+    if (++ready === Number(WORKERS))
+      console.log(`${ready} workers on port ${port}, ${LIMIT} for each client`);
   });
   for (let i = 0; i < Number(WORKERS); i++) cluster.fork();
   process.on('SIGTERM', () => cluster.disconnect(() => process.exit()));

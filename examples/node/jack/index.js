@@ -1,7 +1,7 @@
 'use strict';
 
-// Jack The Butler's middleware on Tidegate, for Koa. Its limits, bypass roles and trusted webhook sources
-// are `examples/policies/jack.yaml`; a folder takes the place of its SQLite table.
+// Jack The Butler's middleware on Tidegate, for Koa. `examples/policies/jack.yaml` has its limits,
+// bypass roles and trusted webhook sources. A folder takes the place of its SQLite table.
 
 const path = require('node:path');
 const { Limiter, ipKey } = require('tidegate');
@@ -11,7 +11,10 @@ const POLICY = path.join(__dirname, '../../policies/jack.yaml');
 /** `folder`: where the counts are kept, for all processes and over restarts. */
 function createRateLimits({ folder, clock } = {}) {
   const limiter = Limiter.fromFile(POLICY, { clock, ...(folder && { store: `file:${folder}` }) });
-  return { rateLimitMiddleware: (category) => middleware(limiter, category), close: () => limiter.close() };
+  return {
+    rateLimitMiddleware: (category) => middleware(limiter, category),
+    close: () => limiter.close(),
+  };
 }
 
 function middleware(limiter, category) {

@@ -12,7 +12,10 @@ class RateLimiter {
   #rule;
   #timer;
 
-  /** Without arguments: what MERCURY_RATE_LIMIT_PER_USER and MERCURY_RATE_LIMIT_WINDOW_MS say, or 10 in a minute. */
+  /**
+   * Without arguments: what MERCURY_RATE_LIMIT_PER_USER and MERCURY_RATE_LIMIT_WINDOW_MS say, or 10
+   * in a minute.
+   */
   constructor(maxRequests, windowMs, { clock } = {}) {
     this.#limiter = Limiter.fromFile(POLICY, { clock });
     this.#rule = this.#limiter.rule('messages');
@@ -23,11 +26,14 @@ class RateLimiter {
 
   /** Checks and records. `override` is a limit for this call, such as the group's own. */
   isAllowed(groupId, userId, override) {
-    return this.#rule.hit([groupId, userId], override === undefined ? 1 : { max: override }).allowed;
+    return this.#rule.hit([groupId, userId], override === undefined ? 1 : { max: override })
+      .allowed;
   }
 
-  /** What a message of any type leads to: null if it may proceed, else what to answer. Commands always
-   * may, and what is ignored doesn't count: the policy says so. */
+  /**
+   * What a message of any type leads to: null if it may proceed, else the answer. By the policy,
+   * commands always may, and ignored messages do not count.
+   */
   route({ groupId, userId, type }) {
     const decision = this.#rule.hit([groupId, userId], { type });
     return decision.allowed ? null : decision.attach;

@@ -28,7 +28,7 @@ test('its example: ten pass, two are denied, and after a minute one passes again
   assert.equal(limiter.getRemaining(GROUP, USER), 9);
 });
 
-test('ten in a minute, unless it is told otherwise', () => {
+test('ten in a minute, unless the arguments say otherwise', () => {
   const { limiter } = open();
   assert.equal(allowed(limiter, 20, GROUP, USER), 10);
   const { limiter: small, clock } = open(5, 2_000);
@@ -41,7 +41,8 @@ test('ten in a minute, unless it is told otherwise', () => {
 
 test('the window slides message by message', () => {
   const { limiter, clock } = open(10, 60_000);
-  for (let i = 0; i < 10; i++, clock.advance(3_000)) assert.equal(limiter.isAllowed(GROUP, USER), true);
+  for (let i = 0; i < 10; i++, clock.advance(3_000))
+    assert.equal(limiter.isAllowed(GROUP, USER), true);
   clock.advance(30_000);
   assert.equal(allowed(limiter, 5, GROUP, USER), 1);
   clock.advance(3_000);
@@ -66,11 +67,14 @@ test('users and groups have limits of their own', () => {
   assert.deepEqual([allowed(limiter, 11, 'a', 'b:c'), allowed(limiter, 11, 'a:b', 'c')], [10, 10]);
 });
 
-test('commands always pass, what is ignored does not count, and others are told', () => {
+test('commands always pass, ignored messages do not count, others get an answer', () => {
   const { limiter } = open(1, 60_000);
   const route = (type) => limiter.route({ groupId: GROUP, userId: USER, type });
   assert.deepEqual([route('ignore'), route('command'), route('assistant')], [null, null, null]);
-  assert.deepEqual(route('assistant'), { type: 'denied', reason: 'Rate limit exceeded. Try again shortly.' });
+  assert.deepEqual(route('assistant'), {
+    type: 'denied',
+    reason: 'Rate limit exceeded. Try again shortly.',
+  });
   assert.equal(route('command'), null);
 });
 
@@ -81,7 +85,10 @@ test('cleanup, clear and count', () => {
   clock.advance(30_000);
   limiter.isAllowed(GROUP, 'c');
   clock.advance(30_000);
-  assert.deepEqual([limiter.cleanup(), limiter.bucketCount, limiter.getRemaining(GROUP, 'c')], [2, 1, 9]);
+  assert.deepEqual(
+    [limiter.cleanup(), limiter.bucketCount, limiter.getRemaining(GROUP, 'c')],
+    [2, 1, 9],
+  );
   limiter.clear();
   assert.equal(limiter.getRemaining(GROUP, 'c'), 10);
 });

@@ -4,7 +4,7 @@
 
 const { buildRateLimitKey } = require('./index.js');
 
-/** How each channel tells a sender to slow down, if it is to be told. */
+/** How each channel asks a sender to slow down, if it notifies at all. */
 const THROTTLE_REPLY = {
   telegram: () => ({ text: 'Please slow down' }),
   discord: () => ({ text: 'Rate limited', ephemeral: true }),
@@ -13,10 +13,17 @@ const THROTTLE_REPLY = {
 };
 const OTHERS = () => ({ text: 'Rate limited' });
 
-/** Makes `dispatchInboundMessage`. `dispatch` is the pipeline behind it; `ctx.reply` answers the sender. */
+/**
+ * Makes `dispatchInboundMessage`. `dispatch` is the pipeline behind it, and `ctx.reply` answers the
+ * sender.
+ */
 function createDispatcher({ rateLimiter, dispatch, log = () => {} }) {
   return async function dispatchInboundMessage(ctx) {
-    const key = buildRateLimitKey({ channel: ctx.channel, accountId: ctx.accountId, senderId: ctx.sender });
+    const key = buildRateLimitKey({
+      channel: ctx.channel,
+      accountId: ctx.accountId,
+      senderId: ctx.sender,
+    });
     const result = rateLimiter.check(key);
     if (!result.allowed) {
       log(`Rate limited ${key}: ${result.reason}, retry after ${result.retryAfterMs}ms`);
@@ -24,8 +31,8 @@ function createDispatcher({ rateLimiter, dispatch, log = () => {} }) {
       return { status: 'rate-limited', retryAfterMs: result.retryAfterMs };
     }
     if (result.budget?.overBudget) return { status: 'over-budget' };
-    // Recorded at once, and taken back if the dispatch fails: those on their way count as well, or a
-    // sender that writes faster than it is answered would get round every limit.
+    // Recorded at once, and taken back if the dispatch fails. Messages on their way count as well:
+    // a sender that writes faster than the answers come would bypass every limit otherwise.
     rateLimiter.record(key);
     await dispatch(ctx).catch((error) => {
       rateLimiter.unrecord(key);
@@ -41,9 +48,13 @@ function serveChat(server, dispatchInboundMessage) {
     const sender = new URL(request.url, 'ws://chat').searchParams.get('session');
     const reply = (answer) => socket.send(JSON.stringify(answer));
     socket.on('message', (data) => {
-      dispatchInboundMessage({ channel: 'webchat', accountId: 'default', sender, text: String(data), reply }).catch(
-        () => reply({ error: 'failed' }),
-      );
+      dispatchInboundMessage({
+        channel: 'webchat',
+        accountId: 'default',
+        sender,
+        text: String(data),
+        reply,
+      }).catch(() => reply({ error: 'failed' }));
     });
   });
 }

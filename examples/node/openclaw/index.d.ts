@@ -3,7 +3,12 @@
 /** A `ManualClock` of the package, for tests. */
 type Clock = { now(): number };
 
-export type RateLimitIdentity = { channel: string; accountId: string; senderId: string; sessionKey?: string };
+export type RateLimitIdentity = {
+  channel: string;
+  accountId: string;
+  senderId: string;
+  sessionKey?: string;
+};
 export function buildRateLimitKey(identity: RateLimitIdentity): string;
 
 export type ThrottleResponseMode = 'silent' | 'notify-once' | 'notify-always';
@@ -31,7 +36,7 @@ export type MessageRateLimitResult = {
   retryAfterMs?: number;
   reason?: 'burst' | 'per-minute' | 'per-hour' | 'cooldown';
   budget?: CostBudgetStatus;
-  /** Added: whether the sender is to be told. */
+  /** Added: whether to notify the sender. */
   notify?: boolean;
 };
 
@@ -68,7 +73,11 @@ export type CostBudgetConfig = {
   resetHourUtc?: number;
 };
 
-export type CostBudgetStatus = { dailySpentCents: number; dailyRemainingCents: number; overBudget: boolean };
+export type CostBudgetStatus = {
+  dailySpentCents: number;
+  dailyRemainingCents: number;
+  overBudget: boolean;
+};
 
 export type CostBudgetTracker = {
   recordCost(key: string, costCents: number): void;
@@ -77,7 +86,10 @@ export type CostBudgetTracker = {
   dispose(): void;
 };
 
-export function createCostBudgetTracker(config?: CostBudgetConfig, more?: { clock?: Clock }): CostBudgetTracker;
+export function createCostBudgetTracker(
+  config?: CostBudgetConfig,
+  more?: { clock?: Clock },
+): CostBudgetTracker;
 
 export type Finding = { checkId: string; severity: string; message: string };
 export function auditRateLimits(config?: {

@@ -1,12 +1,14 @@
 'use strict';
 
-// OpenClaw's `message-rate-limit.ts` and `cost-budget.ts` on Tidegate: the same functions, types and
-// results. `policy.js` has the rules; this turns its calls into ours and our decisions into its results.
+// OpenClaw's `message-rate-limit.ts` and `cost-budget.ts` on Tidegate: the same functions, types
+// and results. `policy.js` has the rules. This file turns OpenClaw's calls into Tidegate's, and
+// decisions into OpenClaw's results.
 
 const { Limiter } = require('tidegate');
 const { policyOf } = require('./policy.js');
 
-const buildRateLimitKey = ({ channel, accountId, senderId }) => `${channel}:${accountId}:${senderId}`;
+const buildRateLimitKey = ({ channel, accountId, senderId }) =>
+  `${channel}:${accountId}:${senderId}`;
 
 /** A sender's id may have colons of its own. */
 function partsOf(key) {
@@ -20,7 +22,10 @@ function createMessageRateLimiter(config = {}, { budget, clock, now = Date.now }
   const rule = limiter.rule('messages');
   const timer = setInterval(() => rule.prune(), config.pruneIntervalMs ?? 60_000).unref();
   return {
-    check: (key) => ({ ...resultOf(rule.check(partsOf(key))), ...(budget && { budget: budget.checkBudget(key) }) }),
+    check: (key) => ({
+      ...resultOf(rule.check(partsOf(key))),
+      ...(budget && { budget: budget.checkBudget(key) }),
+    }),
     record: (key) => void rule.record(partsOf(key)),
     // Added: takes a record back, for a dispatch that failed.
     unrecord: (key) => rule.refund(partsOf(key)),
@@ -33,7 +38,7 @@ function createMessageRateLimiter(config = {}, { budget, clock, now = Date.now }
   };
 }
 
-/** `notify`, which its type doesn't have, says whether the sender is to be told: see `dispatch.js`. */
+/** `notify`, which its type lacks, says whether to notify the sender: see `dispatch.js`. */
 function resultOf({ allowed, remaining, retryAfterMs, reason, notify }) {
   if (allowed) return { allowed, remaining: remaining ?? Infinity };
   return { allowed, remaining, retryAfterMs: retryAfterMs ?? undefined, reason, notify };
@@ -89,7 +94,16 @@ function auditRateLimits({ messageRateLimit, costBudget } = {}) {
   const limiter = Limiter.fromPolicy(policyOf(messageRateLimit, costBudget));
   const findings = limiter.audit().filter(({ id }) => id in CHECK_IDS);
   limiter.close();
-  return findings.map(({ id, severity, message }) => ({ checkId: CHECK_IDS[id], severity, message }));
+  return findings.map(({ id, severity, message }) => ({
+    checkId: CHECK_IDS[id],
+    severity,
+    message,
+  }));
 }
 
-module.exports = { auditRateLimits, buildRateLimitKey, createCostBudgetTracker, createMessageRateLimiter };
+module.exports = {
+  auditRateLimits,
+  buildRateLimitKey,
+  createCostBudgetTracker,
+  createMessageRateLimiter,
+};

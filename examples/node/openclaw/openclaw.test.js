@@ -6,26 +6,44 @@ const { on, once } = require('node:events');
 const test = require('node:test');
 const { WebSocket, WebSocketServer } = require('ws');
 const { ManualClock } = require('tidegate');
-const { auditRateLimits, buildRateLimitKey, createCostBudgetTracker, createMessageRateLimiter } = require('./index.js');
+const {
+  auditRateLimits,
+  buildRateLimitKey,
+  createCostBudgetTracker,
+  createMessageRateLimiter,
+} = require('./index.js');
 const { createDispatcher, serveChat } = require('./dispatch.js');
 
 const [SECOND, MINUTE, HOUR] = [1_000, 60_000, 3_600_000];
 /** 15 January 2024, ten o'clock. */
 const WALL = 1_705_312_800_000;
-const ALICE = buildRateLimitKey({ channel: 'whatsapp', accountId: 'default', senderId: '+1234567890' });
-const BOB = buildRateLimitKey({ channel: 'whatsapp', accountId: 'default', senderId: '+1987654321' });
+const ALICE = buildRateLimitKey({
+  channel: 'whatsapp',
+  accountId: 'default',
+  senderId: '+1234567890',
+});
+const BOB = buildRateLimitKey({
+  channel: 'whatsapp',
+  accountId: 'default',
+  senderId: '+1987654321',
+});
 
 /** A limiter by a clock of its own; `send` checks and, if that is allowed, records. */
 function open(t, config, more) {
   const clock = new ManualClock({ start: 0, wall: WALL });
-  const limiter = createMessageRateLimiter(config, { clock, now: () => WALL + clock.now(), ...more });
+  const limiter = createMessageRateLimiter(config, {
+    clock,
+    now: () => WALL + clock.now(),
+    ...more,
+  });
   t.after(() => limiter.dispose());
   const send = (key) => {
     const result = limiter.check(key);
     if (result.allowed) limiter.record(key);
     return result;
   };
-  const sent = (key, count) => Array.from({ length: count }, () => send(key)).filter(({ allowed }) => allowed).length;
+  const sent = (key, count) =>
+    Array.from({ length: count }, () => send(key)).filter(({ allowed }) => allowed).length;
   return { limiter, clock, send, sent };
 }
 
@@ -36,7 +54,8 @@ test('1. under the limit, all pass', (t) => {
 
 test('2. the sixth in two seconds is a burst', (t) => {
   const { clock, send } = open(t);
-  for (let i = 0; i < 5; i++, clock.advance(400)) assert.deepEqual(send(ALICE), { allowed: true, remaining: 5 - i });
+  for (let i = 0; i < 5; i++, clock.advance(400))
+    assert.deepEqual(send(ALICE), { allowed: true, remaining: 5 - i });
   const { notify, ...sixth } = send(ALICE);
   assert.deepEqual(sixth, { allowed: false, remaining: 0, retryAfterMs: MINUTE, reason: 'burst' });
 });
@@ -77,7 +96,9 @@ test('6. after the cooldown messages pass again', (t) => {
 });
 
 test('7. discord has limits of its own, whatsapp the default', (t) => {
-  const { clock, send, sent } = open(t, { perChannel: { discord: { burstLimit: 10, maxMessagesPerMinute: 60 } } });
+  const { clock, send, sent } = open(t, {
+    perChannel: { discord: { burstLimit: 10, maxMessagesPerMinute: 60 } },
+  });
   assert.deepEqual([sent('discord:main:user123', 11), sent(ALICE, 6)], [10, 5]);
   for (let i = 0; i < 20; i++, clock.advance(2_500)) {
     assert.equal(send('discord:main:user124').allowed && send(BOB).allowed, true);
@@ -133,7 +154,7 @@ test('11. stats count what each window holds', (t) => {
   assert.equal(limiter.getStats(ALICE).cooldownUntil, at + 55 * SECOND + MINUTE);
 });
 
-test('12. reset clears one sender, resetAll everybody', (t) => {
+test('12. reset clears one sender, resetAll all senders', (t) => {
   const { limiter, sent } = open(t);
   assert.deepEqual([sent(ALICE, 6), sent(BOB, 6)], [5, 5]);
   limiter.reset(ALICE);
@@ -145,7 +166,10 @@ test('12. reset clears one sender, resetAll everybody', (t) => {
 /** A budget of 5 dollars a day, and its clock. */
 function openBudget(t, config) {
   const clock = new ManualClock({ start: 0, wall: WALL });
-  const tracker = createCostBudgetTracker({ enabled: true, maxDailyCostCents: 500, ...config }, { clock });
+  const tracker = createCostBudgetTracker(
+    { enabled: true, maxDailyCostCents: 500, ...config },
+    { clock },
+  );
   t.after(() => tracker.dispose());
   return { tracker, clock };
 }
@@ -154,13 +178,21 @@ test('13. under budget', (t) => {
   const { tracker } = openBudget(t);
   tracker.recordCost(ALICE, 100);
   tracker.recordCost(ALICE, 0.4);
-  assert.deepEqual(tracker.checkBudget(ALICE), { dailySpentCents: 101, dailyRemainingCents: 399, overBudget: false });
+  assert.deepEqual(tracker.checkBudget(ALICE), {
+    dailySpentCents: 101,
+    dailyRemainingCents: 399,
+    overBudget: false,
+  });
 });
 
 test('14. over budget', (t) => {
   const { tracker } = openBudget(t);
   for (let i = 0; i < 6; i++) tracker.recordCost(ALICE, 90);
-  assert.deepEqual(tracker.checkBudget(ALICE), { dailySpentCents: 540, dailyRemainingCents: 0, overBudget: true });
+  assert.deepEqual(tracker.checkBudget(ALICE), {
+    dailySpentCents: 540,
+    dailyRemainingCents: 0,
+    overBudget: true,
+  });
   assert.equal(tracker.checkBudget(BOB).overBudget, false);
   tracker.reset(ALICE);
   assert.equal(tracker.checkBudget(ALICE).dailySpentCents, 0);
@@ -172,7 +204,11 @@ test('15. the budget is fresh after the reset hour', (t) => {
   clock.advance(HOUR - 1);
   assert.equal(tracker.checkBudget(ALICE).overBudget, true);
   clock.advance(1);
-  assert.deepEqual(tracker.checkBudget(ALICE), { dailySpentCents: 0, dailyRemainingCents: 500, overBudget: false });
+  assert.deepEqual(tracker.checkBudget(ALICE), {
+    dailySpentCents: 0,
+    dailyRemainingCents: 500,
+    overBudget: false,
+  });
 });
 
 test('budgets are off unless enabled', () => {
@@ -185,7 +221,7 @@ test('budgets are off unless enabled', () => {
   });
 });
 
-/** A dispatcher: `send` gives what came of a message, `replies` what senders were told. */
+/** A dispatcher: `send` gives what came of a message, `replies` what senders got. */
 function openDispatch(t, config, more) {
   const { limiter, clock } = open(t, config, more);
   const [dispatched, replies, log] = [[], [], []];
@@ -193,9 +229,19 @@ function openDispatch(t, config, more) {
     if (ctx.text === 'fail') throw new Error('no model');
     dispatched.push(ctx.text);
   };
-  const inbound = createDispatcher({ rateLimiter: limiter, dispatch: pipeline, log: (line) => log.push(line) });
+  const inbound = createDispatcher({
+    rateLimiter: limiter,
+    dispatch: pipeline,
+    log: (line) => log.push(line),
+  });
   const send = (channel, text, sender = 'sam') =>
-    inbound({ channel, accountId: 'default', sender, text, reply: (answer) => replies.push(answer) });
+    inbound({
+      channel,
+      accountId: 'default',
+      sender,
+      text,
+      reply: (answer) => replies.push(answer),
+    });
   return { inbound, send, dispatched, replies, log, clock };
 }
 
@@ -204,13 +250,18 @@ test('16. of 25 messages at once 20 are dispatched', async (t) => {
   const results = [];
   for (let i = 0; i < 25; i++) results.push(await send('whatsapp', `message ${i}`));
   assert.equal(dispatched.length, 20);
-  assert.deepEqual(results.slice(20), Array(5).fill({ status: 'rate-limited', retryAfterMs: MINUTE }));
+  assert.deepEqual(
+    results.slice(20),
+    Array(5).fill({ status: 'rate-limited', retryAfterMs: MINUTE }),
+  );
   assert.equal(log[0], 'Rate limited whatsapp:default:sam: per-minute, retry after 60000ms');
 });
 
 test('16. and also if they are all on their way at the same time', async (t) => {
   const { send, dispatched } = openDispatch(t, { burstLimit: 25 });
-  const results = await Promise.all(Array.from({ length: 25 }, (_, i) => send('whatsapp', `message ${i}`)));
+  const results = await Promise.all(
+    Array.from({ length: 25 }, (_, i) => send('whatsapp', `message ${i}`)),
+  );
   assert.equal(dispatched.length, 20);
   assert.equal(results.filter(({ status }) => status === 'rate-limited').length, 5);
 });
@@ -251,16 +302,17 @@ test('18. channels are isolated', async (t) => {
   const { send } = openDispatch(t);
   const dispatched = async (channel, sender) => {
     let count = 0;
-    for (let i = 0; i < 10; i++) count += (await send(channel, 'hi', sender)).status === 'dispatched';
+    for (let i = 0; i < 10; i++)
+      count += (await send(channel, 'hi', sender)).status === 'dispatched';
     return count;
   };
   assert.deepEqual([await dispatched('whatsapp'), await dispatched('telegram')], [5, 5]);
   assert.deepEqual([await dispatched('signal', 'a:b'), await dispatched('signal', 'a')], [5, 5]);
 });
 
-test('senders are told by channel: never, once, always', async (t) => {
+test('senders are notified by channel: never, once, always', async (t) => {
   const { send, replies, clock } = openDispatch(t, { throttleResponse: { line: 'notify-always' } });
-  const told = async (channel) => {
+  const notices = async (channel) => {
     replies.length = 0;
     for (let i = 0; i < 8; i++) await send(channel, 'hi');
     return replies.splice(0);
@@ -268,12 +320,16 @@ test('senders are told by channel: never, once, always', async (t) => {
   const slow = { text: 'Please slow down' };
   const limited = { text: 'Rate limited', ephemeral: true };
   for (let round = 0; round < 2; round++, clock.advance(MINUTE)) {
-    for (const channel of ['whatsapp', 'signal', 'imessage']) assert.deepEqual(await told(channel), [], channel);
-    assert.deepEqual(await told('telegram'), [slow]);
-    assert.deepEqual(await told('discord'), [limited, limited, limited]);
-    assert.deepEqual(await told('slack'), [limited, limited, limited]);
-    assert.deepEqual(await told('webchat'), Array(3).fill({ error: 'rate_limited', retryAfterMs: MINUTE }));
-    assert.deepEqual(await told('line'), Array(3).fill({ text: 'Rate limited' }));
+    for (const channel of ['whatsapp', 'signal', 'imessage'])
+      assert.deepEqual(await notices(channel), [], channel);
+    assert.deepEqual(await notices('telegram'), [slow]);
+    assert.deepEqual(await notices('discord'), [limited, limited, limited]);
+    assert.deepEqual(await notices('slack'), [limited, limited, limited]);
+    assert.deepEqual(
+      await notices('webchat'),
+      Array(3).fill({ error: 'rate_limited', retryAfterMs: MINUTE }),
+    );
+    assert.deepEqual(await notices('line'), Array(3).fill({ text: 'Rate limited' }));
   }
 });
 
@@ -296,7 +352,9 @@ test('its audit finds what its table lists', () => {
   assert.deepEqual(ids({}), [['cost_budget_disabled', 'info']]);
   assert.deepEqual(ids({ enabled: false }, budget), [['message_rate_limit_disabled', 'warn']]);
   assert.deepEqual(ids({ burstLimit: 11 }, budget), [['message_rate_limit_high_burst', 'info']]);
-  assert.deepEqual(ids({ exemptChannels: ['*'] }, budget), [['message_rate_limit_exempt_all', 'warn']]);
+  assert.deepEqual(ids({ exemptChannels: ['*'] }, budget), [
+    ['message_rate_limit_exempt_all', 'warn'],
+  ]);
 });
 
 test('switched off, everything passes', (t) => {

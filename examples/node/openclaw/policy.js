@@ -2,8 +2,8 @@
 
 // OpenClaw's settings as a policy. All that it decides about messages and costs is in here.
 //
-// Its test plan sends 25 messages at once and wants 20 of them dispatched, though its default burst limit
-// stops the sixth. Both are meant: whoever wants the first sets `burstLimit` to 20 or more.
+// Its test plan sends 25 messages at once and wants 20 of them dispatched, though its default burst
+// limit stops the sixth. Both are meant: set `burstLimit` to 20 or more for the first.
 
 /** What its senders get to know when they are refused, by channel; on all others nothing. */
 const THROTTLE_RESPONSE = {
@@ -17,13 +17,23 @@ const NOTIFY = { silent: 'silent', 'notify-once': 'once', 'notify-always': 'alwa
 /** Only what is set: a limit that a channel doesn't name stays the default. */
 const changes = ({ burstLimit, maxMessagesPerMinute, maxMessagesPerHour }) =>
   Object.fromEntries(
-    Object.entries({ burst: burstLimit, 'per-minute': maxMessagesPerMinute, 'per-hour': maxMessagesPerHour })
+    Object.entries({
+      burst: burstLimit,
+      'per-minute': maxMessagesPerMinute,
+      'per-hour': maxMessagesPerHour,
+    })
       .filter(([, max]) => max !== undefined)
       .map(([name, max]) => [name, { max }]),
   );
 
 function policyOf(messages = {}, costs = {}) {
-  const { enabled = true, cooldownMs = 60_000, exemptSenders = [], exemptChannels = [], perChannel = {} } = messages;
+  const {
+    enabled = true,
+    cooldownMs = 60_000,
+    exemptSenders = [],
+    exemptChannels = [],
+    perChannel = {},
+  } = messages;
   const { burstLimit = 5, maxMessagesPerMinute = 20, maxMessagesPerHour = 200 } = messages;
   const responses = { ...THROTTLE_RESPONSE, ...messages.throttleResponse };
   const channels = new Set([...Object.keys(responses), ...Object.keys(perChannel)]);

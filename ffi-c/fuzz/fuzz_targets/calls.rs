@@ -1,9 +1,9 @@
-//! Random sequences of C calls, right and wrong: each is done, or is a status with a message and has
-//! written nothing; none is a panic.
+//! Random sequences of C calls, right and wrong: each is done, or is a status with a message and
+//! has written nothing; none is a panic.
 //!
-//! An input is read as a program: so many bytes for each call, and 0 for those that are not there. What
-//! C could not do without breaking the header's rules (use what it has freed, point to nowhere) is not
-//! done here.
+//! An input is read as a program: so many bytes for each call, and 0 for those that are not there.
+//! What C could not do without breaking the header's rules (use what it has freed, point to
+//! nowhere) is not done here.
 #![no_main]
 
 use std::ffi::{CStr, CString, c_char, c_int};
@@ -22,8 +22,10 @@ const CALL_BYTES: usize = 32;
 const LIMITS: [&str; 6] =
     ["2/min", "3/min window, 5/h", "2 concurrent lease 1min", "4/s counter", "3/min fixed", "0/s"];
 const POLICIES: [&str; 3] = [
-    "{version: 1, fallback: a, rules: {a: {limits: 2/min, cooldown: 1s, attach: {x: 1}}, b: {limits: 1 concurrent}}}",
-    "{version: 1, rules: {a: {key: [x, y], limits: {l: {max: 2, per: 1s, scope: [x]}}, budget: {daily: 5}}}}",
+    "{version: 1, fallback: a, rules: {a: {limits: 2/min, cooldown: 1s, attach: {x: 1}}, \
+     b: {limits: 1 concurrent}}}",
+    "{version: 1, rules: {a: {key: [x, y], limits: {l: {max: 2, per: 1s, scope: [x]}}, \
+     budget: {daily: 5}}}}",
     "{version: 1, rules: {a: {limits: 1/s, mode: shadow, exempt: [{role: admin}], warn_at: 0.5}}}",
 ];
 const JSON: [&str; 8] = [
@@ -313,7 +315,8 @@ impl World {
         let text = input.text(if kind < 100 { &LIMITS } else { &POLICIES });
         let options = Some(&options);
         let made = told(null, |out| {
-            // SAFETY: texts that end with NUL or NULL, and lengths that are theirs or that none has.
+            // SAFETY: texts that end with NUL or NULL, and lengths that are
+            // theirs or that none has.
             unsafe {
                 match kind {
                     0..100 => tg_limiter_new(text.get(), options, out),
@@ -365,7 +368,7 @@ impl World {
         }
         let count = usize::from(decision.limit_count).min(TG_MOST_LIMITS);
         if decision.limits[..count].iter().any(|limit| limit.name as u64 == 0x5a5a_5a5a_5a5a_5a5a) {
-            decision.limit_count = 0; // A count that C made up: the names behind it are nobody's.
+            decision.limit_count = 0; // A count that C made up: there are no names behind it.
         }
         let (style, capacity) = (u32::from(input.byte() % 4), usize::from(input.byte()) * 4);
         // SAFETY: a rule that is not freed.
@@ -401,8 +404,8 @@ fn call(world: &mut World, input: &mut Input<'_>) {
     let which = input.byte();
     let (rule, key) = (world.rule(input), AnyKey::read(input));
     let (key, null) = (key.get(), input.rarely());
-    // SAFETY of all calls here: handles that are not freed, keys and texts that are as they say (or have
-    // a length that no object has), and room for every answer.
+    // SAFETY of all calls here: handles that are not freed, keys and texts that are as they say (or
+    // have a length that no object has), and room for every answer.
     unsafe {
         match which % 59 {
             0..=2 => world.make(input),

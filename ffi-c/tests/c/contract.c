@@ -436,10 +436,9 @@ static void changes_with_options(void) {
 
   /* The trail: from one number on, and from none. */
   OK(tg_changes(limiter, 13, &text));
-  SAME(text,
-       "{\"changes\":[{\"number\":14,\"at_ms\":1700000120000,\"rule\":\"default\","
-       "\"op\":\"clear_mode\",\"target\":null,\"before\":\"enforce\",\"after\":null,\"until_ms\":null,"
-       "\"by\":\"support\",\"reason\":null}],\"next\":14,\"missed\":0}");
+  SAME(text, "{\"changes\":[{\"number\":14,\"at_ms\":1700000120000,\"rule\":\"default\","
+             "\"op\":\"clear_mode\",\"target\":null,\"before\":\"enforce\",\"after\":null,"
+             "\"until_ms\":null,\"by\":\"support\",\"reason\":null}],\"next\":14,\"missed\":0}");
   tg_string_free(text);
   OK(tg_changes(limiter, 0, &text));
   HAS(text, "\"until_ms\":1700000060000,\"by\":\"ops\",\"reason\":\"a \\\"trial\\\"\"");
@@ -454,8 +453,8 @@ static void changes_with_options(void) {
 }
 
 static void blocks(void) {
-  tg_limiter *limiter = from(
-      "{version: 1, rules: {a: {limits: 2/min}, b: {key: [channel, sender], limits: 2/min, capacity: 2}}}");
+  tg_limiter *limiter = from("{version: 1, rules: {a: {limits: 2/min}, b: {key: [channel, sender], "
+                             "limits: 2/min, capacity: 2}}}");
   const tg_rule *a = rule_of(limiter, "a"), *b = rule_of(limiter, "b");
   tg_change_options options = TG_CHANGE_OPTIONS_INIT;
   tg_decision d;
@@ -494,8 +493,9 @@ static void blocks(void) {
   CHECK(d.allowed);
 
   /* The whole key; as many as there is room for; and a reset ends it. */
-  tg_bytes parts[3][2] = {
-      {TG_BYTES("x"), TG_BYTES("y")}, {TG_BYTES("x"), TG_BYTES("z")}, {TG_BYTES("y"), TG_BYTES("z")}};
+  tg_bytes parts[3][2] = {{TG_BYTES("x"), TG_BYTES("y")},
+                          {TG_BYTES("x"), TG_BYTES("z")},
+                          {TG_BYTES("y"), TG_BYTES("z")}};
   tg_key one = TG_KEY_PARTS_INIT(parts[0], 2), two = TG_KEY_PARTS_INIT(parts[1], 2);
   tg_key three = TG_KEY_PARTS_INIT(parts[2], 2);
   OK(tg_block(b, &one, NULL, NULL));
@@ -529,7 +529,8 @@ static void files(const char *folder) {
   tg_limiter *limiter = NULL;
   tg_decision before, d;
   snprintf(path, sizeof path, "%s/policy.yaml", folder);
-  write_file(path, "{version: 1, rules: {a: {limits: {few: {max: 1, per: 1m}}}, b: {limits: 5/min}}}");
+  write_file(path,
+             "{version: 1, rules: {a: {limits: {few: {max: 1, per: 1m}}}, b: {limits: 5/min}}}");
   OK(tg_limiter_from_file(path, NULL, &limiter));
   const tg_rule *a = rule_of(limiter, "a"), *b = rule_of(limiter, "b");
   tg_key k = key("alice");

@@ -1,5 +1,5 @@
-/* Structures are laid out here as they are in the library, which writes layout.inc; a second unit that
- * includes the header, for C and for C++. */
+/* Structures are laid out here as they are in the library, which writes layout.inc. This is a
+ * second unit that includes the header, for C and for C++. */
 #include "check.h"
 
 #ifdef __cplusplus
@@ -8,7 +8,8 @@
 #define ASSERT _Static_assert
 #endif
 #define SIZE(structure, bytes) ASSERT(sizeof(structure) == (bytes), #structure);
-#define FIELD(structure, field, at) ASSERT(offsetof(structure, field) == (at), #structure "." #field);
+#define FIELD(structure, field, at)                                                                \
+  ASSERT(offsetof(structure, field) == (at), #structure "." #field);
 #if UINTPTR_MAX == UINT64_MAX
 #include "layout.inc"
 #endif

@@ -412,7 +412,8 @@ static void texts(void) {
 
 /* A closed limiter says so, whatever it is asked; what it has handed out can still be freed. */
 static void closed(void) {
-  const char *policy = "{version: 1, rules: {a: {limits: 9/min, budget: {daily: 5}}, b: {limits: 1 concurrent}}}";
+  const char *policy =
+      "{version: 1, rules: {a: {limits: 9/min, budget: {daily: 5}}, b: {limits: 1 concurrent}}}";
   tg_limiter *limiter;
   const tg_rule *a, *b, *late;
   tg_key k = TG_KEY_INIT("alice", 5);

@@ -29,7 +29,9 @@ static void await_others(const char *at, int count) {
   }
 }
 
-static void come_to(const char *at) { CHECK(tg_allow(rule_of("meet"), (const uint8_t *)at, strlen(at)) == 1); }
+static void come_to(const char *at) {
+  CHECK(tg_allow(rule_of("meet"), (const uint8_t *)at, strlen(at)) == 1);
+}
 
 int main(int argc, char **argv) {
   const char *names[5] = {"bucket", "window", "counter", "fixed", "several"};

@@ -1,4 +1,4 @@
-/* Eight threads through one limiter admit as many as there are, and errors are each thread's own. */
+/* Eight threads share one limiter and grant exactly the limit. Each thread has its own error. */
 #define _POSIX_C_SOURCE 200809L
 #include "check.h"
 #include <pthread.h>

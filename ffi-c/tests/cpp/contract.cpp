@@ -1,4 +1,4 @@
-// The C++ layer does what C does, throws what C returns, and allocates nothing on the way to a decision.
+// The C++ layer does what C does and throws what C returns. It allocates nothing for a decision.
 #include <tidegate.hpp>
 #include <tidegate.hpp>
 
@@ -58,11 +58,13 @@ int main() {
   tidegate::decision d = rule.hit("alice");
   CHECK(d && d.remaining() == 0u && d.limit() == 3u && d.reason().empty() && d.rule() == "default");
   d = rule.hit("alice");
-  CHECK(!d && d.reason() == "3/min" && d.retry_after() == 20s && d.notify() && !d.alert() && !d.warning());
+  CHECK(!d && d.reason() == "3/min" && d.retry_after() == 20s && d.notify() && !d.alert() &&
+        !d.warning());
   CHECK(d.reset_after() == 60s && d.would_deny().empty() && d.attach().empty());
   CHECK(rule.try_hit("alice", 4, d) == TG_STATUS_OK && d.reason() == "cost" && !d.retry_after());
   CHECK(!rule.check("alice") && !rule.peek("alice") && rule.is_limited("alice"));
-  CHECK(rule.try_peek("alice", 0, d) == TG_STATUS_OK && rule.try_check("alice", 1, d) == TG_STATUS_OK);
+  CHECK(rule.try_peek("alice", 0, d) == TG_STATUS_OK &&
+        rule.try_check("alice", 1, d) == TG_STATUS_OK);
   CHECK(rule.hit(tidegate::key("bob").with("role", "x").max(1)).limit() == 1u);
   CHECK(allocations == before);
 
@@ -80,7 +82,8 @@ int main() {
   CHECK(rule.allow_many({"a", "a", "a", "a", ""}) == std::vector<uint8_t>{1, 1, 1, 0, 1});
   {
     tidegate::reservation r = rule.reserve("carol", 3);
-    CHECK(r && r.decision() && !rule.reserve("carol", 1) && r.settle(1) && !r.settle(0) && !r.cancel());
+    CHECK(r && r.decision() && !rule.reserve("carol", 1) && r.settle(1) && !r.settle(0) &&
+          !r.cancel());
   }
   CHECK(rule.peek("carol", 0).remaining() == 2u);
 
@@ -100,10 +103,12 @@ int main() {
     tidegate::change_options nobody;
     uint64_t number = rule.set_override("frank", R"({"3/min": {"max": 9}})", hour);
     CHECK(number > 0 && rule.set_default(R"({"3/min": {"max": 8}})", hour) == number + 1);
-    CHECK(rule.set_override_match(R"({"role": "y"})", R"({"3/min": {"max": 5}})", {1h}) == number + 2);
+    CHECK(rule.set_override_match(R"({"role": "y"})", R"({"3/min": {"max": 5}})", {1h}) ==
+          number + 2);
     CHECK(rule.clear_override_match(R"({"role": "y"})", nobody) == number + 3);
     CHECK(rule.clear_override_match(R"({"role": "y"})", nobody) == 0);
-    CHECK(rule.add_exempt(R"({"role": "z"})", hour) && rule.remove_exempt(R"({"role": "z"})", nobody) > 0);
+    CHECK(rule.add_exempt(R"({"role": "z"})", hour) &&
+          rule.remove_exempt(R"({"role": "z"})", nobody) > 0);
     CHECK(rule.remove_exempt(R"({"role": "z"})", nobody) == 0 && rule.set_exempts("[]", hour) > 0);
     CHECK(rule.peek("frank").limit() == 9u && rule.peek("gina").limit() == 8u);
     clock.advance(1h);
@@ -111,10 +116,12 @@ int main() {
     CHECK(rule.clear_override("frank", {0ms, "ops"}) == 0);
     CHECK(rule.set_mode("off", {60s}) > 0 && rule.hit("frank").reason() == "off");
     CHECK(rule.clear_mode() > 0 && rule.clear_mode() == 0);
-    CHECK(rule.block("mallory", {60s, "ops", "spam"}) > 0 && rule.hit("mallory").reason() == "blocked");
+    CHECK(rule.block("mallory", {60s, "ops", "spam"}) > 0 &&
+          rule.hit("mallory").reason() == "blocked");
     CHECK(rule.hit("mallory").retry_after() == 60s && rule.stats("mallory")->blocked == 1);
     CHECK(rule.blocks().find(R"("by":"ops")") != std::string::npos);
-    CHECK(rule.unblock("mallory", {0ms, "support"}) && !rule.unblock("mallory") && rule.blocks() == "[]");
+    CHECK(rule.unblock("mallory", {0ms, "support"}) && !rule.unblock("mallory") &&
+          rule.blocks() == "[]");
     CHECK(limiter.changes().find(R"("reason":"a trial")") != std::string::npos);
     CHECK(limiter.changes().find(R"("by":"support")") != std::string::npos);
     CHECK(limiter.changes(1000).find(R"("changes":[])") != std::string::npos);
@@ -164,7 +171,8 @@ int main() {
   CHECK(thrown([&] { limiter.rule("nobody"); }) == TG_STATUS_RULE);
   CHECK(thrown([&] { limiter.reload(); }) == TG_STATUS_OPERATION);
   CHECK(thrown([&] { messages.allow("x"); }) == TG_STATUS_KEY);
-  CHECK(thrown([&] { messages.hit({"1", "2", "3", "4", "5", "6", "7", "8", "9"}); }) == TG_STATUS_KEY);
+  CHECK(thrown([&] { messages.hit({"1", "2", "3", "4", "5", "6", "7", "8", "9"}); }) ==
+        TG_STATUS_KEY);
   CHECK(thrown([&] { clock.advance(-1ms); }) == TG_STATUS_RANGE);
   CHECK(thrown([] { tidegate::ip_key("localhost"); }) == TG_STATUS_ADDRESS);
   CHECK(tidegate::ip_key("2001:db8:1:2ff::7") == "2001:db8:1:200::/56");

@@ -9,5 +9,7 @@ int main() {
   tg_key key = TG_KEY_INIT("a", 1);
   tg_options options = TG_OPTIONS_INIT;
   tg_bytes bytes = TG_BYTES("a");
-  return key.version == TG_KEY_VERSION && options.version == TG_OPTIONS_VERSION && bytes.len == 1 && tg_abi_version() == TG_ABI_VERSION ? 0 : 1;
+  bool versions = key.version == TG_KEY_VERSION && options.version == TG_OPTIONS_VERSION &&
+                  tg_abi_version() == TG_ABI_VERSION;
+  return versions && bytes.len == 1 ? 0 : 1;
 }

@@ -1,12 +1,12 @@
-//! A table file with other bytes in its header and body: refused with a reason, or served within its
-//! limits (I1) from then on; never a crash, a hang, or another file in its place.
+//! A table file with other bytes in its header and body: refused with a reason, or served within
+//! its limits (I1) from then on; never a crash, a hang, or another file in its place.
 //!
 //! ```text
-//! input:  kind 1 │ overlays 1 │ overlays × (place 2 │ length 1 │ bytes) │ operations, one byte each
+//! input:  kind 1 │ overlays 1 │ overlays × (place 2 │ length 1 │ bytes) │ operations of one byte
 //! ```
 //!
-//! An overlay is laid over a sound image, one and the same in every run. The header's checksum would
-//! stop nearly all of them, so that one bit of the kind mends it.
+//! An overlay is laid over a sound image, one and the same in every run. The header's checksum
+//! would stop nearly all of them, so that one bit of the kind repairs it.
 #![no_main]
 
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -98,7 +98,7 @@ fn put(image: &mut [u8], at: usize, word: u64) {
 }
 
 /// Makes the header's checksum fit, if its shape has an end.
-fn mend(image: &mut [u8]) {
+fn repair(image: &mut [u8]) {
     let shape = word(image, SHAPE_BYTES).min((image.len() - SHAPE_AT) as u64) as usize;
     let text = String::from_utf8_lossy(&image[SHAPE_AT..][..shape]).into_owned();
     let sum = rapidhash_v3(&[&image[..8 * CHECKSUM], text.as_bytes()].concat());
@@ -115,7 +115,7 @@ fn image(folder: &Path, kind: u8) -> Vec<u8> {
     put(&mut image, SEED, 7);
     put(&mut image, PROBE, rapidhash_v3_seeded(b"tidegate probe, home by fingerprint", &secrets));
     put(&mut image, MADE_AT, 0);
-    mend(&mut image);
+    repair(&mut image);
     std::fs::write(&table, &image).unwrap();
     let limiter = open(folder, kind, &clock()).expect("the same table");
     for key in 0..3 {
@@ -268,7 +268,8 @@ fn operate(rule: &Rule, clock: &ManualClock, operation: u8, tally: &mut Tally) {
     }
 }
 
-/// Everything once, on an old key and a new one, and a whole quota and more: short inputs reach it too.
+/// Everything once, on an old key and a new one, and a whole quota and more: short inputs reach it
+/// too.
 fn use_up(rule: &Rule, clock: &ManualClock, tally: &mut Tally) {
     let each = (0..=u8::MAX).step_by(KEYS).flat_map(|operation| [operation, operation + 5]);
     let quota = (0..8).flat_map(|_| [0, 1, 5, 6]);
@@ -288,7 +289,7 @@ fuzz_target!(|data: &[u8]| {
     let open_before = if before { None } else { Some(open(folder, kind, &clock).unwrap()) };
     overlay(&mut damaged, &mut input);
     if kind & kind::MEND != 0 {
-        mend(&mut damaged);
+        repair(&mut damaged);
     }
     let file = std::fs::File::options().write(true).open(&table).unwrap();
     file.write_all_at(&damaged, 0).unwrap();

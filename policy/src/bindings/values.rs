@@ -79,11 +79,12 @@ pub fn overrides_value(all: &[(Target, LimitPatches)]) -> Value {
 /// What a table file holds, as a map.
 #[cfg(target_os = "linux")]
 pub fn inspected_value(it: &crate::store::inspect::Inspected) -> Value {
+    use crate::InspectedLimit;
     let count = |one: &crate::key::name::NamedCount| json!({"key": one.key, "count": one.count});
     json!({
         "rule": it.rule,
         "format": it.format,
-        "limits": it.limits,
+        "limits": it.limits.iter().map(InspectedLimit::to_value).collect::<Value>(),
         "capacity": it.capacity,
         "keys": it.keys,
         "penalised": it.penalised,

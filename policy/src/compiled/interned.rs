@@ -1,9 +1,13 @@
-//! What decisions point at: the numbers that they were made by, and the names that they are told with.
+//! What decisions point at: the limits that they were made by, and the names that they are told
+//! with.
 //!
-//! To count its owners, each decision would swap a word twice, as dear as the hit itself. So what policies
-//! state is kept for as long as the process lives, once for all limiters that state the same, and
-//! pointed at by whoever likes. That is bounded: beyond [`MOST_KEPT`], and for what is made at run
-//! time, owners are counted.
+//! To count its owners, each decision would swap a word twice, as dear as the hit itself. So what
+//! policies state is kept for as long as the process lives, once for all limiters that state the
+//! same, and pointed at by whoever likes. That is bounded: beyond [`MOST_KEPT`], and for what is
+//! made at run time, owners are counted.
+//!
+//! Callgrind, on the system clock: a hit has 772 instructions, one with a cooldown 2,161. With an
+//! `Arc<Variant>` they are 764 and 2,050, two of them locked, on one word that all threads share.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -12,13 +16,13 @@ use tidegate_core::ForkLock;
 
 use crate::compiled::variant::Variant;
 
-/// How many different ones are kept: one for a rule and for each entry of its `when`, of about a kilobyte
-/// and what the policy attaches.
+/// How many different ones are kept: one for a rule and for each entry of its `when`, of about a
+/// kilobyte and what the policy attaches.
 const MOST_KEPT: usize = 1024;
 
 static KEPT: ForkLock<Vec<&'static Variant>> = ForkLock::new(Vec::new());
 
-/// The numbers that a decision was made by, and the names it is told with.
+/// The limits that a decision was made by, and the names it is told with.
 #[derive(Clone, Debug)]
 #[expect(clippy::redundant_allocation, reason = "a count for each thread, beside that of all")]
 pub(crate) enum Interned {
@@ -84,8 +88,8 @@ mod tests {
         }
     }
 
-    /// A program that makes the same limiter again and again does not grow, and one that makes others
-    /// all the time stops growing.
+    /// A program that makes the same limiter again and again does not grow, and one that makes
+    /// others all the time stops growing.
     #[test]
     fn what_is_kept_is_bounded() {
         let same = || kept(&Limiter::new("71/min").unwrap()).map(std::ptr::from_ref);

@@ -4,6 +4,7 @@ use std::io::Read;
 use std::path::Path;
 use std::time::Duration;
 
+use serde_core::Serialize;
 use serde_json::Value;
 use tidegate_core::Clock;
 
@@ -11,6 +12,7 @@ use crate::compiled::validate;
 use crate::config::parse::{MOST_TEXT, parse, too_long};
 use crate::config::policy::Policy;
 use crate::config::read::Reader;
+use crate::config::value::plain_value;
 use crate::error::{Code, Error, Problem};
 
 impl Policy {
@@ -45,12 +47,13 @@ impl Policy {
         checked(reader, &value)
     }
 
-    /// Reads a policy as a plain map, as a file has it.
+    /// Reads a policy from a map, as a file has it: a `serde_json::Value`, or any type that
+    /// serializes to such a map.
     ///
     /// # Errors
     /// With all its problems.
-    pub fn from_value(value: &Value) -> Result<Policy, Error> {
-        checked(Reader::default(), value)
+    pub fn from_value(value: &impl Serialize) -> Result<Policy, Error> {
+        checked(Reader::default(), &plain_value(value)?)
     }
 
     /// As [`Policy::from_value`], where a period may be a number too: so many of `unit`.

@@ -23,7 +23,7 @@ pub(crate) struct Group {
     pub(crate) limits: Vec<usize>,
 }
 
-/// The shape of a rule's state. It stays as it is while numbers change.
+/// The shape of a rule's state. It stays as it is while limits change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Plan {
     pub(crate) names: Vec<String>,
@@ -33,7 +33,8 @@ pub(crate) struct Plan {
     pub(crate) groups: Vec<Group>,
     /// For each limit its group, and its place there.
     pub(crate) places: Vec<(usize, usize)>,
-    /// For each limit the largest `max` that may be asked of it; nothing for those that need no room.
+    /// For each limit the largest `max` that may be asked of it; nothing for those that need no
+    /// room.
     pub(crate) ceilings: Vec<u64>,
     pub(crate) parts: usize,
     /// Which parts penalties are kept for.
@@ -72,8 +73,8 @@ impl Plan {
         })
     }
 
-    /// A plan as a file describes it: a name (and whether it is a label), an algorithm, a scope with what it
-    /// counts, and its room for each limit.
+    /// A plan as a file describes it: a name (and whether it is a label), an algorithm, a scope
+    /// with what it counts, and its room for each limit.
     pub(crate) fn described(
         parts: usize,
         (names, labelled): (Vec<String>, Vec<bool>),
@@ -130,8 +131,8 @@ impl Plan {
 
     /// How much limit `index` has room for; nothing for those that need none.
     pub(crate) fn room(&self, index: usize) -> Option<u64> {
-        let exact = matches!(self.algorithms[index], Algorithm::Window | Algorithm::Concurrent);
-        exact.then_some(self.ceilings[index])
+        let has_ceiling = self.algorithms[index].has_ceiling();
+        has_ceiling.then_some(self.ceilings[index])
     }
 
     /// What limit `index` counts.
@@ -146,13 +147,14 @@ impl Plan {
     /// Whether limits are within the room that their logs have.
     pub(crate) fn check_limits(&self, limits: &[Limit]) -> Vec<Problem> {
         let beyond = |(limit, &ceiling): (&Limit, &u64)| {
-            let exact = matches!(limit.algorithm, Algorithm::Window | Algorithm::Concurrent);
+            let has_ceiling = limit.algorithm.has_ceiling();
             // What no ceiling allows, the engine refuses.
             let most = tidegate_core::MOST_EXACT;
-            (exact && limit.max > ceiling && limit.max <= most).then(|| Problem {
+            (has_ceiling && limit.max > ceiling && limit.max <= most).then(|| Problem {
                 path: format!("limits.{}.max", limit.name),
                 message: format!(
-                    "{} is above {ceiling}, the most that this {} has room for; state a larger `ceiling` in the rule",
+                    "{} is above {ceiling}, the most that this {} has room for; state a larger \
+                    `ceiling` in the rule",
                     limit.max,
                     algorithm_name(limit.algorithm)
                 ),
@@ -254,8 +256,8 @@ pub(crate) fn scope_of(
 }
 
 fn check_ceiling(rule: &RuleConfig) -> Option<Problem> {
-    let exact = |limit: &&Limit| limit.algorithm == Algorithm::Window;
-    let largest = rule.limits.iter().filter(exact).map(|limit| limit.max).max()?;
+    let is_log = |limit: &&Limit| limit.algorithm.is_log();
+    let largest = rule.limits.iter().filter(is_log).map(|limit| limit.max).max()?;
     let ceiling = rule.ceiling?;
     let most = tidegate_core::MOST_EXACT;
     let message = match ceiling {
@@ -269,8 +271,7 @@ fn check_ceiling(rule: &RuleConfig) -> Option<Problem> {
 }
 
 fn check_counts(limits: &[Limit]) -> Vec<Problem> {
-    let wrong =
-        |limit: &&Limit| limit.algorithm == Algorithm::Concurrent && limit.counts == Counts::Hits;
+    let wrong = |limit: &&Limit| limit.algorithm.has_lease() && limit.counts == Counts::Hits;
     let problem = |limit: &Limit| {
         let path = format!("limits.{}.counts", limit.name);
         Problem::new(path, "a concurrent limit counts permits; leave `counts` out")
@@ -290,7 +291,7 @@ fn check_groups(groups: &[Group], rule: &RuleConfig) -> Vec<Problem> {
         problems.push(Problem::new("limits", message));
     }
     for group in groups {
-        let concurrent = |&&index: &&usize| rule.limits[index].algorithm == Algorithm::Concurrent;
+        let concurrent = |&&index: &&usize| rule.limits[index].algorithm.has_lease();
         if group.limits.iter().filter(concurrent).count() > 1 {
             let message = "one concurrent limit for each scope is enough: the smaller one";
             problems.push(Problem::new("limits", message));

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::notes::Spent;
-use tidegate_core::{Algorithm, Clock};
+use tidegate_core::Clock;
 
 use crate::compiled::labels::{Dates, RuleLabels};
 use crate::compiled::matching::Matcher;
@@ -224,7 +224,7 @@ fn check_patch(
     key: &[String],
 ) -> Vec<Problem> {
     let (algorithm, mut problems) = (plan.algorithms[index], Vec::new());
-    let permits = algorithm == Algorithm::Concurrent;
+    let permits = algorithm.has_lease();
     let field = if permits { "per" } else { "lease" };
     if let Some(other) = patch.algorithm.filter(|other| *other != algorithm) {
         let names = (algorithm_name(algorithm), algorithm_name(other));
@@ -254,7 +254,8 @@ fn check_patch(
 /// What is said of a change of what can't change.
 fn fixed(what: &str, (own, other): (&str, &str)) -> String {
     format!(
-        "a limit's {what} can't change, from {own} to {other}; leave it out here, or state another limit in the rule"
+        "a limit's {what} can't change, from {own} to {other}; leave it out here, or state \
+        another limit in the rule"
     )
 }
 
@@ -318,9 +319,9 @@ impl Built {
     }
 }
 
-/// Gives each rule without a stated capacity its share of `memory`: what the stated ones leave, divided
-/// equally. Tables that are there already keep their capacity, and the others have what they leave. So do those
-/// that are moved, if there is room; else they have a share, as new ones.
+/// Gives each rule without a stated capacity its share of `memory`: what the stated ones leave,
+/// divided equally. Tables that are there already keep their capacity, and the others have what
+/// they leave. So do those that are moved, if there is room; else they have a share, as new ones.
 fn check_memory(
     policy: &Policy,
     built: &mut [Built],
@@ -365,7 +366,8 @@ fn too_much(policy: &Policy, needed: &[(String, u64)], sum: u64) -> Error {
     let rules: Vec<String> =
         needed.iter().map(|(name, bytes)| format!("{name} {}", megabytes(*bytes))).collect();
     let message = format!(
-        "memory: the tables need {} ({}), and {} is allowed; state a smaller `capacity`, smaller windows or a larger `memory`",
+        "memory: the tables need {} ({}), and {} is allowed; state a smaller `capacity`, \
+        smaller windows or a larger `memory`",
         megabytes(sum),
         rules.join(", "),
         megabytes(policy.memory),

@@ -1,10 +1,10 @@
-//! The numbers that a call is judged by: the rule's, changed layer by layer, and compiled.
+//! The limits that a call is judged by: the rule's, changed layer by layer, and compiled.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
-use tidegate_core::{self as core, Algorithm};
+use tidegate_core as core;
 
 use crate::compiled::labels::RuleLabels;
 use crate::compiled::plan::Plan;
@@ -43,7 +43,7 @@ impl Effective {
         }
     }
 
-    /// With other numbers for the limits named. Names that are unknown were refused before.
+    /// With other parameters for the limits named. Names that are unknown were refused before.
     pub(crate) fn patched(mut self, patches: &LimitPatches) -> Effective {
         for (name, patch) in patches {
             for limit in self.limits.iter_mut().filter(|limit| limit.name == *name) {
@@ -78,7 +78,7 @@ impl Effective {
     }
 }
 
-/// One limit's numbers, as the order of judgement needs them.
+/// One limit's parameters, as the order of judgement needs them.
 #[derive(Clone, Debug)]
 pub(crate) struct LimitParams {
     /// A bucket's size, else `max`.
@@ -124,7 +124,7 @@ impl Steps {
     }
 }
 
-/// A rule's numbers at work.
+/// A rule's limits at work, compiled.
 #[derive(Debug)]
 pub(crate) struct Variant {
     pub(crate) labels: Arc<RuleLabels>,
@@ -132,7 +132,7 @@ pub(crate) struct Variant {
     /// For each group of the plan.
     pub(crate) groups: Box<[core::Limits]>,
     /// For each limit, in declared order.
-    pub(crate) numbers: Box<[LimitParams]>,
+    pub(crate) params: Box<[LimitParams]>,
     /// The limit that holds least of those that count costs, unless one never allows anything.
     pub(crate) smallest: Option<usize>,
     /// Whether some limits count costs and others hits.
@@ -190,7 +190,7 @@ impl Variant {
             effective,
             groups,
             attach,
-            numbers: _,
+            params: _,
             smallest: _,
             mixed: _,
             warn_below: _,
@@ -209,24 +209,22 @@ impl Variant {
         groups: Box<[core::Limits]>,
         labels: Arc<RuleLabels>,
     ) -> Variant {
-        let numbers: Box<[LimitParams]> =
-            effective.limits.iter().map(|limit| numbers(limit, effective.cooldown)).collect();
-        let by_cost = |limit: &&Limit| {
-            limit.algorithm != Algorithm::Concurrent && limit.counts == Counts::Cost
-        };
+        let params: Box<[LimitParams]> =
+            effective.limits.iter().map(|limit| limit_params(limit, effective.cooldown)).collect();
+        let by_cost = |limit: &&Limit| !limit.algorithm.has_lease() && limit.counts == Counts::Cost;
         let never = effective.limits.iter().any(|limit| limit.max == 0);
         let sizes = || effective.limits.iter().enumerate().filter(|(_, limit)| by_cost(limit));
         let smallest = sizes().min_by_key(|(_, limit)| limit.size()).map(|(index, _)| index);
         let backoff = effective.backoff.as_ref().map(Steps::new);
         let alert = effective.alert.map(|alert| (alert.violations, nanos(alert.within)));
-        let own = effective.limits.iter().map(longest_wait).max().unwrap_or(0);
-        let cooldown = numbers.iter().map(|n| n.cooldown).max().unwrap_or(0);
+        let own = effective.limits.iter().map(Limit::horizon).max().unwrap_or(0);
+        let cooldown = params.iter().map(|n| n.cooldown).max().unwrap_or(0);
         let within = alert.map_or(0, |(_, within)| within);
         let announced = backoff.as_ref().map_or(own, |steps| steps.longest(own.max(cooldown)));
         Variant {
             labels,
             groups,
-            numbers,
+            params,
             smallest: smallest.filter(|_| !never),
             mixed: effective.limits.iter().any(|l| l.counts != effective.limits[0].counts),
             warn_below: effective.warn_at.map(|at| ((1.0 - at) * WHOLE as f64).round() as u64),
@@ -238,26 +236,26 @@ impl Variant {
         }
     }
 
-    /// The limit with the least left; ties go to the one declared first. Costs and hits are compared by
-    /// their shares of the limits' sizes.
+    /// The limit with the least left; ties go to the one declared first. Costs and hits are
+    /// compared by their shares of the limits' sizes.
     #[inline]
     pub(crate) fn least(&self, remaining: impl Fn(usize) -> u64) -> usize {
         if self.mixed {
             return self.least_share(&remaining);
         }
-        (0..self.numbers.len()).min_by_key(|&index| remaining(index)).unwrap_or(0)
+        (0..self.params.len()).min_by_key(|&index| remaining(index)).unwrap_or(0)
     }
 
     /// Apart, so that its wide arithmetic takes no registers from rules that need none.
     #[cold]
     #[inline(never)]
     fn least_share(&self, remaining: &dyn Fn(usize) -> u64) -> usize {
-        let size = |index: usize| u128::from(self.numbers[index].size.max(1));
+        let size = |index: usize| u128::from(self.params[index].size.max(1));
         let shares = |&a: &usize, &b: &usize| {
             let (of_a, of_b) = (u128::from(remaining(a)), u128::from(remaining(b)));
             (of_a * size(b)).cmp(&(of_b * size(a)))
         };
-        (0..self.numbers.len()).min_by(shares).unwrap_or(0)
+        (0..self.params.len()).min_by(shares).unwrap_or(0)
     }
 
     /// Whether what is left of a limit is worth a warning.
@@ -272,12 +270,12 @@ impl Variant {
         self.backoff.is_some()
             || self.alert.is_some()
             || self.effective.notify == Notify::Once
-            || self.numbers.iter().any(|n| n.cooldown > 0)
+            || self.params.iter().any(|n| n.cooldown > 0)
     }
 
     /// The cost that no limit could ever hold.
     pub(crate) fn most_cost(&self) -> u64 {
-        self.smallest.map_or(u64::MAX, |index| self.numbers[index].size)
+        self.smallest.map_or(u64::MAX, |index| self.params[index].size)
     }
 }
 
@@ -289,25 +287,12 @@ fn add(problems: &mut Vec<Problem>, limit: &Limit, error: core::Error) {
     }
 }
 
-fn numbers(limit: &Limit, cooldown: Option<Duration>) -> LimitParams {
+fn limit_params(limit: &Limit, cooldown: Option<Duration>) -> LimitParams {
     let seconds = nanos(limit.per).div_ceil(1_000_000_000).max(1);
     LimitParams {
         size: limit.size(),
         cooldown: limit.cooldown.or(cooldown).map_or(0, nanos),
-        window_seconds: if limit.algorithm == Algorithm::Concurrent { 0 } else { seconds },
-    }
-}
-
-/// How long a limit may take until it is as new: the time to fill a bucket, twice a counter's cell.
-fn longest_wait(limit: &Limit) -> u64 {
-    let per = nanos(limit.per);
-    match limit.algorithm {
-        Algorithm::Bucket if limit.max > 0 => {
-            let fill = u128::from(per) * u128::from(limit.size()) / u128::from(limit.max);
-            u64::try_from(fill).unwrap_or(u64::MAX)
-        }
-        Algorithm::Counter => per.saturating_mul(2),
-        _ => per,
+        window_seconds: if limit.algorithm.has_lease() { 0 } else { seconds },
     }
 }
 
@@ -346,7 +331,7 @@ fn check_options(effective: &Effective) -> Vec<Problem> {
         duration("cooldown", cooldown, Duration::ZERO);
     }
     for limit in &effective.limits {
-        let field = if limit.algorithm == Algorithm::Concurrent { "lease" } else { "per" };
+        let field = limit.algorithm.period_field();
         duration(&format!("limits.{}.{field}", limit.name), limit.per, millisecond);
         if let Some(cooldown) = limit.cooldown {
             duration(&format!("limits.{}.cooldown", limit.name), cooldown, Duration::ZERO);

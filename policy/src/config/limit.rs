@@ -59,13 +59,15 @@ impl Counts {
 /// let text: Limit = "100/s burst 20".parse().unwrap();
 /// assert_eq!(text, Limit::bucket(100, Duration::from_secs(1)).burst(20));
 /// assert_eq!(text.name(), "100/s");
-/// let named = Limit::window(5, Duration::from_secs(10)).named("burst").cooldown(Duration::from_secs(60));
+/// let minute = Duration::from_secs(60);
+/// let named = Limit::window(5, Duration::from_secs(10)).named("burst").cooldown(minute);
 /// assert_eq!(named.name(), "burst");
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Limit {
     pub(crate) name: String,
-    /// Whether the name is a label that was made of the numbers. A store knows such limits by position.
+    /// Whether the name is a label that was made of its parameters. A store knows such limits by
+    /// position.
     pub(crate) labelled: bool,
     pub(crate) algorithm: Algorithm,
     pub(crate) max: u64,
@@ -86,9 +88,9 @@ impl Limit {
     /// assert_eq!(limit, tidegate::Limit::fixed(5, minute));
     /// ```
     pub fn new(algorithm: Algorithm, max: u64, per: Duration) -> Limit {
-        let name = match algorithm {
-            Algorithm::Concurrent => max.to_string(),
-            _ => format!("{max}/{}", period_text(per)),
+        let name = match algorithm.has_lease() {
+            true => max.to_string(),
+            false => format!("{max}/{}", period_text(per)),
         };
         let (labelled, burst, cooldown, scope) = (true, None, None, None);
         Limit { name, labelled, algorithm, max, per, burst, cooldown, scope, counts: Counts::Cost }
@@ -129,7 +131,8 @@ impl Limit {
     pub fn fixed(max: u64, per: Duration) -> Limit {
         Limit::new(Algorithm::Fixed, max, per)
     }
-    /// At most `max` permits at once, each for 60 s unless released, renewed, or told [otherwise](Limit::lease).
+    /// At most `max` permits at once, each for 60 s unless released, renewed, or told
+    /// [otherwise](Limit::lease).
     ///
     /// ```
     /// assert_eq!(tidegate::Limit::concurrent(5).to_string(), "5 concurrent lease min");
@@ -138,8 +141,8 @@ impl Limit {
         Limit::new(Algorithm::Concurrent, max, DEFAULT_LEASE)
     }
 
-    /// With a name of its own. Without one it is named by its text, and that is a label only: a store
-    /// knows such limits by their position among those of the same algorithm and scope.
+    /// With a name of its own. Without one it is named by its text, and that is a label only: a
+    /// store knows such limits by their position among those of the same algorithm and scope.
     ///
     /// ```
     /// let minute = std::time::Duration::from_secs(60);
@@ -163,7 +166,8 @@ impl Limit {
     ///
     /// ```
     /// let minute = std::time::Duration::from_secs(60);
-    /// assert_eq!(tidegate::Limit::concurrent(5).lease(minute / 2).to_string(), "5 concurrent lease 30s");
+    /// let limit = tidegate::Limit::concurrent(5).lease(minute / 2);
+    /// assert_eq!(limit.to_string(), "5 concurrent lease 30s");
     /// ```
     #[must_use]
     pub fn lease(self, lease: Duration) -> Limit {
@@ -173,7 +177,8 @@ impl Limit {
     ///
     /// ```
     /// let minute = std::time::Duration::from_secs(60);
-    /// let limiter = tidegate::Limiter::new(tidegate::Limit::bucket(1, minute).cooldown(minute)).unwrap();
+    /// let limit = tidegate::Limit::bucket(1, minute).cooldown(minute);
+    /// let limiter = tidegate::Limiter::new(limit).unwrap();
     /// assert!(limiter.allow("a").unwrap() && !limiter.allow("a").unwrap());
     /// assert_eq!(limiter.hit("a", 1).unwrap().reason(), Some("cooldown"));
     /// ```
@@ -194,7 +199,8 @@ impl Limit {
         Limit { scope: Some(parts.into_iter().map(Into::into).collect()), ..self }
     }
 
-    /// Counting the cost of each hit, or hits. A concurrent limit counts permits, so that it can't have this.
+    /// Counting the cost of each hit, or hits. A concurrent limit counts permits, so that it can't
+    /// have this.
     ///
     /// ```
     /// use tidegate::{Counts, Limit};
@@ -246,15 +252,20 @@ impl Limit {
         self.to_core(self.max).size()
     }
 
+    /// Nanoseconds until the limit is as new after a charge.
+    pub(crate) fn horizon(&self) -> u64 {
+        self.to_core(self.max).horizon()
+    }
+
     /// What the engine has to know of it. The log of a window is made for `ceiling`.
     pub(crate) fn to_core(&self, ceiling: u64) -> core::Limit {
-        let exact = matches!(self.algorithm, Algorithm::Window | Algorithm::Concurrent);
+        let ceiling = self.algorithm.has_ceiling().then_some(ceiling.max(self.max));
         core::Limit {
             algorithm: self.algorithm,
             max: self.max,
             per: self.per,
             burst: self.burst,
-            ceiling: exact.then_some(ceiling.max(self.max)),
+            ceiling,
         }
     }
 
@@ -433,7 +444,8 @@ fn number(text: &str, what: &str) -> Result<u64, String> {
     }
 }
 
-const FORMS: &str = "a limit is MAX/PERIOD [burst N] [bucket | window | counter | fixed], or N concurrent [lease PERIOD]";
+const FORMS: &str = "a limit is MAX/PERIOD [burst N] [bucket | window | counter | fixed], or N \
+    concurrent [lease PERIOD]";
 
 impl FromStr for Limit {
     type Err = Error;
@@ -478,12 +490,12 @@ fn parse_stated(text: &str) -> Result<(Limit, Option<Algorithm>), String> {
     Ok((limit, algorithm))
 }
 
-/// Reads what a text changes of a limit: its numbers.
+/// Reads what a text changes of a limit: its parameters.
 pub(crate) fn parse_patch(text: &str) -> Result<LimitPatch, String> {
     let (limit, algorithm) = parse_stated(text)?;
-    let (per, lease) = match limit.algorithm {
-        Algorithm::Concurrent => (None, Some(limit.per)),
-        _ => (Some(limit.per), None),
+    let (per, lease) = match limit.algorithm.has_lease() {
+        true => (None, Some(limit.per)),
+        false => (Some(limit.per), None),
     };
     let (max, burst) = (Some(limit.max), limit.burst);
     Ok(LimitPatch { max, per, burst, lease, algorithm, ..LimitPatch::default() })
@@ -561,7 +573,8 @@ pub(crate) fn parse_limits(text: &str) -> Result<Vec<Limit>, Vec<String>> {
 ///
 /// ```
 /// use tidegate::IntoLimits;
-/// assert_eq!("5/10s window, 20/min".into_limits().unwrap(), ["5/10s window", "20/min"].into_limits().unwrap());
+/// let listed = ["5/10s window", "20/min"].into_limits().unwrap();
+/// assert_eq!("5/10s window, 20/min".into_limits().unwrap(), listed);
 /// ```
 pub trait IntoLimits {
     /// The limits, or what is wrong with them.
@@ -628,7 +641,7 @@ impl<const N: usize> IntoLimits for [Limit; N] {
 impl fmt::Display for Limit {
     /// The text form, with the name left out.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.algorithm == Algorithm::Concurrent {
+        if self.algorithm.has_lease() {
             return write!(f, "{} concurrent lease {}", self.max, period_text(self.per));
         }
         write!(f, "{}/{}", self.max, period_text(self.per))?;

@@ -61,7 +61,7 @@ fn said(error: &serde_saphyr::Error) -> String {
         Yaml::DuplicateMappingKey { key: Some(key), .. } => format!("{key:?} is there twice"),
         other => {
             let text = other.render_with_formatter(&UserMessageFormatter);
-            // Which of the reader's own numbers it was says nothing to a user.
+            // Which limit of the YAML reader it was says nothing to a user.
             let before = text.split_once(": limits breached").map(|(before, _)| before);
             return before.unwrap_or(&text).trim().to_string();
         }

@@ -85,7 +85,8 @@ pub enum Mode {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Backoff {
-    /// At least this is reported as `retry_after`: by the first denial the first, and so on; the last repeats.
+    /// At least this is reported as `retry_after`: by the first denial the first, and so on; the
+    /// last repeats.
     pub steps: Vec<Duration>,
     /// So long without a denial starts over.
     pub quiet: Duration,
@@ -230,7 +231,8 @@ impl Classify {
 ///
 /// ```
 /// let admins = tidegate::Match::new([("role", "admin"), ("role", "system")]);
-/// assert_eq!(admins.fields, [("role".to_string(), vec!["admin".to_string(), "system".to_string()])]);
+/// let roles = vec!["admin".to_string(), "system".to_string()];
+/// assert_eq!(admins.fields, [("role".to_string(), roles)]);
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -400,8 +402,8 @@ pub struct Policy {
     /// Where state lives: `memory`; `memory:NAME`, which all limiters of the process share; or
     /// `file:PATH`, which all processes of the host share.
     pub store: String,
-    /// Keys that a rule may hold live, unless it says otherwise. Without it each rule takes what fits
-    /// into its share of `memory`, at most [`DEFAULT_CAPACITY`].
+    /// Keys that a rule may hold live, unless it says otherwise. Without it each rule takes what
+    /// fits into its share of `memory`, at most [`DEFAULT_CAPACITY`].
     pub capacity: Option<usize>,
     /// What happens beyond that.
     pub on_full: OnFull,

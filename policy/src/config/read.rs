@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use serde_core::Serialize;
 use serde_json::{Map, Value, json};
 use tidegate_core::OnFull;
 
@@ -14,6 +15,7 @@ use crate::config::policy::{
     When,
 };
 use crate::config::suggest::unknown;
+use crate::config::value::plain_value;
 use crate::error::{Error, Problem};
 
 /// Fields of each map that a policy file has; what is not here is a mistake.
@@ -67,11 +69,13 @@ pub(crate) const ON_FULL: [(&str, OnFull); 3] =
 /// What is said of all that needs one.
 pub(crate) const NO_REDIS: &str = "this build has no Redis store";
 
-/// Reads what changes of a rule's limits, from a map by names or, for a rule with one limit, a text.
+/// Reads what changes of a rule's limits, from a map by names or, for a rule with one limit, a
+/// text.
 ///
 /// ```
 /// use serde_json::json;
-/// let patches = tidegate::bindings::limit_patches(&json!({"per-minute": {"max": 60}}), &["per-minute"]).unwrap();
+/// let value = json!({"per-minute": {"max": 60}});
+/// let patches = tidegate::bindings::limit_patches(&value, &["per-minute"]).unwrap();
 /// assert_eq!(patches, [("per-minute".to_string(), tidegate::LimitPatch::max(60))]);
 /// ```
 ///
@@ -86,7 +90,8 @@ pub fn limit_patches<S: AsRef<str>>(value: &Value, names: &[S]) -> Result<LimitP
 /// ```
 /// use std::time::Duration;
 /// let map = serde_json::json!({"a": {"per": 90}});
-/// let patches = tidegate::bindings::limit_patches_in(&map, &["a"], Duration::from_secs(1)).unwrap();
+/// let second = Duration::from_secs(1);
+/// let patches = tidegate::bindings::limit_patches_in(&map, &["a"], second).unwrap();
 /// assert_eq!(patches[0].1.per, Some(Duration::from_secs(90)));
 /// ```
 ///
@@ -111,18 +116,21 @@ fn patches<S: AsRef<str>>(
 }
 
 impl Match {
-    /// Reads a match from a map, as a policy file has it.
+    /// Reads a match from a map, as a policy file has it: a `serde_json::Value`, or any type that
+    /// serializes to such a map.
     ///
     /// ```
-    /// let matches = tidegate::Match::from_value(&serde_json::json!({"role": ["admin", "system"]})).unwrap();
+    /// let value = serde_json::json!({"role": ["admin", "system"]});
+    /// let matches = tidegate::Match::from_value(&value).unwrap();
     /// assert_eq!(matches, tidegate::Match::new([("role", "admin"), ("role", "system")]));
     /// ```
     ///
     /// # Errors
     /// With all problems.
-    pub fn from_value(value: &Value) -> Result<Match, Error> {
+    pub fn from_value(value: &impl Serialize) -> Result<Match, Error> {
+        let value = plain_value(value)?;
         let mut reader = Reader::default();
-        let matches = reader.matching("match", value);
+        let matches = reader.matching("match", &value);
         reader.finish(matches)
     }
 
@@ -138,12 +146,21 @@ impl Match {
 }
 
 impl RuleConfig {
-    /// Reads a rule from a map, as a policy file has it.
+    /// Reads a rule from a map, as a policy file has it: a `serde_json::Value`, or any type that
+    /// serializes to such a map.
+    ///
+    /// ```
+    /// use std::collections::BTreeMap;
+    ///
+    /// let map = BTreeMap::from([("limits", "20/min"), ("cooldown", "60s")]);
+    /// assert_eq!(tidegate::RuleConfig::from_value(&map)?.limits.len(), 1);
+    /// # Ok::<(), tidegate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// With all problems; their paths begin at the rule.
-    pub fn from_value(value: &Value) -> Result<RuleConfig, Error> {
-        RuleConfig::read(Reader::default(), value)
+    pub fn from_value(value: &impl Serialize) -> Result<RuleConfig, Error> {
+        RuleConfig::read(Reader::default(), &plain_value(value)?)
     }
 
     /// As [`RuleConfig::from_value`], where a period may be a number too: so many of `unit`.
@@ -693,7 +710,7 @@ impl Reader {
         }
     }
 
-    /// What changes of one limit: a map of fields, or a text whose numbers are taken.
+    /// What changes of one limit: a map of fields, or a text whose parameters are taken.
     fn patch(&mut self, path: &str, value: &Value) -> Option<LimitPatch> {
         if let Value::String(text) = value {
             let read = parse_patch(text).map_err(|message| format!("{text}: {message}"));

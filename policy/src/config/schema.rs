@@ -1,7 +1,8 @@
 //! The JSON Schema of policy files, for editors.
 //!
-//! The types below are never filled: they have the shape of a file, and [`schema`] reads their fields and
-//! comments. Numbers, choices and periods may be texts too, since `${NAME:-default}` is one.
+//! The types below are never filled: they have the shape of a file, and [`schema`] reads their
+//! fields and comments. Numbers, choices and periods may be texts too, since `${NAME:-default}` is
+//! one.
 #![expect(dead_code, reason = "the fields are there to be described, not read")]
 
 use std::borrow::Cow;
@@ -52,7 +53,10 @@ forms! {
     Version => json_schema!({"const": 1});
     Whole => json_schema!({
         "description": "A whole number from 0 on.",
-        "anyOf": [{"type": "integer", "minimum": 0}, {"type": "string", "pattern": r"^[0-9]+$|\$\{"}]
+        "anyOf": [
+            {"type": "integer", "minimum": 0},
+            {"type": "string", "pattern": r"^[0-9]+$|\$\{"}
+        ]
     });
     Fraction => json_schema!({
         "description": "A number from 0 to 1.",
@@ -102,8 +106,8 @@ enum Values {
     Several(Vec<Scalar>),
 }
 
-/// Key parts or attributes, and the values that they must have. Values of `ip` may be ranges such as
-/// 10.0.0.0/8.
+/// Key parts or attributes, and the values that they must have. Values of `ip` may be ranges such
+/// as 10.0.0.0/8.
 type Match = BTreeMap<String, Values>;
 
 /// Rules for how much keys may spend over time. Any text may take variables of the environment:
@@ -113,19 +117,19 @@ type Match = BTreeMap<String, Values>;
 struct File {
     /// The version of this form: 1.
     version: Version,
-    /// Where state lives: `memory`; `memory:NAME`, one for all who name it in the process; `file:PATH`, a
-    /// folder for all processes of the host.
+    /// Where state lives: `memory`; `memory:NAME`, one for all who name it in the process;
+    /// `file:PATH`, a folder for all processes of the host.
     store: Option<Store>,
-    /// Keys that a rule may hold live at once, unless it says otherwise. Unless set, each rule takes what
-    /// fits into its share of `memory`: 1024 to 65536.
+    /// Keys that a rule may hold live at once, unless it says otherwise. Unless set, each rule
+    /// takes what fits into its share of `memory`: 1024 to 65536.
     capacity: Option<Whole>,
-    /// What happens to a new key when all places are taken: it shares a bucket with others (`overflow`,
-    /// the default), is denied, or is allowed.
+    /// What happens to a new key when all places are taken: it shares a bucket with others
+    /// (`overflow`, the default), is denied, or is allowed.
     on_full: Option<OnFull>,
     /// What all tables together may take. 256MB unless set.
     memory: Option<Bytes>,
-    /// Whether the folder of a file store is shared with its group: the folder has mode 0770, its files
-    /// 0660. No unless set.
+    /// Whether the folder of a file store is shared with its group: the folder has mode 0770, its
+    /// files 0660. No unless set.
     group: Option<Truth>,
     /// The rule for unknown rule names.
     fallback: Option<String>,
@@ -163,8 +167,8 @@ struct Rule {
     backoff: Option<Backoff>,
     /// When denials are worth an alert.
     alert: Option<Alert>,
-    /// Whether the caller should tell the sender: never (`silent`), on the first denial of an episode
-    /// (`once`), or on every one (`always`, the default).
+    /// Whether the caller should tell the sender: never (`silent`), on the first denial of an
+    /// episode (`once`), or on every one (`always`, the default).
     notify: Option<Notify>,
     /// The key parts that cooldown, backoff, alert and notices are kept for. All unless set.
     penalty_scope: Option<Values>,
@@ -176,8 +180,8 @@ struct Rule {
     when: Option<Vec<When>>,
     /// Calls that are always allowed, and not counted.
     exempt: Option<Vec<Match>>,
-    /// `enforce` (the default); `shadow`, where denials are told and not done; `off`, where nothing is
-    /// counted.
+    /// `enforce` (the default); `shadow`, where denials are told and not done; `off`, where nothing
+    /// is counted.
     mode: Option<Mode>,
     /// Free data handed back with a denial.
     attach: Option<Value>,

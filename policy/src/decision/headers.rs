@@ -74,7 +74,8 @@ impl LimitLeft<'_> {
     }
 }
 
-/// What header fields are made of: a decision as a surface keeps it that can't hold on to a [`Decision`].
+/// What header fields are made of: a decision as a surface keeps it that can't hold on to a
+/// [`Decision`].
 ///
 /// ```
 /// use tidegate::{Limiter, Style};
@@ -119,7 +120,8 @@ impl Decision {
         self.at
     }
 
-    /// How it left each limit, in declared order; none for exempt and off. Times are whole milliseconds, each rounded up once.
+    /// How it left each limit, in declared order; none for exempt and off. Times are whole
+    /// milliseconds, each rounded up once.
     ///
     /// ```
     /// use std::time::Duration;
@@ -133,7 +135,7 @@ impl Decision {
     /// ```
     #[inline]
     pub fn limits(&self) -> impl Iterator<Item = LimitLeft<'_>> {
-        self.variant.limits(left_of(self.reason, &self.left))
+        self.variant.limits(reported(self.reason, &self.statuses))
     }
 
     /// The decision as header fields, names and values, in the order in which they are best sent.
@@ -145,7 +147,8 @@ impl Decision {
     /// let clock = ManualClock::new(Duration::ZERO, Duration::ZERO).clock();
     /// let limiter = Limiter::builder().clock(clock).limits("20/min").build().unwrap();
     /// let headers = limiter.hit("alice", 1).unwrap().headers(Style::Ietf);
-    /// assert_eq!(headers[0], ("RateLimit-Policy".to_string(), r#""20/min";q=20;w=60"#.to_string()));
+    /// let policy = r#""20/min";q=20;w=60"#;
+    /// assert_eq!(headers[0], ("RateLimit-Policy".to_string(), policy.to_string()));
     /// assert_eq!(headers[1], ("RateLimit".to_string(), r#""20/min";r=19;t=3"#.to_string()));
     /// ```
     pub fn headers(&self, style: Style) -> Vec<(String, String)> {
@@ -154,12 +157,12 @@ impl Decision {
     }
 }
 
-/// What is told of the limits: nothing where none was asked.
+/// What is reported of the limits: nothing where none was asked.
 #[inline]
-pub(crate) fn left_of(reason: Option<Reason>, left: &[HeaderStatus]) -> &[HeaderStatus] {
+pub(crate) fn reported(reason: Option<Reason>, statuses: &[HeaderStatus]) -> &[HeaderStatus] {
     match reason {
         Some(Reason::Exempt | Reason::Off) => &[],
-        _ => left,
+        _ => statuses,
     }
 }
 
@@ -168,16 +171,16 @@ impl Variant {
     #[inline]
     pub(crate) fn limits<'a>(
         &'a self,
-        left: &'a [HeaderStatus],
+        statuses: &'a [HeaderStatus],
     ) -> impl Iterator<Item = LimitLeft<'a>> + use<'a> {
-        let limits = self.labels.limits.iter().zip(&self.numbers).zip(left);
-        limits.map(|((name, numbers), left)| LimitLeft {
+        let limits = self.labels.limits.iter().zip(&self.params).zip(statuses);
+        limits.map(|((name, params), status)| LimitLeft {
             name,
-            max: numbers.size,
-            window_seconds: numbers.window_seconds,
-            remaining: left.remaining(),
-            reset_after: left.reset_after(),
-            more_after: left.more_after(),
+            max: params.size,
+            window_seconds: params.window_seconds,
+            remaining: status.remaining(),
+            reset_after: status.reset_after(),
+            more_after: status.more_after(),
         })
     }
 }

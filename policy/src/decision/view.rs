@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::compiled::interned::Interned;
 use crate::compiled::labels::RuleLabels;
 use crate::compiled::variant::Variant;
-use crate::decision::headers::{LimitLeft, left_of};
+use crate::decision::headers::{LimitLeft, reported};
 use crate::decision::{Decision, HeaderStatus, Reason};
 
 /// The names of a rule's limits, which stay the same until the policy is reloaded.
@@ -68,11 +69,54 @@ pub struct DecisionView<'a> {
     pub at: u64,
     pub(crate) reason: Option<Reason>,
     pub(crate) would: Option<Reason>,
-    pub(crate) left: &'a [HeaderStatus],
+    pub(crate) statuses: &'a [HeaderStatus],
     pub(crate) variant: &'a Variant,
 }
 
 impl<'a> DecisionView<'a> {
+    /// An allowed decision of which nothing else is known.
+    #[inline(always)]
+    pub(crate) fn allowed(variant: &'a Variant, at: u64) -> DecisionView<'a> {
+        DecisionView {
+            allowed: true,
+            warning: false,
+            alert: false,
+            notify: false,
+            limit: None,
+            remaining: None,
+            retry_after_ms: Some(0),
+            reset_after_ms: 0,
+            at,
+            reason: None,
+            would: None,
+            statuses: &[],
+            variant,
+        }
+    }
+
+    /// The same as a decision that owns what it says; `variant` is the view's own. Inlined, so that
+    /// each field is written once, where the caller wants the decision.
+    #[inline(always)]
+    pub(crate) fn to_decision(&self, variant: &Interned) -> Decision {
+        let none = HeaderStatus::default();
+        let statuses = std::array::from_fn(|index| *self.statuses.get(index).unwrap_or(&none));
+        Decision {
+            variant: variant.clone(),
+            allowed: self.allowed,
+            limit: self.limit,
+            remaining: self.remaining,
+            retry_after: self.retry_after_ms.map(Duration::from_millis),
+            reset_after: Duration::from_millis(self.reset_after_ms),
+            warning: self.warning,
+            alert: self.alert,
+            notify: self.notify,
+            reason: self.reason,
+            would: self.would,
+            statuses,
+            at: self.at,
+        }
+    }
+
     /// As [`Decision::reason`].
     #[inline]
     pub fn reason(&self) -> Option<&'a str> {
@@ -106,7 +150,7 @@ impl<'a> DecisionView<'a> {
     /// As [`Decision::limits`].
     #[inline]
     pub fn limits(&self) -> impl Iterator<Item = LimitLeft<'a>> + use<'a> {
-        self.variant.limits(left_of(self.reason, self.left))
+        self.variant.limits(reported(self.reason, self.statuses))
     }
 }
 
@@ -135,7 +179,7 @@ impl Decision {
             at: self.at,
             reason: self.reason,
             would: self.would,
-            left: &self.left,
+            statuses: &self.statuses,
             variant: &self.variant,
         }
     }
@@ -147,4 +191,15 @@ pub trait DecisionSink {
     type Output;
     /// Does it.
     fn accept(self, view: &DecisionView<'_>) -> Self::Output;
+}
+
+/// Makes a [`Decision`] of a view with these limits.
+pub(crate) struct ToDecision<'a>(pub(crate) &'a Interned);
+
+impl DecisionSink for ToDecision<'_> {
+    type Output = Decision;
+    #[inline(always)]
+    fn accept(self, view: &DecisionView<'_>) -> Decision {
+        view.to_decision(self.0)
+    }
 }

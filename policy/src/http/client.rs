@@ -14,7 +14,7 @@ use crate::ip::{Range, parse_address};
 const BOTH: &str =
     "either trusted hops or trusted proxies, not both: they are two ways to read one header";
 
-/// The proxies that a service believes.
+/// The proxies whose `X-Forwarded-For` a service believes.
 ///
 /// ```
 /// use tidegate::http::ProxyTrust;
@@ -23,8 +23,8 @@ const BOTH: &str =
 /// let lines = || lines.iter().map(|line| line.as_bytes());
 /// let peer = "10.0.0.1".parse().ok();
 ///
-/// let nobody = ProxyTrust::default();
-/// assert_eq!(nobody.client(peer, lines()), peer);
+/// let none = ProxyTrust::default();
+/// assert_eq!(none.client(peer, lines()), peer);
 /// let proxies = ProxyTrust::default().with_proxies(["10.0.0.0/8"]).unwrap();
 /// assert_eq!(proxies.client(peer, lines()), "203.0.113.9".parse().ok());
 /// assert!(proxies.with_hops(2).is_err());
@@ -69,8 +69,9 @@ impl ProxyTrust {
 
     /// The client's address, unmapped. `lines` are those of `X-Forwarded-For`, in their order.
     ///
-    /// A header that falls short of what was promised gives the last certain address. That is a
-    /// proxy's, which its clients then share, and never an invented one.
+    /// A header may hold fewer addresses than there are hops, or an item that is no address. Then
+    /// the result is the peer with hops, and the last trusted proxy with ranges. The clients of
+    /// that proxy share its key, and no invented address is believed.
     pub fn client<'a>(
         &self,
         peer: Option<IpAddr>,

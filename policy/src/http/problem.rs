@@ -7,7 +7,7 @@ use crate::decision::Decision;
 /// The media type of these bodies.
 pub const PROBLEM_JSON: &str = "application/problem+json";
 
-/// A denied request, as its client is told.
+/// What the client of a denied request learns.
 ///
 /// ```
 /// use tidegate::http::Denial;

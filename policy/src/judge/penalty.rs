@@ -15,7 +15,7 @@ const ALERT: usize = 2;
 
 /// Why a call is refused before its limits are asked, and for how long at least.
 #[derive(Clone, Copy)]
-pub(crate) struct Barred {
+pub(crate) struct Refusal {
     pub(crate) reason: Reason,
     pub(crate) wait: u64,
     /// The limit whose cooldown runs.
@@ -33,26 +33,26 @@ pub(crate) struct Denial {
 }
 
 impl Denial {
-    pub(crate) fn of(views: &[LimitStatus], variant: &Variant) -> Denial {
-        Denial::with(views, |index| variant.numbers[index].cooldown)
+    pub(crate) fn of(statuses: &[LimitStatus], variant: &Variant) -> Denial {
+        Denial::with(statuses, |index| variant.params[index].cooldown)
     }
 
     /// As it is where a denial starts nothing.
-    pub(crate) fn without_cooldowns(views: &[LimitStatus]) -> Denial {
-        Denial::with(views, |_| 0)
+    pub(crate) fn without_cooldowns(statuses: &[LimitStatus]) -> Denial {
+        Denial::with(statuses, |_| 0)
     }
 
-    fn with(views: &[LimitStatus], cooldown_of: impl Fn(usize) -> u64) -> Denial {
+    fn with(statuses: &[LimitStatus], cooldown_of: impl Fn(usize) -> u64) -> Denial {
         let mut denial = Denial { limit: 0, own: 0, cooldown: None };
         let mut longest = (0, false);
-        for (index, view) in views.iter().enumerate().filter(|(_, view)| view.wait > 0) {
+        for (index, status) in statuses.iter().enumerate().filter(|(_, status)| status.wait > 0) {
             let cooldown = cooldown_of(index);
             // A limit that never allows anything is the reason, whatever else can't be waited for.
-            let rank = (view.wait.max(cooldown), view.limit == 0);
+            let rank = (status.wait.max(cooldown), status.limit == 0);
             if rank > longest {
                 (longest, denial.limit) = (rank, index);
             }
-            denial.own = denial.own.max(view.wait);
+            denial.own = denial.own.max(status.wait);
             if cooldown > denial.cooldown.map_or(0, |(longest, _)| longest) {
                 denial.cooldown = Some((cooldown, index));
             }
@@ -70,11 +70,11 @@ impl Denial {
         }
     }
 
-    /// What a denial that starts nothing comes to: only the limits have to be waited for. A cooldown
-    /// or a step that has not begun is nothing to wait for.
+    /// What a denial that starts nothing comes to: only the limits have to be waited for. A
+    /// cooldown or a step that has not begun is nothing to wait for.
     pub(crate) fn uncounted(&self, variant: &Variant) -> Verdict {
         let notify = variant.notifies_always();
-        Verdict { wait: self.own, alert: false, notify, barred: None }
+        Verdict { wait: self.own, alert: false, notify, refusal: None }
     }
 }
 
@@ -83,27 +83,27 @@ pub(crate) struct Verdict {
     pub(crate) wait: u64,
     pub(crate) alert: bool,
     pub(crate) notify: bool,
-    /// That the key was barred already, by a denial that came first.
-    pub(crate) barred: Option<Barred>,
+    /// The key was refused already, by a denial that came first.
+    pub(crate) refusal: Option<Refusal>,
 }
 
 /// How a key stands with its denials so far.
-pub(crate) struct Standing {
+pub(crate) struct PenaltyState {
     hash: Option<Hash>,
     penalty: Penalty,
     /// When the notes were read, in nanoseconds of the rule's clock.
     now: u64,
-    /// The notes were ahead of the clock, and have been mended.
-    pub(crate) mended: bool,
+    /// The notes were ahead of the clock, and have been repaired.
+    pub(crate) repaired: bool,
     /// The cooldown or enforced wait that runs.
-    pub(crate) barred: Option<Barred>,
+    pub(crate) refusal: Option<Refusal>,
 }
 
 /// Nanoseconds that the cooldown of a penalty has to run.
 fn cooldown_left(penalty: Penalty, variant: &Variant, now: u64) -> u64 {
-    let cooldown = penalty.limit().and_then(|limit| variant.numbers.get(limit));
+    let cooldown = penalty.limit().and_then(|limit| variant.params.get(limit));
     let age = penalty.since_last(now).unwrap_or(u64::MAX);
-    cooldown.map_or(0, |numbers| numbers.cooldown.saturating_sub(age))
+    cooldown.map_or(0, |params| params.cooldown.saturating_sub(age))
 }
 
 /// Nanoseconds that an enforced wait has to run. Without its own note, the step is what is sure.
@@ -121,7 +121,12 @@ fn enforced_left(penalty: Penalty, until: Option<u64>, variant: &Variant, now: u
 }
 
 /// Whether a penalty bars the key, and for how long.
-fn bars(penalty: Penalty, until: Option<u64>, variant: &Variant, now: u64) -> Option<Barred> {
+fn refusal_of(
+    penalty: Penalty,
+    until: Option<u64>,
+    variant: &Variant,
+    now: u64,
+) -> Option<Refusal> {
     let cooldown = cooldown_left(penalty, variant, now);
     let enforced = enforced_left(penalty, until, variant, now);
     let reason = match (cooldown, enforced) {
@@ -129,7 +134,7 @@ fn bars(penalty: Penalty, until: Option<u64>, variant: &Variant, now: u64) -> Op
         (0, _) => Reason::Backoff,
         _ => Reason::Cooldown,
     };
-    Some(Barred { reason, wait: cooldown.max(enforced), cooling: penalty.limit() })
+    Some(Refusal { reason, wait: cooldown.max(enforced), cooling: penalty.limit() })
 }
 
 /// Whether the last counted denial is less than `quiet` ago.
@@ -159,57 +164,64 @@ impl Variant {
     }
 }
 
-/// Stores notes that a clock fault left ahead of the clock as of now, so that they last their own time
-/// from here. A thread that finds the penalty changed leaves it: whoever changed it has dated it.
+/// Stores notes that a clock fault left ahead of the clock as of now, so that they last their own
+/// time from here. A thread that finds the penalty changed leaves it: whoever changed it has dated
+/// it.
 #[cold]
-fn mend(ledger: &Penalties, hash: Hash, notes: &mut [u64; 3], now: u64) {
+fn repair(ledger: &Penalties, hash: Hash, notes: &mut [u64; 3], now: u64) {
     let ahead = Penalty::from_note(notes[PENALTY]);
-    let mended = ahead.mended(now);
+    let repaired = ahead.repaired(now);
     let swap = |at: usize, seen: u64, next: u64| {
         ledger.update_known(hash, at, |note| match note == seen {
             true => (next, true),
             false => (note, false),
         })
     };
-    if swap(PENALTY, ahead.note(), mended.note()) != Some(true) {
+    if swap(PENALTY, ahead.note(), repaired.note()) != Some(true) {
         return;
     }
-    notes[PENALTY] = mended.note();
+    notes[PENALTY] = repaired.note();
     if let Some(until) = Until::from_note(notes[UNTIL], ahead) {
-        let seen = std::mem::replace(&mut notes[UNTIL], until.moved_to(mended).note());
+        let seen = std::mem::replace(&mut notes[UNTIL], until.moved_to(repaired).note());
         swap(UNTIL, seen, notes[UNTIL]);
     }
-    ledger.update_known(hash, ALERT, |note| (Alert::from_note(note).mended(now).note(), ()));
+    ledger.update_known(hash, ALERT, |note| (Alert::from_note(note).repaired(now).note(), ()));
 }
 
-impl Standing {
+impl PenaltyState {
     /// Of a rule that keeps no notes on denials.
-    pub(crate) fn unknown(now: u64) -> Standing {
-        Standing { hash: None, penalty: Penalty::default(), now, mended: false, barred: None }
+    pub(crate) fn unknown(now: u64) -> PenaltyState {
+        PenaltyState {
+            hash: None,
+            penalty: Penalty::default(),
+            now,
+            repaired: false,
+            refusal: None,
+        }
     }
 
     /// Reads the notes on a key. Those that are ahead of the clock, even when it is read again, are
-    /// mended if the call may write.
+    /// repaired if the call may write.
     pub(crate) fn read(
         ledger: &Penalties,
         hash: Hash,
         variant: &Variant,
         time: &mut Time<'_>,
         may_write: bool,
-    ) -> Standing {
+    ) -> PenaltyState {
         let mut notes = ledger.read(hash).unwrap_or_default();
         let is_ahead = |time: &Time<'_>| Penalty::from_note(notes[PENALTY]).is_ahead(time.now());
-        let mut mended = false;
+        let mut repaired = false;
         if is_ahead(time) {
             time.recheck_clock();
-            mended = may_write && is_ahead(time);
+            repaired = may_write && is_ahead(time);
         }
-        if mended {
-            mend(ledger, hash, &mut notes, time.now());
+        if repaired {
+            repair(ledger, hash, &mut notes, time.now());
         }
         let (penalty, now) = (Penalty::from_note(notes[PENALTY]), time.now());
-        let barred = bars(penalty, Some(notes[UNTIL]), variant, now);
-        Standing { hash: Some(hash), penalty, now, mended, barred }
+        let refusal = refusal_of(penalty, Some(notes[UNTIL]), variant, now);
+        PenaltyState { hash: Some(hash), penalty, now, repaired, refusal }
     }
 
     /// The key was allowed: the next denial is the first of a new episode.
@@ -223,7 +235,7 @@ impl Standing {
     }
 
     /// Whether the sender should be told of a denial that counts for nothing else.
-    pub(crate) fn tell(&self, tables: &Tables, variant: &Variant) -> bool {
+    pub(crate) fn takes_notice(&self, tables: &Tables, variant: &Variant) -> bool {
         let now = self.now;
         let (true, Some(hash), Some(ledger)) =
             (variant.notifies_once(), self.hash, tables.penalties())
@@ -256,9 +268,9 @@ impl Standing {
         let counted = ledger.update(hash, PENALTY, &idle, |note| {
             let before = Penalty::from_note(note);
             if before != self.penalty
-                && let Some(barred) = bars(before, None, variant, now)
+                && let Some(refusal) = refusal_of(before, None, variant, now)
             {
-                return (note, Err(barred));
+                return (note, Err(refusal));
             }
             let limit = denial.cooldown.map(|(_, limit)| limit);
             let after = before.denied(now, next_count(before, variant, now), limit);
@@ -268,9 +280,9 @@ impl Standing {
         });
         let (penalty, first) = match counted {
             Some(Ok(counted)) => counted,
-            Some(Err(barred)) => {
-                let wait = barred.wait;
-                return Verdict { wait, alert: false, notify: false, barred: Some(barred) };
+            Some(Err(refusal)) => {
+                let wait = refusal.wait;
+                return Verdict { wait, alert: false, notify: false, refusal: Some(refusal) };
             }
             // No place for notes on this key: it is denied, and that is all.
             None => return denial.uncounted(variant),
@@ -291,7 +303,7 @@ impl Standing {
             wait,
             alert: alert.unwrap_or(false),
             notify: variant.notifies_always() || variant.notifies_once() && first,
-            barred: None,
+            refusal: None,
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tidegate_core::{Algorithm, OnFull};
+use tidegate_core::OnFull;
 
 use crate::compiled::matching::Matcher;
 use crate::config::limit::Limit;
@@ -49,7 +49,8 @@ impl Severity {
 #[non_exhaustive]
 pub struct Finding {
     /// `rule_disabled`, `high_burst`, `exempt_all`, `no_budget`, `large_window`, `full_allows`,
-    /// `store_exposed`, `shadow`, `slow_eviction`, `capacity_adapted`, `change_ignored` or `retired`.
+    /// `store_exposed`, `shadow`, `slow_eviction`, `capacity_adapted`, `change_ignored` or
+    /// `retired`.
     pub id: &'static str,
     /// How much it matters.
     pub severity: Severity,
@@ -81,20 +82,13 @@ const HIGH_BURST: u64 = 10;
 const BURST_SPAN: Duration = Duration::from_secs(10);
 /// More bytes than this for a key is a large window.
 const LARGE_ROW: u64 = 4096;
-/// Idle keys that are kept for more than this many times what the rule's own numbers ask for.
+/// Idle keys that are kept for more than this many times what the rule's own limits ask for.
 const SLOW: u64 = 10;
 
 /// The most that a limit grants in the span of a burst.
 fn most_in_span(limit: &Limit) -> u64 {
-    let (span, per) = (BURST_SPAN.as_nanos(), limit.per.as_nanos().max(1));
-    let max = u128::from(limit.max);
-    let most = match limit.algorithm {
-        Algorithm::Bucket => u128::from(limit.size()) + max * span / per,
-        Algorithm::Window | Algorithm::Counter | Algorithm::Fixed => max * span.div_ceil(per),
-        // Permits out at once have no rate.
-        _ => u128::MAX,
-    };
-    u64::try_from(most).unwrap_or(u64::MAX)
+    let most = limit.to_core(limit.max).most_within(BURST_SPAN);
+    most.and_then(|most| u64::try_from(most).ok()).unwrap_or(u64::MAX)
 }
 
 struct Findings(Vec<Finding>);
@@ -110,20 +104,22 @@ impl Findings {
             return;
         }
         let message = format!(
-            "no `capacity` is stated, so this rule holds {capacity} keys and not {DEFAULT_CAPACITY}: its share of \
+            "no `capacity` is stated, so this rule holds {capacity} keys and not \
+            {DEFAULT_CAPACITY}: its share of \
              `memory`, or what its table was made for; state a `capacity`, or a larger `memory`"
         );
         self.add("capacity_adapted", Severity::Info, format!("rules.{name}.capacity"), message);
     }
 
-    /// Idle keys that are kept for the sake of numbers that only some calls are judged by.
+    /// Idle keys that are kept for the sake of limits that only some calls are judged by.
     fn of_eviction(&mut self, name: &str, (horizon, own): (u64, u64)) {
         if own == 0 || horizon <= own.saturating_mul(SLOW) {
             return;
         }
         let seconds = |nanos: u64| nanos.div_ceil(1_000_000_000);
         let message = format!(
-            "an override, an entry of `when` or a call's `max` is so slow that idle keys are kept for {} s; \
+            "an override, an entry of `when` or a call's `max` is so slow that idle keys are \
+            kept for {} s; \
              the rule's own limits need {} s",
             seconds(horizon),
             seconds(own),
@@ -210,7 +206,8 @@ impl Limiter {
                 findings.add("change_ignored", Severity::Warn, path, message);
             }
             if self.rule(name)?.is_retired()? {
-                let message = "another table took the place of this rule's, or it was removed: what is counted \
+                let message = "another table took the place of this rule's, or it was removed: \
+                what is counted \
                      here, others don't see; make the limiter anew";
                 let path = format!("rules.{name}");
                 findings.add("retired", Severity::Warn, path, message.to_string());

@@ -2,12 +2,14 @@
 
 use std::path::PathBuf;
 
+use serde_core::Serialize;
 use serde_json::Value;
 use tidegate_core::{Clock, OnFull};
 
 use crate::config::limit::{IntoLimits, Limit};
 use crate::config::options::Options;
 use crate::config::policy::{Policy, RuleConfig};
+use crate::config::value::plain_value;
 use crate::error::{Code, Error};
 use crate::limiter::Limiter;
 
@@ -17,7 +19,7 @@ enum Source {
     Limits(Result<Vec<Limit>, Error>),
     Rule(Box<RuleConfig>),
     Policy(Box<Policy>),
-    Value(Value),
+    Value(Result<Value, Error>),
     Text(String),
     File(PathBuf),
 }
@@ -98,7 +100,8 @@ impl LimiterBuilder {
         self.from(Source::Policy(Box::new(policy)))
     }
 
-    /// Limits by a policy as a map, with the fields of a policy file.
+    /// Limits by a policy as a map, with the fields of a policy file: a `serde_json::Value`, or any
+    /// type that serializes to such a map.
     ///
     /// ```
     /// let map = serde_json::json!({"version": 1, "rules": {"messages": {"limits": "20/min"}}});
@@ -106,8 +109,8 @@ impl LimiterBuilder {
     /// assert_eq!(limiter.rules(), ["messages"]);
     /// # Ok::<(), tidegate::Error>(())
     /// ```
-    pub fn value(self, policy: &Value) -> LimiterBuilder {
-        self.from(Source::Value(policy.clone()))
+    pub fn value(self, policy: &impl Serialize) -> LimiterBuilder {
+        self.from(Source::Value(plain_value(policy)))
     }
 
     /// Limits by the text of a policy file, YAML or JSON.
@@ -249,7 +252,7 @@ impl LimiterBuilder {
             Source::Limits(limits) => Limiter::of_rule(RuleConfig::new(limits?)?, options),
             Source::Rule(rule) => Limiter::of_rule(*rule, options),
             Source::Policy(policy) => Limiter::make(*policy, options, None),
-            Source::Value(value) => Limiter::make(Policy::from_value(&value)?, options, None),
+            Source::Value(value) => Limiter::make(Policy::from_value(&value?)?, options, None),
             Source::Text(text) => Limiter::make(Policy::from_text(&text)?, options, None),
             Source::File(path) => Limiter::of_file(path, options),
         }

@@ -71,8 +71,8 @@ pub struct Events {
     pub events: Vec<Event>,
     /// What to ask for the events after these with: one text for all rules of the limiter.
     pub next: String,
-    /// How many events came after the ones that were asked for, and gave way to later ones before these
-    /// were read. Of one rule among several: at most so many.
+    /// How many events came after the ones that were asked for, and gave way to later ones before
+    /// these were read. Of one rule among several: at most so many.
     pub missed: u64,
 }
 
@@ -105,11 +105,12 @@ impl Default for Sequence {
 }
 
 impl Sequence {
-    /// The number of a new event. Its rule's names are locked until the event is there, so that whoever
-    /// reads [`Sequence::last`] and then locks them finds it.
+    /// The number of a new event. Its rule's names are locked until the event is there, so that
+    /// whoever reads [`Sequence::last`] and then locks them finds it.
     pub(crate) fn next(&self) -> u64 {
-        // ORDERING: Release, with the load in `last`: whoever sees the number sees the rule that gave it, too,
-        // where a reload has just brought it. The lock of the names publishes the event.
+        // ORDERING: Release, with the load in `last`: whoever sees the number sees the rule that
+        // gave it, too, where a reload has just brought it. The lock of the names publishes the
+        // event.
         self.last.fetch_add(1, Ordering::Release) + 1
     }
 
@@ -128,7 +129,8 @@ impl Sequence {
         format!("{:08x}-{number}", self.id())
     }
 
-    /// The number of the last event that a reader knows. None of this limiter's if the text is another's.
+    /// The number of the last event that a reader knows. None of this limiter's if the text is
+    /// another's.
     pub(crate) fn known(&self, cursor: Option<&str>) -> Result<u64, Error> {
         let Some(text) = cursor else { return Ok(0) };
         let read = |text: &str| {

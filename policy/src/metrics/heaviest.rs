@@ -7,8 +7,8 @@ const WATCHED: usize = 64;
 
 const SHOWN: usize = 10;
 
-/// The heaviest of many names in little memory ("space saving", after Metwally, Agrawal and El Abbadi): a
-/// new name takes the place, and the count, of the lightest.
+/// The heaviest of many names in little memory ("space saving", after Metwally, Agrawal and El
+/// Abbadi): a new name takes the place, and the count, of the lightest.
 #[derive(Debug)]
 pub(crate) struct Heaviest {
     names: Vec<Name>,

@@ -29,8 +29,8 @@ use crate::time::{ms, nanos};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ChangeOptions {
-    /// After this the change ends by itself, and what was there before it is not restored. None: it stands until
-    /// it is taken back.
+    /// After this the change ends by itself, and what was there before it is not restored. None: it
+    /// stands until it is taken back.
     pub for_: Option<Duration>,
     /// Who makes it; at most 200 bytes.
     pub by: Option<String>,
@@ -352,7 +352,8 @@ impl Changing<'_> {
             let before = runtime.block_of(&key).is_some();
             if !before && runtime.blocks.len() >= most {
                 let message = format!(
-                    "rule {:?} has no room for another blocked key: {most} are blocked, as many as its \
+                    "rule {:?} has no room for another blocked key: {most} are blocked, as many \
+                    as its \
                      capacity; unblock some, or give the rule a larger capacity",
                     snapshot.labels.rule
                 );
@@ -365,8 +366,8 @@ impl Changing<'_> {
     }
 }
 
-/// Run-time changes act on the next hit in every process that shares the store. Each gives the number of the
-/// change, by which [`Rule::changes`] tells of it; 0 if there was nothing to change.
+/// Run-time changes act on the next hit in every process that shares the store. Each gives the
+/// number of the change, by which [`Rule::changes`] tells of it; 0 if there was nothing to change.
 impl Rule {
     /// To change something for a time, and to say who does and why.
     ///
@@ -387,29 +388,30 @@ impl Rule {
         Ok(Changing { rule: self, options })
     }
 
-    fn plainly(&self) -> Changing<'_> {
+    fn without_note(&self) -> Changing<'_> {
         Changing { rule: self, options: ChangeOptions::default() }
     }
 
-    /// Judges a key, or the calls that match, by other limits from the next hit on. What was set for the
-    /// same target before is replaced.
+    /// Judges a key, or the calls that match, by other limits from the next hit on. What was set
+    /// for the same target before is replaced.
     ///
     /// ```
     /// use tidegate::{LimitPatch, Target};
     /// let limiter = tidegate::Limiter::new("3/min").unwrap();
-    /// limiter.set_override(Target::key("alice"), vec![("3/min".into(), LimitPatch::max(9))]).unwrap();
+    /// let limits = vec![("3/min".into(), LimitPatch::max(9))];
+    /// limiter.set_override(Target::key("alice"), limits).unwrap();
     /// assert_eq!(limiter.hit("alice", 1).unwrap().limit, Some(9));
     /// ```
     ///
     /// # Errors
-    /// For limits that the rule does not have, another algorithm or scope than a limit's own, numbers
-    /// that can't be had, and a `max` above the rule's `ceiling`.
+    /// For limits that the rule does not have, another algorithm or scope than a limit's own,
+    /// values that can't be had, and a `max` above the rule's `ceiling`.
     pub fn set_override(
         &self,
         target: impl Into<Target>,
         limits: LimitPatches,
     ) -> Result<u64, Error> {
-        self.plainly().set_override(target, limits)
+        self.without_note().set_override(target, limits)
     }
 
     /// Takes an override back. 0 if there was none.
@@ -422,7 +424,7 @@ impl Rule {
     /// # Errors
     /// If the limiter is closed.
     pub fn clear_override(&self, target: impl Into<Target>) -> Result<u64, Error> {
-        self.plainly().clear_override(target)
+        self.without_note().clear_override(target)
     }
 
     /// The overrides in force.
@@ -450,7 +452,7 @@ impl Rule {
     /// # Errors
     /// As [`Rule::set_override`].
     pub fn set_default(&self, limits: LimitPatches) -> Result<u64, Error> {
-        self.plainly().set_default(limits)
+        self.without_note().set_default(limits)
     }
 
     /// Allows the calls that match from the next hit on, uncounted.
@@ -466,7 +468,7 @@ impl Rule {
     /// # Errors
     /// For values of `ip` that are no addresses.
     pub fn add_exempt(&self, matches: Match) -> Result<u64, Error> {
-        self.plainly().add_exempt(matches)
+        self.without_note().add_exempt(matches)
     }
 
     /// Takes an exemption back, the policy's own too. 0 if it was not in force.
@@ -479,7 +481,7 @@ impl Rule {
     /// # Errors
     /// If the limiter is closed.
     pub fn remove_exempt(&self, matches: &Match) -> Result<u64, Error> {
-        self.plainly().remove_exempt(matches)
+        self.without_note().remove_exempt(matches)
     }
 
     /// Puts these exemptions in place of all others.
@@ -493,7 +495,7 @@ impl Rule {
     /// # Errors
     /// As [`Rule::add_exempt`].
     pub fn set_exempts(&self, matches: Vec<Match>) -> Result<u64, Error> {
-        self.plainly().set_exempts(matches)
+        self.without_note().set_exempts(matches)
     }
 
     /// The exemptions in force.
@@ -507,7 +509,7 @@ impl Rule {
     /// If the limiter is closed.
     pub fn exempts(&self) -> Result<Vec<Match>, Error> {
         let snapshot = self.snapshot()?;
-        let (runtime, _) = snapshot.tables.standing(&snapshot.tables.newest_runtime());
+        let (runtime, _) = snapshot.tables.in_force(&snapshot.tables.newest_runtime());
         Ok(runtime.exempts(&snapshot.config.exempt))
     }
 
@@ -523,7 +525,7 @@ impl Rule {
     /// # Errors
     /// If the limiter is closed.
     pub fn set_mode(&self, mode: Mode) -> Result<u64, Error> {
-        self.plainly().set_mode(mode)
+        self.without_note().set_mode(mode)
     }
 
     /// Takes [`Rule::set_mode`] back. 0 if none was set.
@@ -538,13 +540,13 @@ impl Rule {
     /// # Errors
     /// If the limiter is closed.
     pub fn clear_mode(&self) -> Result<u64, Error> {
-        self.plainly().clear_mode()
+        self.without_note().clear_mode()
     }
 
-    /// Refuses a key by hand, with reason `blocked`: for a ban, or as long as an upstream's `Retry-After`
-    /// says. What was said of the key before is replaced. The block is kept with the store; it counts for no
-    /// cooldown, backoff or alert. [`Rule::record`], [`Rule::spend`] and [`Permit::renew`](crate::Permit::renew)
-    /// work, and exempt keys pass.
+    /// Refuses a key by hand, with reason `blocked`: for a ban, or as long as an upstream's
+    /// `Retry-After` says. What was said of the key before is replaced. The block is kept with the
+    /// store; it counts for no cooldown, backoff or alert. [`Rule::record`], [`Rule::spend`] and
+    /// [`Permit::renew`](crate::Permit::renew) work, and exempt keys pass.
     ///
     /// ```
     /// use std::time::Duration;
@@ -575,7 +577,7 @@ impl Rule {
     /// # Errors
     /// For a key that is not the rule's.
     pub fn unblock<'a>(&self, call: impl Into<Call<'a>>) -> Result<bool, Error> {
-        self.plainly().unblock(call)
+        self.without_note().unblock(call)
     }
 
     /// Ends all blocks, by one change: the trail tells how many there were.
@@ -584,7 +586,7 @@ impl Rule {
         if snapshot.tables.newest_runtime().blocks.is_empty() {
             return Ok(());
         }
-        let number = self.plainly().change(&snapshot, |runtime, _| {
+        let number = self.without_note().change(&snapshot, |runtime, _| {
             let before = runtime.blocks.len();
             runtime.blocks.clear();
             let told =
@@ -606,13 +608,13 @@ impl Rule {
     pub fn blocks(&self) -> Result<Vec<BlockedKey>, Error> {
         let snapshot = self.snapshot()?;
         let now = snapshot.tables.clock().now();
-        let (runtime, _) = snapshot.tables.standing(&snapshot.tables.newest_runtime());
+        let (runtime, _) = snapshot.tables.in_force(&snapshot.tables.newest_runtime());
         let blocks = runtime.blocks.iter();
         Ok(blocks.map(|one| BlockedKey::new(one.what.clone(), &one.note, &snapshot, now)).collect())
     }
 
-    /// The run-time changes of this rule with a number above `since`: at least those of the last 256 that its
-    /// store has seen.
+    /// The run-time changes of this rule with a number above `since`: at least those of the last
+    /// 256 that its store has seen.
     ///
     /// ```
     /// use tidegate::Mode;
@@ -636,7 +638,7 @@ impl Rule {
     /// Stored changes that this policy can't apply, and why.
     pub(crate) fn ignored_changes(&self) -> Result<Vec<Problem>, Error> {
         let snapshot = self.snapshot()?;
-        let (runtime, _) = snapshot.tables.standing(&snapshot.tables.newest_runtime());
+        let (runtime, _) = snapshot.tables.in_force(&snapshot.tables.newest_runtime());
         Ok(snapshot.ignored(&runtime))
     }
 }
@@ -649,8 +651,8 @@ fn check_target(snapshot: &Snapshot, target: &Target) -> Result<(), Error> {
     })
 }
 
-/// What is to change, as a store keeps it, if the rule has such limits, and they are by the algorithms
-/// and scopes stated.
+/// What is to change, as a store keeps it, if the rule has such limits, and they are by the
+/// algorithms and scopes stated.
 fn checked(snapshot: &Snapshot, limits: LimitPatches) -> Result<LimitPatches, Error> {
     let (key, plan) = (&snapshot.config.key, snapshot.own_plan());
     let problems = crate::compiled::validate::check_patches("limits", &limits, &plan, key);

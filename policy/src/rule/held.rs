@@ -9,11 +9,11 @@ use crate::compiled::plan::MOST_GROUPS;
 use crate::config::limit::Counts;
 use crate::decision::Decision;
 use crate::judge::{Receipts, part_of};
-use crate::rule::RuleState;
+use crate::rule::state::RuleState;
 use crate::rule::waiters::{LineKey, WHOLE_KEY};
 use crate::snapshot::{Hashes, Snapshot};
 
-/// Where something was charged, and by which numbers.
+/// Where something was charged, and by which limits.
 #[derive(Clone, Debug)]
 pub(crate) struct Charged {
     pub(crate) snapshot: Arc<Snapshot>,
@@ -27,7 +27,8 @@ impl Charged {
         self.snapshot.plan().groups[group].counts
     }
 
-    /// The groups whose limits count costs: only a cancellation gives back what was counted as a hit.
+    /// The groups whose limits count costs: only a cancellation gives back what was counted as a
+    /// hit.
     fn parts_by_cost(&self) -> impl Iterator<Item = (usize, tidegate_core::RowRef<'_>)> {
         self.parts().filter(|&(group, _)| self.counts(group) == Counts::Cost)
     }
@@ -83,9 +84,13 @@ impl Charged {
 
 /// An estimate that was spent, to be settled with the true cost. Dropped, the estimate stays spent.
 ///
-/// It gives back only its own, and only while that counts: of a bucket at most the estimate less what was
-/// refilled since, of a window its own entry while that is inside, of a fixed count or a counter only in the
-/// same period or cell. After a reset or an eviction of the key it gives back nothing.
+/// It gives back only its own, and only while that counts:
+///
+/// - of a bucket at most the estimate, less what was refilled since;
+/// - of a window its own entry, while that is inside;
+/// - of a fixed count or a counter, only in the same period or cell.
+///
+/// After a reset or an eviction of the key it gives back nothing.
 ///
 /// ```
 /// let limiter = tidegate::Limiter::new("3/min").unwrap();
@@ -116,8 +121,8 @@ impl Reservation {
         &self.decision
     }
 
-    /// Gives back the difference to the true cost, as far as it still counts, or records it. Limits that
-    /// count hits keep theirs.
+    /// Gives back the difference to the true cost, as far as it still counts, or records it. Limits
+    /// that count hits keep theirs.
     ///
     /// ```
     /// let limiter = tidegate::Limiter::new("3/min").unwrap();

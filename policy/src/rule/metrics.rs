@@ -8,8 +8,8 @@ use crate::metrics::{Count, Metrics};
 use crate::rule::Rule;
 
 impl Rule {
-    /// What happened so far. Counts are exact; names are exact until a rule has seen a thousand hits,
-    /// and then estimated from one hit in 64.
+    /// What happened so far. Counts are exact; names are exact until a rule has seen a thousand
+    /// hits, and then estimated from one hit in 64.
     ///
     /// ```
     /// let limiter = tidegate::Limiter::new("1/min").unwrap();
@@ -73,8 +73,8 @@ impl Rule {
         })
     }
 
-    /// The rule's last denials and alerts, from a ring of 256; with `since`, what `next` was, those after
-    /// that. Once a rule is busy, one denial in 64 is kept, and every alert.
+    /// The rule's last denials and alerts, from a ring of 256; with `since`, what `next` was, those
+    /// after that. Once a rule is busy, one denial in 64 is kept, and every alert.
     ///
     /// ```
     /// let limiter = tidegate::Limiter::new("1/h").unwrap();

@@ -11,7 +11,7 @@ use crate::config::options::Options;
 use crate::config::policy::Policy;
 use crate::error::Error;
 use crate::metrics::event::Sequence;
-use crate::rule::RuleState;
+use crate::rule::state::RuleState;
 use crate::store::open::Store;
 use crate::store::trail::Changes;
 

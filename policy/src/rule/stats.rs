@@ -12,7 +12,7 @@ use crate::judge::budget::Budget;
 use crate::judge::penalty::Record;
 use crate::key::Call;
 use crate::rule::changes::BlockedKey;
-use crate::rule::{Rule, each_view};
+use crate::rule::{Rule, each_status};
 use crate::snapshot::{Resolved, Snapshot};
 use crate::time::{Day, whole_millis};
 
@@ -118,8 +118,8 @@ impl Rule {
         Ok(budget_of(&snapshot, &resolved, budget))
     }
 
-    /// Whether the key should be left alone: if it is blocked; with backoff, if it was denied less than `quiet` ago;
-    /// without, if a hit of 1 would be denied now.
+    /// Whether the key should be left alone: if it is blocked; with backoff, if it was denied less
+    /// than `quiet` ago; without, if a hit of 1 would be denied now.
     ///
     /// ```
     /// let limiter = tidegate::Limiter::new("1/h").unwrap();
@@ -160,30 +160,31 @@ impl Rule {
         let variant = &resolved.variant;
         let hashes = snapshot.hashes(&resolved.subject);
         let now = snapshot.tables.clock().now();
-        let views = each_view(&snapshot, variant, Some(&hashes), |part, _| part.inspect(0, now));
-        let views = &views[..variant.numbers.len()];
+        let statuses =
+            each_status(&snapshot, variant, Some(&hashes), |part, _| part.inspect(0, now));
+        let statuses = &statuses[..variant.params.len()];
         let record = record_of(&snapshot, &resolved);
         let budget = snapshot.config.budget.as_ref().map(|b| budget_of(&snapshot, &resolved, b));
-        let is_new = views.iter().all(|view| view.used == 0 && view.reset == 0)
+        let is_new = statuses.iter().all(|status| status.used == 0 && status.reset == 0)
             && record.as_ref().is_none_or(|record| record.is_new)
             && budget.is_none_or(|budget| budget.spent == 0)
             && snapshot.block_of(&resolved.subject, now).is_none();
         if is_new {
             return Ok(None);
         }
-        let limit = |(index, view): (usize, &LimitStatus)| LimitUse {
+        let limit = |(index, status): (usize, &LimitStatus)| LimitUse {
             name: snapshot.labels.limits[index].clone(),
-            used: view.used,
-            max: variant.numbers[index].size,
-            remaining: view.remaining,
-            reset_after: whole_millis(view.reset).unwrap_or_default(),
+            used: status.used,
+            max: variant.params[index].size,
+            remaining: status.remaining,
+            reset_after: whole_millis(status.reset).unwrap_or_default(),
         };
         let left = record.as_ref().map_or(0, |record| record.cooldown_left);
         Ok(Some(Stats {
-            limits: views.iter().enumerate().map(limit).collect(),
+            limits: statuses.iter().enumerate().map(limit).collect(),
             cooldown_left: whole_millis(left).unwrap_or_default(),
             violations: record.map_or(0, |record| record.violations),
-            last_allowed: last_allowed(&snapshot, variant, views),
+            last_allowed: last_allowed(&snapshot, variant, statuses),
             budget,
             blocked: snapshot.block_of(&resolved.subject, now).map(|note| {
                 let key = resolved.subject.parts().iter().map(|part| part.to_vec()).collect();
@@ -205,12 +206,14 @@ fn record_of(snapshot: &Snapshot, resolved: &Resolved<'_>) -> Option<Record> {
 }
 
 /// Since the newest entry of a window: what is left until it is empty tells.
-fn last_allowed(snapshot: &Snapshot, variant: &Variant, views: &[LimitStatus]) -> Option<Duration> {
-    let windows = snapshot.plan().algorithms.iter().zip(&variant.effective.limits).zip(views);
+fn last_allowed(
+    snapshot: &Snapshot,
+    variant: &Variant,
+    statuses: &[LimitStatus],
+) -> Option<Duration> {
+    let windows = snapshot.plan().algorithms.iter().zip(&variant.effective.limits).zip(statuses);
     let ages = windows
-        .filter(|((algorithm, _), view)| {
-            **algorithm == tidegate_core::Algorithm::Window && view.reset > 0
-        })
-        .map(|((_, limit), view)| limit.per.saturating_sub(Duration::from_nanos(view.reset)));
+        .filter(|((algorithm, _), status)| algorithm.is_log() && status.reset > 0)
+        .map(|((_, limit), status)| limit.per.saturating_sub(Duration::from_nanos(status.reset)));
     ages.min()
 }

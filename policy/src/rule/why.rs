@@ -1,4 +1,4 @@
-//! Why a call is judged as it is: each step of the judgement, and where its numbers come from.
+//! Why a call is judged as it is: each step of the judgement, and where its limits come from.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::judge::Op;
 use crate::judge::penalty::Running;
 use crate::key::Call;
-use crate::rule::{Rule, each_view};
+use crate::rule::{Rule, each_status};
 use crate::snapshot::source::Source;
 use crate::snapshot::{Layers, Resolved, Snapshot};
 use crate::store::runtime::mode_name;
@@ -68,17 +68,18 @@ pub enum StepValue {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Step {
-    /// `mode`, `exempt`, `blocked`, `cost`, `budget`, `cooldown`, `backoff`, or `limit`, once for each.
+    /// `mode`, `exempt`, `blocked`, `cost`, `budget`, `cooldown`, `backoff`, or `limit`, once for
+    /// each.
     pub step: &'static str,
     /// What it came to.
     pub outcome: Outcome,
     /// The limit that it is about.
     pub limit: Option<String>,
-    /// What it goes by: the mode, the exemption that matches, why a key is blocked, a limit's size, the day's
-    /// budget, a cooldown.
+    /// What it goes by: the mode, the exemption that matches, why a key is blocked, a limit's size,
+    /// the day's budget, a cooldown.
     pub value: StepValue,
-    /// Who stated that value: `rule`, `default` (set at run time), `when[0]`, `override` or `call`; of a mode,
-    /// an exemption and a block `change` if it was set at run time.
+    /// Who stated that value: `rule`, `default` (set at run time), `when[0]`, `override` or `call`;
+    /// of a mode, an exemption and a block `change` if it was set at run time.
     pub source: Option<String>,
     /// When it ends, since the start of 1970, if it refuses the call and ends.
     pub until: Option<Duration>,
@@ -132,7 +133,8 @@ impl Step {
 pub struct Why {
     /// What a [`peek`](Rule::peek) gets.
     pub decision: Decision,
-    /// In the order of judgement. A step that allows is the last; after one that refuses, the rest is told too.
+    /// In the order of judgement. A step that allows is the last; after one that refuses, the rest
+    /// is told too.
     pub steps: Vec<Step>,
 }
 
@@ -184,7 +186,8 @@ impl Explained<'_> {
         Some(self.snapshot.labels.dates.wall(self.now).saturating_add(left))
     }
 
-    /// The step with the value that it goes by, who stated that, and who made the change if it was one.
+    /// The step with the value that it goes by, who stated that, and who made the change if it was
+    /// one.
     fn by(&self, step: Step, value: StepValue, source: Source) -> Step {
         let note = self.snapshot.note_of(source, self.layers, &self.resolved.subject);
         Step { by: note.and_then(|note| note.by), ..step.stating(value, source) }
@@ -227,7 +230,7 @@ impl Explained<'_> {
     }
 
     fn size(&self, step: Step, index: usize) -> Step {
-        let size = self.resolved.variant.numbers[index].size;
+        let size = self.resolved.variant.params[index].size;
         let source = self.snapshot.size_source(self.layers, index, self.max);
         self.by(step.of(self.name(index)), StepValue::Number(size), source)
     }
@@ -266,14 +269,14 @@ impl Explained<'_> {
     }
 
     fn cooldown(&self, running: &Running) -> Step {
-        let numbers = &self.resolved.variant.numbers;
+        let params = &self.resolved.variant.params;
         if let Some(index) = running.cooling.filter(|_| running.cooldown > 0) {
-            let length = StepValue::Time(Duration::from_nanos(numbers[index].cooldown));
+            let length = StepValue::Time(Duration::from_nanos(params[index].cooldown));
             let source = self.snapshot.cooldown_source(self.layers, index);
             let step = Step::new("cooldown", Outcome::Deny).until(self.ends(running.cooldown));
             return self.by(step.of(self.name(index)), length, source);
         }
-        let any = numbers.iter().any(|numbers| numbers.cooldown > 0);
+        let any = params.iter().any(|params| params.cooldown > 0);
         Step::new("cooldown", if any { Outcome::Pass } else { Outcome::None })
     }
 
@@ -289,11 +292,11 @@ impl Explained<'_> {
     fn limits(&self) -> impl Iterator<Item = Step> {
         let (snapshot, variant) = (self.snapshot, &self.resolved.variant);
         let hashes = snapshot.hashes(&self.resolved.subject);
-        let views = each_view(snapshot, variant, Some(&hashes), |part, counts| {
+        let statuses = each_status(snapshot, variant, Some(&hashes), |part, counts| {
             part.inspect(counts.of(self.cost), self.now)
         });
-        (0..variant.numbers.len()).map(move |index| {
-            let wait = views[index].wait;
+        (0..variant.params.len()).map(move |index| {
+            let wait = statuses[index].wait;
             let step = match wait {
                 0 => Step::new("limit", Outcome::Pass),
                 _ => Step::new("limit", Outcome::Deny).until(self.ends(wait)),
@@ -320,12 +323,14 @@ impl Explained<'_> {
 }
 
 impl Rule {
-    /// Why a hit would get what it would get: the judgement in order, each number with its source. Changes nothing.
+    /// Why a hit would get what it would get: the judgement in order, each number with its source.
+    /// Changes nothing.
     ///
     /// ```
     /// use tidegate::{LimitPatch, Outcome, Target};
     /// let limiter = tidegate::Limiter::new("1/h").unwrap();
-    /// limiter.set_override(Target::key("alice"), vec![("1/h".into(), LimitPatch::max(2))]).unwrap();
+    /// let limits = vec![("1/h".into(), LimitPatch::max(2))];
+    /// limiter.set_override(Target::key("alice"), limits).unwrap();
     /// assert!(limiter.hit("alice", 2).unwrap().allowed);
     /// let why = limiter.why("alice", 1).unwrap();
     /// let last = why.steps.last().unwrap();

@@ -59,7 +59,8 @@ impl Snapshot {
         changed.last().map(|(source, _)| source).or(own.map(|_| Source::Rule))
     }
 
-    /// Who stated the size of a limit; `by_call` if the call has a `max`, which an unwritten burst follows.
+    /// Who stated the size of a limit; `by_call` if the call has a `max`, which an unwritten burst
+    /// follows.
     pub(crate) fn size_source(&self, layers: Layers, index: usize, by_call: bool) -> Source {
         let limit = &self.config.limits[index];
         let burst = self.source(layers, index, limit.burst, |patch| patch.burst);
@@ -83,7 +84,8 @@ impl Snapshot {
         }
     }
 
-    /// What is noted of a run-time change that a call is judged by. For who asks why: the changes are searched.
+    /// What is noted of a run-time change that a call is judged by. For who asks why: the changes
+    /// are searched.
     pub(crate) fn note_of(
         &self,
         source: Source,

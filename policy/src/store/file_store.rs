@@ -3,25 +3,26 @@
 //! ```text
 //! limits/                 mode 0700; with `group: true` 0770
 //!   messages.table        what keys have spent (see `tidegate-core`, file.rs); mode 0600, or 0660
-//!   messages.changes      overrides, exemptions, the run-time default, mode, blocks: JSON, replaced whole
+//!   messages.changes      run-time changes and blocks, as JSON; replaced whole
 //!   changes.log           the trail of all changes (see trail.rs)
-//!   messages.lock         held by flock while a process replaces it; the kernel drops it with the process
-//!   messages.….tmp        what a process builds; if that process was killed, the next to open removes it
+//!   messages.lock         held by flock while a process replaces it, and freed at its end
+//!   messages.….tmp        what a process builds; removed by the next one if it was killed
 //! ```
 //!
-//! The folder is opened once and checked, and its files are opened from that descriptor. Each of them is
-//! checked in the same way: a regular file, not a link, of the right owner, that nobody else may write
-//! (see `tidegate-core`, directory.rs).
+//! The folder is opened once and checked, and its files are opened from that descriptor. Each of
+//! them is checked in the same way: a regular file, not a link, of the right owner, that nobody
+//! else may write (see `tidegate-core`, directory.rs).
 //!
-//! A table's *shape* (the names, algorithms, scopes and `counts` of its limits, the room of its windows, its
-//! capacity) is written into its header. A policy whose numbers differ is adopted. If its shape differs,
-//! or the file is of format 1, the counts are moved to a new table, under the rule's lock (see `moving`).
-//! The name of a limit that is named by its text is a label: it is written down, and another label in
-//! its place is the same limit.
+//! A table's *shape* (the names, algorithms, scopes and `counts` of its limits, the room of its
+//! windows, its capacity) is written into its header. A policy whose limits differ in size is
+//! adopted. If its shape differs, or the file is of format 1, the counts are moved to a new table,
+//! under the rule's lock (see `moving`). The name of a limit that is named by its text is a label:
+//! it is written down, and another label in its place is the same limit.
 //!
-//! A table says which shapes its rule has *left*, the newest last. So a process of an earlier release, which
-//! starts again beside a newer one, is known by its shape. It moves the table back only if no other process
-//! has it open. The table then forgets the shapes from that one on: those after it are newer again.
+//! A table says which shapes its rule has *left*, the newest last. So a process of an earlier
+//! release, which starts again beside a newer one, is known by its shape. It moves the table back
+//! only if no other process has it open. The table then forgets the shapes from that one on: those
+//! after it are newer again.
 
 use std::fs::File;
 use std::io::Read;
@@ -38,8 +39,9 @@ use tidegate_core::{
 
 use crate::compiled::plan::Plan;
 use crate::compiled::wanted::ExistingTables;
-use crate::config::limit::{Counts, algorithm_name, is_label, parse_algorithm};
+use crate::config::limit::{Counts, is_label, parse_algorithm};
 use crate::error::{Code, Error};
+use crate::store::described::InspectedLimit;
 use crate::store::moving::{check_rows, move_rows, move_rows_of_format1};
 use crate::store::runtime::Runtime;
 use crate::store::trail::{Change, Log};
@@ -69,11 +71,12 @@ pub(crate) struct Shape {
 
 /// Bytes of the longest text of changes. Tests have a shorter one.
 const MOST_CHANGES: u64 = if cfg!(test) { 1 << 10 } else { 64 << 20 };
-/// For how long a change waits for the process that changes the same rule. That one may be stopped, or only
-/// read the lock's file and keep it locked.
+/// For how long a change waits for the process that changes the same rule. That one may be stopped,
+/// or only read the lock's file and keep it locked.
 const PATIENCE: Duration =
     if cfg!(test) { Duration::from_millis(20) } else { Duration::from_secs(30) };
-const HELD: &str = "another process has had it locked for long, and nothing can be changed meanwhile; \
+const HELD: &str = "another process has had it locked for long, and nothing can be changed \
+    meanwhile; \
      end that process (`fuser` on this file names it), or let it go on if it is stopped";
 
 /// Held while a rule's files are replaced.
@@ -133,7 +136,8 @@ impl Folder {
         found.map_err(|error| store_error(&self.path.join(name), error))
     }
 
-    /// The capacity of a rule's table, if there is one whose counts a rule of this plan can go on with.
+    /// The capacity of a rule's table, if there is one whose counts a rule of this plan can go on
+    /// with.
     pub(crate) fn capacity(&self, rule: &str, plan: &Plan) -> Option<ExistingTables> {
         let (name, host) = (file_name(rule, "table"), Host::here());
         let (described, readable) = match TableFile::inspect_in(&self.directory, &name, &host) {
@@ -151,8 +155,9 @@ impl Folder {
             .then_some(ExistingTables { capacity: shape.capacity, moved })
     }
 
-    /// Whether [`Folder::table`] would refuse a rule. For policies of several rules: none is to be moved if
-    /// another can't be. It does not tell of a full disk, nor of too few places for the rows of format 1.
+    /// Whether [`Folder::table`] would refuse a rule. For policies of several rules: none is to be
+    /// moved if another can't be. It does not tell of a full disk, nor of too few places for the
+    /// rows of format 1.
     pub(crate) fn check(
         &self,
         rule: &str,
@@ -185,12 +190,13 @@ impl Folder {
         }
     }
 
-    /// The table file of a rule, which is made if it is not there, and its shape. One of another shape, or of
-    /// an older format, is moved to this one. `numbers` are those that keys are judged by, group by group.
+    /// The table file of a rule, which is made if it is not there, and its shape. One of another
+    /// shape, or of an older format, is moved to this one. `limits` are those that keys are judged
+    /// by, group by group.
     pub(crate) fn table(
         &self,
         rule: &str,
-        (wanted, capacity_stated, numbers): (&Shape, bool, &[Limits]),
+        (wanted, capacity_stated, limits): (&Shape, bool, &[Limits]),
         clock: &Clock,
         words: impl Fn(&Shape) -> Option<usize>,
     ) -> Result<(TableFile, Shape), Error> {
@@ -201,13 +207,14 @@ impl Folder {
         let words = |shape: &Shape| {
             words(shape).ok_or_else(|| store_error(&path, "the table is too large"))
         };
-        // Held while a table is made anew or moved: another who does must not take away the new one.
+        // Held while a table is made anew or moved: another who does must not take away the new
+        // one.
         let (mut alone, mut tries) = (None, 0);
         loop {
             let mut old = None;
             let fit = match TableFile::open_in(&self.directory, &name, &host) {
-                // Another took its place while it was opened. (One that says so again and again was put
-                // back by hand.)
+                // Another took its place while it was opened. (One that says so again and again was
+                // put back by hand.)
                 Ok(Some(file)) if file.is_retired() && tries < RETRIES => {
                     tries += 1;
                     continue;
@@ -226,7 +233,7 @@ impl Folder {
                     continue;
                 }
                 Err(FileError::Unreadable(reason)) if !self.recreate => {
-                    let wants = (wanted, capacity_stated, numbers);
+                    let wants = (wanted, capacity_stated, limits);
                     let moved = self.moved_from_format1(rule, wants, clock, &words)?;
                     return moved.ok_or_else(|| store_error(&path, reason));
                 }
@@ -265,11 +272,12 @@ impl Folder {
         }
     }
 
-    /// Puts a table in the place of one of format 1, with its counts; `None` if it is not of format 1.
+    /// Puts a table in the place of one of format 1, with its counts; `None` if it is not of format
+    /// 1.
     fn moved_from_format1(
         &self,
         rule: &str,
-        (wanted, capacity_stated, numbers): (&Shape, bool, &[Limits]),
+        (wanted, capacity_stated, limits): (&Shape, bool, &[Limits]),
         clock: &Clock,
         words: &impl Fn(&Shape) -> Result<usize, Error>,
     ) -> Result<Option<(TableFile, Shape)>, Error> {
@@ -295,7 +303,7 @@ impl Folder {
         let (text, words) = (to.to_value(rule).to_string(), words(&to)?);
         let moving = old.begin_move(&self.directory, &name, &text, words, &host).map_err(error)?;
         let own = if manual { clock.clone() } else { moving.file().clock() };
-        let moved = move_rows_of_format1((&from, &old), (&to, moving.file()), numbers, &own);
+        let moved = move_rows_of_format1((&from, &old), (&to, moving.file()), limits, &own);
         moved.map_err(|reason| store_error(&path, reason))?;
         Ok(Some((moving.publish().map_err(error)?, to)))
     }
@@ -344,13 +352,13 @@ impl Folder {
         read.map_err(|error| store_error(&path, error))?;
         check_length(&path, &text)?;
         let value: Value = serde_json::from_str(&text).map_err(|error| {
-            store_error(&path, format!("{error}; mend the file, or remove it to have no changes"))
+            store_error(&path, format!("{error}; repair the file, or remove it to have no changes"))
         })?;
         Ok(Runtime::from_value(&value))
     }
 
-    /// Waits until no other process changes what is known of a rule, for a while. Dropped, or with the
-    /// process, it is over.
+    /// Waits until no other process changes what is known of a rule, for a while. Dropped, or with
+    /// the process, it is over.
     fn lock(&self, rule: &str) -> Result<Alone, Error> {
         self.lock_by(&file_name(rule, "lock"))
     }
@@ -374,8 +382,8 @@ impl Folder {
         }
     }
 
-    /// Replaces what was changed at run time, while nobody else does: until the last of what it gives is
-    /// dropped. Nothing is written, and nothing given, if nothing is changed.
+    /// Replaces what was changed at run time, while nobody else does: until the last of what it
+    /// gives is dropped. Nothing is written, and nothing given, if nothing is changed.
     pub(crate) fn change(
         &self,
         rule: &str,
@@ -484,30 +492,28 @@ impl Shape {
 
     fn to_value(&self, rule: &str) -> Value {
         let plan = &self.plan;
-        let limit = |index: usize| {
-            let mut limit = json!({
-                "name": plan.names[index],
-                "algorithm": algorithm_name(plan.algorithms[index]),
-                "scope": plan.groups[plan.places[index].0].scope,
-                "room": plan.room(index),
-            });
-            if plan.labelled[index] {
-                limit["label"] = json!(true);
-            }
-            // HeaderStatus out where costs are counted, as in tables of versions that knew nothing else.
-            if plan.counts(index) == Counts::Hits {
-                limit["counts"] = json!("hits");
-            }
-            limit
-        };
         json!({
             "rule": rule,
             "hash": FILE_HASH,
             "parts": plan.parts,
             "capacity": self.capacity,
             "penalty_scope": plan.penalty_scope,
-            "limits": (0..plan.names.len()).map(limit).collect::<Vec<_>>(),
+            "limits": self.limits().iter().map(InspectedLimit::to_value).collect::<Vec<_>>(),
         })
+    }
+
+    /// Its limits, in their order.
+    pub(crate) fn limits(&self) -> Vec<InspectedLimit> {
+        let plan = &self.plan;
+        let limit = |index: usize| InspectedLimit {
+            name: plan.names[index].clone(),
+            is_label: plan.labelled[index],
+            algorithm: plan.algorithms[index],
+            scope: plan.groups[plan.places[index].0].scope.clone(),
+            counts: plan.counts(index),
+            room: plan.room(index),
+        };
+        (0..plan.names.len()).map(limit).collect()
     }
 }
 
@@ -555,7 +561,8 @@ impl Other {
             return Ok(());
         }
         Err(self.refusal(
-            "a newer policy has moved it to that shape, and another process, or another limiter of this \
+            "a newer policy has moved it to that shape, and another process, or another limiter \
+            of this \
              process, has it open: end those that use it to move it back, or use their policy",
         ))
     }
@@ -573,7 +580,8 @@ impl Other {
     }
 }
 
-/// The clock that a table's rows are judged by: this limiter's if that is a manual one, else its own.
+/// The clock that a table's rows are judged by: this limiter's if that is a manual one, else its
+/// own.
 fn clock_of(file: &TableFile, clock: &Clock) -> Clock {
     match clock {
         Clock::Manual(_) => clock.clone(),
@@ -586,7 +594,8 @@ fn fits(rule: &str, file: &TableFile, wanted: &Shape, capacity_stated: bool, man
     fit(rule, (file.shape(), (file.is_manual(), manual)), wanted, capacity_stated)
 }
 
-/// The same of a file that is described so; and whether its clock, and this limiter's, is a manual one.
+/// The same of a file that is described so; and whether its clock, and this limiter's, is a manual
+/// one.
 fn fit(
     rule: &str,
     (described, (its, manual)): (&str, (bool, bool)),
@@ -645,7 +654,8 @@ fn differs(rule: &str, path: &str, mine: &Value, theirs: &Value) -> String {
     )
 }
 
-/// The shape of a table that is described so, if these wants can use it; else where they differ first.
+/// The shape of a table that is described so, if these wants can use it; else where they differ
+/// first.
 fn agree(
     rule: &str,
     wanted: &Shape,

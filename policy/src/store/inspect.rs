@@ -1,4 +1,4 @@
-//! A look at a file store from outside, without disturbing its users.
+//! Reads the tables of a file store from outside, without disturbing their users.
 
 use std::path::Path;
 
@@ -7,6 +7,7 @@ use tidegate_core::FILE_FORMAT;
 
 use crate::error::{Code, Error};
 use crate::key::name::{Name, NamedCount};
+use crate::store::described::InspectedLimit;
 use crate::store::file_store::{Folder, Shape};
 use crate::store::tables;
 
@@ -18,8 +19,8 @@ pub struct Inspected {
     pub rule: String,
     /// The version of the file's format.
     pub format: u64,
-    /// Its limits as the file describes them: `name`, `algorithm`, `scope`, `room`.
-    pub limits: Vec<Value>,
+    /// Its limits as the file describes them.
+    pub limits: Vec<InspectedLimit>,
     /// Keys that it may hold live.
     pub capacity: usize,
     /// Rows in use, in the table of the rule's first scope.
@@ -65,7 +66,7 @@ fn inspect_table(folder: &Folder, name: &str) -> Result<Inspected, Error> {
         overrides: folder.read_changes(&rule)?.overrides.len(),
         rule,
         format: FILE_FORMAT,
-        limits: text["limits"].as_array().cloned().unwrap_or_default(),
+        limits: shape.limits(),
         capacity: shape.capacity,
         keys: held.keys,
         penalised: held.penalised,

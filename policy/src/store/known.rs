@@ -7,9 +7,9 @@
 //!   known       publish {text, number} ◀──────────── publish {text, number}
 //! ```
 //!
-//! A hit loads `known` and waits for nothing: where another thread reads the file just now, the hit goes
-//! on with what is known. The number of a text is the generation up to which there is no newer one. It
-//! never goes back, so a reader that was slow can't put an old text in place of a new one.
+//! A hit loads `known` and waits for nothing: where another thread reads the file just now, the hit
+//! goes on with what is known. The number of a text is the generation up to which there is no newer
+//! one. It never goes back, so a reader that was slow can't put an old text in place of a new one.
 //! Modelled by `loom_changes`.
 
 use std::sync::Arc;
@@ -86,7 +86,8 @@ pub(crate) struct Changes {
     known: ArcSwap<Known>,
     /// Counts the changes; every hit compares it.
     generation: Number,
-    /// Held by a thread that changes something, also while it waits for other processes. No hit takes it.
+    /// Held by a thread that changes something, also while it waits for other processes. No hit
+    /// takes it.
     changing: ForkLock<()>,
     /// Held by a thread that reads what other processes have changed. A hit only tries it.
     reading: ForkLock<()>,
@@ -102,8 +103,8 @@ impl Changes {
         read: impl FnOnce() -> Result<Runtime, E>,
     ) -> Result<Changes, E> {
         let generation = Number::Shared(generation);
-        // A process that died between a change and its count left others without it: the next one to
-        // open the file tells them.
+        // A process that died between a change and its count left others without it: the next one
+        // to open the file tells them.
         generation.add();
         let number = generation.get();
         let known = ArcSwap::from_pointee(Known::new(Arc::new(read()?), number));
@@ -123,9 +124,9 @@ impl Changes {
 
     /// Makes a text known that was just stored, before any other can be.
     pub(crate) fn publish(&self, runtime: Runtime) {
-        // A thread that has read an older text read a lower generation before, since this is read after the
-        // text was stored.
-        // A child that was forked while a thread published knows a number that is not counted yet.
+        // A thread that has read an older text read a lower generation before, since this is read
+        // after the text was stored. A child that was forked while a thread published knows a
+        // number that is not counted yet.
         let number = self.generation.get().max(self.known.load().number) + 1;
         self.put(Arc::new(runtime), number);
         while self.generation.get() < number {
@@ -146,20 +147,20 @@ impl Changes {
         self.known.rcu(newer).number < number
     }
 
-    /// Mends what is ahead of a clock that was read again, for this process: what is stored is mended with
-    /// the next change.
+    /// Repairs what is ahead of a clock that was read again, for this process: what is stored is
+    /// repaired with the next change.
     #[cold]
-    pub(crate) fn mend(&self, now: u64) {
+    pub(crate) fn repair(&self, now: u64) {
         self.known.rcu(|known| {
             let mut runtime = Runtime::clone(&known.runtime);
-            runtime.mend(now);
+            runtime.repair(now);
             let (text, number) = (known.text.clone(), known.number);
             Arc::new(Known { text, runtime: Arc::new(runtime), number })
         });
     }
 
-    /// The newest text that can be had without waiting, and its number. `read` gives the text of a file,
-    /// where there is one and it can be read.
+    /// The newest text that can be had without waiting, and its number. `read` gives the text of a
+    /// file, where there is one and it can be read.
     pub(crate) fn follow(&self, read: impl Fn() -> Option<Runtime>) -> (Arc<Runtime>, u64) {
         // ORDERING: Relaxed; whoever misses a doubt is followed by one who does not.
         if self.doubted.load(Ordering::Relaxed) {
@@ -175,7 +176,8 @@ impl Changes {
         (known.runtime.clone(), known.number.min(now))
     }
 
-    /// Has the text read again by the next hit, for tables whose generation others don't count any more.
+    /// Has the text read again by the next hit, for tables whose generation others don't count any
+    /// more.
     pub(crate) fn doubt(&self) {
         // ORDERING: Relaxed, as in `follow`.
         self.doubted.store(true, Ordering::Relaxed);
@@ -221,8 +223,8 @@ impl Changes {
         if runtime == *self.known.load().text {
             self.confirm(number);
         } else if self.put(Arc::new(runtime), number) {
-            // Others may have read just before this was changed, and the process that changed it may have
-            // died before it told them.
+            // Others may have read just before this was changed, and the process that changed it
+            // may have died before it told them.
             self.generation.add();
         }
     }

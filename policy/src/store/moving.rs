@@ -2,13 +2,13 @@
 //!
 //! | | goes on if |
 //! |---|---|
-//! | a limit | it keeps its name (one named by its text: its position), algorithm, scope and `counts` |
+//! | a limit | it keeps its name (position, if named by its text), algorithm, scope, `counts` |
 //! | penalties | `penalty_scope` is the same |
 //! | budgets | always |
 //!
-//! Everything else starts fresh. All windows of one scope that count the same share a log. So a window
-//! that is added beside others finds what their log holds. A cooldown that runs is over if its limit
-//! is not in the new table.
+//! Everything else starts fresh. All windows of one scope that count the same share a log. So a
+//! window that is added beside others finds what their log holds. A cooldown that runs is over if
+//! its limit is not in the new table.
 
 use tidegate_core::{
     Clock, FileLayout, FileTables, Format1, Format1Tables, Limits, NoPlace, TableFile,
@@ -176,18 +176,19 @@ pub(crate) fn check_rows(
     moved.map_err(|error| no_place(from, to, error))
 }
 
-/// The same as [`move_rows`] from a file of format 1. Its words are read by the numbers that keys are judged by from now on.
+/// The same as [`move_rows`] from a file of format 1. Its words are read by the limits that keys
+/// are judged by from now on.
 pub(crate) fn move_rows_of_format1(
     (from, old): (&Shape, &Format1),
     (to, new): (&Shape, &TableFile),
-    numbers: &[Limits],
+    limits: &[Limits],
     clock: &Clock,
 ) -> Result<(), String> {
     let old_tables = from.layout();
     let old_tables = old_tables.as_ref().and_then(|layout| old.laid_out(layout));
     let mut layout = to.layout().ok_or_else(damaged)?;
-    for (engine, numbers) in layout.engines.iter_mut().zip(numbers) {
-        engine.0 = numbers.clone();
+    for (engine, limits) in layout.engines.iter_mut().zip(limits) {
+        engine.0 = limits.clone();
     }
     let new_tables = new.laid_out(&layout).ok_or_else(damaged)?;
     let source = Source::Format1(old_tables.ok_or_else(damaged)?);

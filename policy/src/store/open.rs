@@ -174,7 +174,8 @@ fn named(name: &str) -> Arc<Named> {
 fn check_same(rule: &str, tables: &Tables, wanted: &Wanted, clock: &Clock) -> Result<(), Error> {
     let other = |what: &str| {
         let message = format!(
-            "rule {rule:?} is already in this store with {what}; use the same policy, or another store name"
+            "rule {rule:?} is already in this store with {what}; use the same policy, or \
+            another store name"
         );
         Err(Error::new(Code::Store, message))
     };

@@ -1,4 +1,5 @@
-//! What is changed while a limiter is at work: overrides, exemptions, the default limits, the mode, blocks.
+//! What is changed while a limiter is at work: overrides, exemptions, the default limits, the mode,
+//! blocks.
 
 use std::time::Duration;
 
@@ -68,8 +69,8 @@ impl From<Match> for Target {
     }
 }
 
-/// How long a change stands, in nanoseconds of the clock of the tables. The end is not kept: a clock that
-/// went back would move it away.
+/// How long a change stands, in nanoseconds of the clock of the tables. The end is not kept: a
+/// clock that went back would move it away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Span {
     pub(crate) since: u64,
@@ -172,8 +173,8 @@ pub(crate) struct Runtime {
     pub(crate) blocks: Vec<Block>,
     /// The number of the last change.
     pub(crate) last: u64,
-    /// What another version stored and this one can't read: its field, and the value as it stands. It is
-    /// kept for the other version.
+    /// What another version stored and this one can't read: its field, and the value as it stands.
+    /// It is kept for the other version.
     pub(crate) unread: Vec<(&'static str, Value)>,
 }
 
@@ -203,8 +204,9 @@ impl Runtime {
         self.notes().filter_map(|note| note.span)
     }
 
-    /// Between which readings of the clock none ends or is ahead of the clock; none if no change ends. The
-    /// ends of blocks are left out: there may be many, and whoever finds a block looks at its end.
+    /// Between which readings of the clock none ends or is ahead of the clock; none if no change
+    /// ends. The ends of blocks are left out: there may be many, and whoever finds a block looks at
+    /// its end.
     pub(crate) fn timed(&self) -> Option<Timed> {
         let since = self.spans().map(|span| span.since).max()?;
         let blocks = self.blocks.len();
@@ -219,7 +221,7 @@ impl Runtime {
     }
 
     /// What is ahead of the clock starts now: nothing stands for longer than was said.
-    pub(crate) fn mend(&mut self, now: u64) {
+    pub(crate) fn repair(&mut self, now: u64) {
         for span in self.notes_mut().filter_map(|note| note.span.as_mut()) {
             span.since = span.since.min(now);
         }
@@ -257,7 +259,8 @@ impl Runtime {
         self.overrides.iter().find(|one| one.what.0 == *target)
     }
 
-    /// Of two that match a call equally well the later is in force, so the one that is set is the last.
+    /// Of two that match a call equally well the later is in force, so the one that is set is the
+    /// last.
     pub(crate) fn set_override(&mut self, target: Target, limits: LimitPatches, note: Note) {
         self.clear_override(&target);
         self.overrides.push(Noted { what: (target, limits), note });
@@ -365,7 +368,8 @@ impl Runtime {
         })
     }
 
-    /// What stands in a file. An entry that can't be read is kept as it stands, and applied to nothing.
+    /// What stands in a file. An entry that can't be read is kept as it stands, and applied to
+    /// nothing.
     pub(crate) fn from_value(value: &Value) -> Runtime {
         let mut unread = Vec::new();
         let overrides = readable("overrides", value, &mut unread, |one| {

@@ -107,7 +107,8 @@ pub(crate) struct Tables {
     pub(crate) clock: Clock,
     #[cfg(target_os = "linux")]
     disk: Option<Disk>,
-    /// How long a denial may matter, in nanoseconds: the longest that any variant of anybody asks for.
+    /// How long a denial may matter, in nanoseconds: the longest that any variant of anybody asks
+    /// for.
     keep: Number,
     /// What was changed at run time, by anybody who shares this state.
     changes: Changes,
@@ -116,7 +117,7 @@ pub(crate) struct Tables {
 }
 
 impl Tables {
-    /// Makes tables in memory. `base` are the rule's own numbers.
+    /// Makes tables in memory. `base` are the rule's own limits.
     pub(crate) fn new(
         wanted: &Wanted,
         base: &Variant,
@@ -139,8 +140,8 @@ impl Tables {
         let mut reopenings = 0;
         loop {
             let tables = Tables::opened(folder, rule, wanted, base, clock)?;
-            // The generation was noted before: if the table loses its name only now, a hit will notice.
-            // Modelled by `loom_retired::an_opener_finds_the_name_gone_or_notices`.
+            // The generation was noted before: if the table loses its name only now, a hit will
+            // notice. Modelled by `loom_retired::an_opener_finds_the_name_gone_or_notices`.
             let lost = tables.disk.as_ref().is_some_and(|disk| disk.file.has_lost_its_name());
             if !lost || reopenings == MOST_REOPENINGS {
                 return Ok(tables);
@@ -257,7 +258,8 @@ impl Tables {
         self.disk.as_ref()?.offenders.as_ref()
     }
 
-    /// Whether another table has taken this one's place, so that others don't see what is counted here.
+    /// Whether another table has taken this one's place, so that others don't see what is counted
+    /// here.
     pub(crate) fn is_retired(&self) -> bool {
         #[cfg(target_os = "linux")]
         return self.disk.as_ref().is_some_and(|disk| disk.file.is_retired());
@@ -273,8 +275,8 @@ impl Tables {
         false
     }
 
-    /// Is no user of its file any more if no other is, so that the next to open it has it alone. False if
-    /// another is, or there is no file.
+    /// Is no user of its file any more if no other is, so that the next to open it has it alone.
+    /// False if another is, or there is no file.
     pub(crate) fn leave_if_alone(&self) -> bool {
         #[cfg(target_os = "linux")]
         return self.disk.as_ref().is_some_and(|disk| disk.file.leave_if_alone().unwrap_or(false));
@@ -286,7 +288,8 @@ impl Tables {
     pub(crate) fn come_back(&self) {
         #[cfg(target_os = "linux")]
         if let Some(disk) = &self.disk {
-            // If another has it alone for longer than this waits, that one has put another in its place.
+            // If another has it alone for longer than this waits, that one has put another in its
+            // place.
             let _ = disk.file.share();
         }
     }
@@ -316,7 +319,7 @@ impl Tables {
         &self.clock
     }
 
-    /// Introduces numbers. Before that no row may be judged by them.
+    /// Introduces limits. Before that no row may be judged by them.
     pub(crate) fn introduce_limits(&self, variant: &Variant) {
         if self.keep.get() < variant.keep {
             self.keep.raise(variant.keep);
@@ -330,7 +333,7 @@ impl Tables {
         }
     }
 
-    /// Nanoseconds for which an idle row may be kept, and for which the rule's own numbers ask.
+    /// Nanoseconds for which an idle row may be kept, and for which the rule's own limits ask.
     pub(crate) fn horizons(&self) -> (u64, u64) {
         let longest = |horizon: fn(&Engine) -> u64| {
             self.engines.iter().map(|engine| horizon(engine)).max().unwrap_or(0)
@@ -377,7 +380,8 @@ impl Tables {
         });
     }
 
-    /// What was changed at run time as far as it can be known without waiting, and the number of the change.
+    /// What was changed at run time as far as it can be known without waiting, and the number of
+    /// the change.
     pub(crate) fn runtime(&self) -> (Arc<Runtime>, u64) {
         self.changes.follow(|| self.read_changes())
     }
@@ -401,9 +405,9 @@ impl Tables {
         self.changes.generation()
     }
 
-    /// What was changed at run time and stands now, and for which readings of the clock that is so; none if
-    /// nothing of it ends.
-    pub(crate) fn standing(&self, runtime: &Arc<Runtime>) -> (Arc<Runtime>, Option<Timed>) {
+    /// What was changed at run time and stands now, and for which readings of the clock that is so;
+    /// none if nothing of it ends.
+    pub(crate) fn in_force(&self, runtime: &Arc<Runtime>) -> (Arc<Runtime>, Option<Timed>) {
         // Processes of another shape can't tell of their changes here: they are looked for.
         let look = |timed| match self.was_retired() {
             true => Some(Timed::at_most(timed, self.clock.now().saturating_add(LOOK_AGAIN))),
@@ -415,10 +419,10 @@ impl Tables {
         // Read after the text: what is ahead of it shows a clock that went back.
         let now = self.clock.now();
         if runtime.is_ahead(now) {
-            self.changes.mend(now);
+            self.changes.repair(now);
         }
         let mut standing = Runtime::clone(runtime);
-        standing.mend(now);
+        standing.repair(now);
         standing.end(now);
         let timed = look(standing.timed());
         (Arc::new(standing), timed)
@@ -429,15 +433,15 @@ impl Tables {
         self.changes.doubt();
     }
 
-    /// Changes something at run time, and gives the change's number; nothing is changed if `change` fails,
-    /// or says so by giving none, and then the number is 0.
+    /// Changes something at run time, and gives the change's number; nothing is changed if `change`
+    /// fails, or says so by giving none, and then the number is 0.
     pub(crate) fn change(
         &self,
         change: impl FnOnce(&mut Runtime, u64) -> Result<Option<Change>, Error>,
     ) -> Result<u64, Error> {
         let change = |runtime: &mut Runtime| {
             let now = self.clock.now();
-            runtime.mend(now);
+            runtime.repair(now);
             runtime.end(now);
             change(runtime, now)
         };

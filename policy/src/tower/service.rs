@@ -10,15 +10,17 @@ use http::{Request, Response};
 use pin_project_lite::pin_project;
 use tower_service::Service;
 
-use super::{RateLimitLayer, answer};
+use super::RateLimitLayer;
+use super::answer::{Answer, ProblemJson, Refusal, add_headers};
 use crate::decision::Decision;
-use crate::error::Error;
+use crate::decision::headers::Style;
+use crate::error::{Code, Error};
 use crate::key::Call;
 use crate::rule::Rule;
 use crate::rule::held::Permit;
 
-const NO_KEY: &str = "This request has no key to be limited by: either the layer's `key` gave none, or its \
-    extensions hold no peer address. Name the extension that does with `peer`, or set a `fallback_key`.";
+const PERMIT_COST: &str =
+    "a rule with a concurrent limit takes one permit for each request: its cost is 1";
 
 /// A decision, with the slot that it holds if the rule has any.
 pub(super) enum Verdict {
@@ -27,10 +29,11 @@ pub(super) enum Verdict {
 }
 
 impl Verdict {
-    pub(super) fn of(rule: &Rule, call: Call<'_>) -> Result<Verdict, Error> {
+    pub(super) fn of(rule: &Rule, call: Call<'_>, cost: u64) -> Result<Verdict, Error> {
         match rule.has_permits()? {
+            true if cost != 1 => Err(Error::new(Code::Operation, PERMIT_COST)),
             true => Ok(Verdict::Permit(rule.permit(call)?.into())),
-            false => Ok(Verdict::Hit(rule.hit(call, 1)?.into())),
+            false => Ok(Verdict::Hit(rule.hit(call, cost)?.into())),
         }
     }
 
@@ -42,10 +45,11 @@ impl Verdict {
     }
 }
 
-/// A service whose requests are limited: what a [`RateLimitLayer`] makes of it.
+/// A service whose requests are limited by a [`RateLimitLayer`].
 ///
-/// Its responses' bodies must be makeable from text, as those of axum (`axum::body::Body`) and of hyper
-/// (`http_body_util::Full<Bytes>`) are.
+/// Any body of a request will do. The body of the responses must be one that the layer's
+/// [`Answer`] makes. Without an answer hook that is any type that is `From<String>`:
+/// `axum::body::Body`, `http_body_util::Full<Bytes>`, `String`.
 ///
 /// ```
 /// use tidegate::tower::{RateLimit, RateLimitLayer};
@@ -55,22 +59,35 @@ impl Verdict {
 /// let layer = RateLimitLayer::new(limiter.rule("default").unwrap());
 /// let service: RateLimit<axum::Router> = layer.layer(axum::Router::new());
 /// ```
-#[derive(Clone, Debug)]
-pub struct RateLimit<S> {
+pub struct RateLimit<S, R = ProblemJson> {
     inner: S,
-    layer: Arc<RateLimitLayer>,
+    layer: Arc<RateLimitLayer<R>>,
 }
 
-impl<S> RateLimit<S> {
-    pub(super) fn new(inner: S, layer: RateLimitLayer) -> RateLimit<S> {
+impl<S, R> RateLimit<S, R> {
+    pub(super) fn new(inner: S, layer: RateLimitLayer<R>) -> RateLimit<S, R> {
         RateLimit { inner, layer: Arc::new(layer) }
     }
 }
 
-impl<S, A, B> Service<Request<A>> for RateLimit<S>
+// Not derived: the layer is shared, so its hook needs no `Clone`, and a closure has no `Debug`.
+impl<S: Clone, R> Clone for RateLimit<S, R> {
+    fn clone(&self) -> RateLimit<S, R> {
+        RateLimit { inner: self.inner.clone(), layer: self.layer.clone() }
+    }
+}
+
+impl<S: fmt::Debug, R> fmt::Debug for RateLimit<S, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut fields = f.debug_struct("RateLimit");
+        fields.field("inner", &self.inner).field("layer", &self.layer).finish()
+    }
+}
+
+impl<S, A, B, R> Service<Request<A>> for RateLimit<S, R>
 where
     S: Service<Request<A>, Response = Response<B>>,
-    B: From<String>,
+    R: Answer<B>,
 {
     type Response = Response<B>;
     type Error = S::Error;
@@ -82,29 +99,34 @@ where
 
     fn call(&mut self, request: Request<A>) -> Self::Future {
         let (parts, body) = request.into_parts();
+        let (answer, style) = (&self.layer.answer, self.layer.style);
         let response = match self.layer.judge(&parts) {
             Ok(Some(verdict)) if verdict.decision().allowed => {
                 let inner = self.inner.call(Request::from_parts(parts, body));
-                return ResponseFuture { state: State::Passed { inner, verdict: Some(verdict) } };
+                let verdict = Some(verdict);
+                return ResponseFuture { state: State::Passed { inner, verdict, style } };
             }
-            Ok(Some(verdict)) => answer::too_many(verdict.decision()),
-            Ok(None) => answer::unjudged(NO_KEY),
-            Err(error) => answer::unjudged(&error.to_string()),
+            Ok(Some(verdict)) => Refusal::Denied(verdict.decision()).answered_by(answer, style),
+            Ok(None) => Refusal::NoKey.answered_by(answer, style),
+            Err(error) => Refusal::Failed(&error).answered_by(answer, style),
         };
         ResponseFuture { state: State::Answered { response: Some(response) } }
     }
 }
 
 pin_project! {
-    /// The response of a [`RateLimit`]: the service's, with the decision's header fields, or a refusal.
+    /// The response of a [`RateLimit`]: a refusal, or the service's response with the decision's
+    /// header fields.
     ///
     /// ```
     /// use tidegate::tower::ResponseFuture;
     /// use tower_service::Service;
     ///
-    /// fn response<S, B>(service: &mut S, request: http::Request<()>) -> ResponseFuture<S::Future, B>
+    /// type Response<B> = http::Response<B>;
+    ///
+    /// fn respond<S, B>(service: &S, request: http::Request<()>) -> ResponseFuture<S::Future, B>
     /// where
-    ///     S: Service<http::Request<()>, Response = http::Response<B>> + Clone,
+    ///     S: Service<http::Request<()>, Response = Response<B>> + Clone,
     ///     B: From<String>,
     /// {
     ///     # let limiter = tidegate::Limiter::new("100/min").unwrap();
@@ -121,7 +143,7 @@ pin_project! {
 pin_project! {
     #[project = Projected]
     enum State<F, B> {
-        Passed { #[pin] inner: F, verdict: Option<Verdict> },
+        Passed { #[pin] inner: F, verdict: Option<Verdict>, style: Style },
         Answered { response: Option<Response<B>> },
     }
 }
@@ -134,11 +156,11 @@ where
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
         match self.project().state.project() {
-            Projected::Passed { inner, verdict } => {
+            Projected::Passed { inner, verdict, style } => {
                 let mut response = ready!(inner.poll(cx))?;
                 // Taken, so that a slot is free again before the response is sent.
                 if let Some(verdict) = verdict.take() {
-                    answer::add_headers(response.headers_mut(), verdict.decision());
+                    add_headers(response.headers_mut(), verdict.decision(), *style);
                 }
                 Poll::Ready(Ok(response))
             }

@@ -1,5 +1,5 @@
-//! The policy layer again, as plainly as it can be written: lists, whole milliseconds, and no thought
-//! for speed, memory or threads. It shares no code with the crate.
+//! The policy layer again, as simply as it can be written: lists, whole milliseconds, and no
+//! thought for speed, memory or threads. It shares no code with the crate.
 //!
 //! A bucket's numbers are chosen so that one token takes a whole number of milliseconds, and the
 //! same number whatever changes; its content is then a whole number of milliseconds of refill.
@@ -476,7 +476,8 @@ impl Reference {
         }
     }
 
-    /// Whether a change ends within that time, but for blocks: then a call is judged by other numbers.
+    /// Whether a change ends within that time, but for blocks: then a call is judged by other
+    /// numbers.
     pub fn changes_within(&self, time: u64) -> bool {
         let other = |changed: &Changed| !matches!(changed, Changed::Block(_));
         self.ends.iter().any(|(changed, at)| other(changed) && *at <= self.now + time)

@@ -2,7 +2,8 @@
 //!
 //! * OpenClaw: the 18 points of its plan, what each channel is told, its audit ids.
 //! * Mercury: its example run, its table of behaviour, its API.
-//! * AgentCom: tiers, warning, backoff curve, alert, exclusion from scheduling, overrides, whitelist.
+//! * AgentCom: tiers, warning, backoff curve, alert, exclusion from scheduling, overrides,
+//!   whitelist.
 //! * ClawStack: the matrix of tiers, headers, the body of a 429.
 //! * Jack: endpoints, roles, webhook sources, headers, WhatsApp, Twilio.
 

@@ -2,7 +2,9 @@
 
 from .dsl import *
 
-ABOUT = "alert: a span opens at the first denial; the denial that reaches the count in it alerts, once"
+ABOUT = (
+    "alert: a span opens at the first denial; the denial that reaches the count in it alerts, once"
+)
 
 TEN = {"violations": 10, "within": "5m"}
 THREE = {"violations": 3, "within": "10s"}
@@ -44,10 +46,12 @@ def cases():
         hit(59_999, due=QUIET), hit(60_999, due=yes(0)), hit(60_999, due=LOUD),
     )
     yield case(
-        "refusals in a cooldown are no violations", policy("1/s window", cooldown="2s", alert=THREE),
+        "refusals in a cooldown are no violations",
+        policy("1/s window", cooldown="2s", alert=THREE),
         hit(0, due=yes(0)), hit(0, due=no("1/s", alert=False)),
         hit(1000, due=no("cooldown", alert=False), repeat=9), hit(2000, due=yes(0)),
-        hit(2000, due=no("1/s", alert=False)), hit(4000, due=yes(0)), hit(4000, due=no("1/s", alert=True)),
+        hit(2000, due=no("1/s", alert=False)), hit(4000, due=yes(0)),
+        hit(4000, due=no("1/s", alert=True)),
     )
     yield case(
         "refusals by an enforced backoff are no violations",
@@ -60,7 +64,8 @@ def cases():
         hit(3000, due=no("1/s", alert=True)),
     )
     yield case(
-        "a cost that can never pass is no violation", policy("2/h", alert={"violations": 2, "within": "1m"}),
+        "a cost that can never pass is no violation",
+        policy("2/h", alert={"violations": 2, "within": "1m"}),
         hit(0, cost=3, due=no("cost", None, alert=False), repeat=5), hits(0, 2), hit(0, due=QUIET),
         hit(0, due=LOUD),
     )

@@ -21,9 +21,12 @@ def cases():
         hit(0, due=yes(0, attach=None)), hit(0, due=no("1/s", attach=None)),
     )
     yield case(
-        "every kind of denial hands it back", policy("1/s", attach=FEE, cooldown="5s", budget={"daily": 1}),
-        hit(0, due=yes(0)), hit(0, due=no("1/s", attach=FEE)), hit(1, due=no("cooldown", attach=FEE)),
-        hit(1, cost=2, due=no("cost", None, attach=FEE)), spend(1, 1), hit(1, due=no("budget", attach=FEE)),
+        "every kind of denial hands it back",
+        policy("1/s", attach=FEE, cooldown="5s", budget={"daily": 1}),
+        hit(0, due=yes(0)), hit(0, due=no("1/s", attach=FEE)),
+        hit(1, due=no("cooldown", attach=FEE)),
+        hit(1, cost=2, due=no("cost", None, attach=FEE)), spend(1, 1),
+        hit(1, due=no("budget", attach=FEE)),
         check(1, due=no("budget", attach=FEE)), peek(1, due=no("budget", attach=FEE)), wall_ms=NOON,
     )
     yield case(

@@ -21,7 +21,8 @@ def advice():
     yield case(
         "denials report step after step and the last repeats", fast,
         hit(0, due=yes(0)),
-        [hit(1, due=no("10/s", wait)) for wait in (1000, 2000, 5000, 10_000, 30_000, 30_000, 30_000)],
+        [hit(1, due=no("10/s", wait))
+         for wait in (1000, 2000, 5000, 10_000, 30_000, 30_000, 30_000)],
         hit(100, due=yes(0)),
     )
     yield case(
@@ -32,13 +33,15 @@ def advice():
     yield case(
         "quiet starts a backoff over, a millisecond less does not", fast,
         hit(0, due=yes(0)), hit(0, due=no("10/s", 1000)), hit(59_999, due=yes(0)),
-        hit(59_999, due=no("10/s", 2000)), hit(119_999, due=yes(0)), hit(119_999, due=no("10/s", 1000)),
+        hit(59_999, due=no("10/s", 2000)), hit(119_999, due=yes(0)),
+        hit(119_999, due=no("10/s", 1000)),
     )
     yield case(
         "quiet is counted from the last denial", fast,
         [
             [hit(at, due=yes(0)), hit(at, due=no("10/s", wait))]
-            for at, wait in [(0, 1000), (50_000, 2000), (100_000, 5000), (150_000, 10_000), (210_000, 1000)]
+            for at, wait in [(0, 1000), (50_000, 2000), (100_000, 5000), (150_000, 10_000),
+                             (210_000, 1000)]
         ],
     )
     yield case(
@@ -59,7 +62,8 @@ def advice():
     )
     yield case(
         "a cost that can never pass counts for no backoff", fast,
-        hit(0, cost=2, due=no("cost", None), repeat=3), hit(0, due=yes(0)), hit(0, due=no("10/s", 1000)),
+        hit(0, cost=2, due=no("cost", None), repeat=3), hit(0, due=yes(0)),
+        hit(0, due=no("10/s", 1000)),
     )
     yield case(
         "keys back off each on its own", fast,
@@ -68,7 +72,8 @@ def advice():
     )
     yield case(
         "is_limited with backoff: a denial less than quiet ago", fast,
-        is_limited(0, due=False), hit(0, due=yes(0)), is_limited(0, due=False), hit(0, due=no("10/s", 1000)),
+        is_limited(0, due=False), hit(0, due=yes(0)), is_limited(0, due=False),
+        hit(0, due=no("10/s", 1000)),
         is_limited(1, due=True), hit(40_000, due=yes(0)), is_limited(59_999, due=True),
         is_limited(60_000, due=False),
     )
@@ -106,26 +111,31 @@ def enforced():
     )
     yield case(
         "refusals by an enforced backoff don't count", policy("10/s burst 1", backoff=FIRM),
-        hit(0, due=yes(0)), hit(0, due=no("10/s", 1000)), hit(500, due=no("backoff", 500), repeat=5),
-        hit(1000, due=yes(0)), hit(1000, due=no("10/s", 4000)), hit(2000, due=no("backoff", 3000), repeat=5),
+        hit(0, due=yes(0)), hit(0, due=no("10/s", 1000)),
+        hit(500, due=no("backoff", 500), repeat=5),
+        hit(1000, due=yes(0)), hit(1000, due=no("10/s", 4000)),
+        hit(2000, due=no("backoff", 3000), repeat=5),
         hit(5000, due=yes(0)), hit(5000, due=no("10/s", 10_000)), hit(15_000, due=yes(0)),
         hit(15_000, due=no("10/s", 10_000)),
     )
     yield case(
         "an enforced backoff lasts as long as the limit's own wait if that is longer",
         policy("1/20s window", backoff=FIRM),
-        hit(0, due=yes(0)), hit(5000, due=no("1/20s", 15_000)), hit(10_000, due=no("backoff", 10_000)),
+        hit(0, due=yes(0)), hit(5000, due=no("1/20s", 15_000)),
+        hit(10_000, due=no("backoff", 10_000)),
         hit(19_999, due=no("backoff", 1)), hit(20_000, due=yes(0)),
     )
     yield case(
-        "an enforced wait is the rounded one", policy("1/10s window", backoff=FIRM | {"round": "5s"}),
+        "an enforced wait is the rounded one",
+        policy("1/10s window", backoff=FIRM | {"round": "5s"}),
         hit(0, due=yes(0)), hit(7000, due=no("1/10s", 5000)), hit(10_000, due=no("backoff", 2000)),
         hit(11_999, due=no("backoff", 1)), hit(12_000, due=yes(0)),
     )
     yield case(
         "a large cost during an enforced backoff waits for its tokens too",
         policy("1/s burst 5", backoff=FIRM),
-        hit(0, cost=5, due=yes(0)), hit(0, due=no("1/s", 1000)), hit(500, cost=5, due=no("backoff", 4500)),
+        hit(0, cost=5, due=yes(0)), hit(0, due=no("1/s", 1000)),
+        hit(500, cost=5, due=no("backoff", 4500)),
         hit(500, due=no("backoff", 500)),
     )
     yield case(
@@ -152,14 +162,17 @@ def with_cooldown():
     yield case(
         "refusals in a cooldown don't count for backoff",
         policy("10/s burst 1", cooldown="2s", backoff=STEPS),
-        hit(0, due=yes(0)), hit(0, due=no("10/s", 2000)), hit(1000, due=no("cooldown", 1000), repeat=6),
+        hit(0, due=yes(0)), hit(0, due=no("10/s", 2000)),
+        hit(1000, due=no("cooldown", 1000), repeat=6),
         hit(2000, due=yes(0)), hit(2000, due=no("10/s", 2000)), hit(4000, due=yes(0)),
         hit(4000, due=no("10/s", 5000)),
     )
     yield case(
         "after the cooldown an enforced backoff goes on to its own end",
-        policy("10/s burst 1", cooldown="2s", backoff={"steps": ["5s"], "quiet": "1m", "enforce": True}),
-        hit(0, due=yes(0)), hit(0, due=no("10/s", 5000)), hit(1999, due=no("cooldown", 3001, limit=1)),
+        policy("10/s burst 1", cooldown="2s",
+               backoff={"steps": ["5s"], "quiet": "1m", "enforce": True}),
+        hit(0, due=yes(0)), hit(0, due=no("10/s", 5000)),
+        hit(1999, due=no("cooldown", 3001, limit=1)),
         hit(2000, due=no("backoff", 3000, limit=None)), hit(4999, due=no("backoff", 1)),
         hit(5000, due=yes(0)),
     )

@@ -2,13 +2,16 @@
 
 from .dsl import *
 
-ABOUT = "block, unblock and blocks: a blocked key is refused with reason `blocked`; nothing is counted"
+ABOUT = (
+    "block, unblock and blocks: a blocked key is refused with reason `blocked`; nothing is counted"
+)
 
 OPS = {"by": "ops", "reason": "spam"}
 
 
 def refusal(retry, **fields):
-    return no("blocked", retry, limit=None, remaining=0, warning=False, alert=False, would_deny=None) | fields
+    return no("blocked", retry, limit=None, remaining=0, warning=False, alert=False,
+              would_deny=None) | fields
 
 
 def cases():
@@ -24,7 +27,8 @@ def refusals():
     for text in ("3/min", "3/min window", "3/min counter", "3/min fixed"):
         yield case(
             f"a block of {text} refuses its key for its length and spends nothing", policy(text),
-            block(0, due=1, for_ms=60_000), hit(0, due=refusal(60_000), repeat=3), hit(0, "b", due=yes(2)),
+            block(0, due=1, for_ms=60_000), hit(0, due=refusal(60_000), repeat=3),
+            hit(0, "b", due=yes(2)),
             check(10_000, due=refusal(50_000)), peek(10_000, due=refusal(50_000, notify=False)),
             allow(10_000, due=False), hit(59_999, due=refusal(1)), hit(60_000, cost=3, due=yes(0)),
         )
@@ -35,7 +39,8 @@ def refusals():
     )
     yield case(
         "a hit and a peek of cost 0 are refused too", policy("3/min"),
-        block(0, for_ms=1000), hit(0, cost=0, due=refusal(1000)), peek(0, cost=0, due=refusal(1000)),
+        block(0, for_ms=1000), hit(0, cost=0, due=refusal(1000)),
+        peek(0, cost=0, due=refusal(1000)),
     )
     yield case(
         "the quota comes back behind a block", policy("6/min"),
@@ -44,24 +49,30 @@ def refusals():
         hit(19_999, due=refusal(1, reset_after_ms=40_001)), hit(20_000, cost=2, due=yes(0)),
     )
     yield case(
-        "a reservation is refused, and one that was made is settled and cancelled", policy("9/min window"),
+        "a reservation is refused, and one that was made is settled and cancelled",
+        policy("9/min window"),
         reserve(0, "r", 4, due=yes(5)), reserve(0, "s", 3, due=yes(2)), block(0),
         reserve(0, "t", 1, due=refusal(None)),
         settle(0, "r", 1), cancel(0, "s"), cancel(0, "t"), unblock(0, due=True), left(0, 8),
     )
     yield case(
-        "a permit is refused, and one that is out is renewed and released", policy("2 concurrent lease 10s"),
-        permit(0, "p", due=yes(1)), block(0), permit(0, "q", due=refusal(None)), release(0, "q", False),
+        "a permit is refused, and one that is out is renewed and released",
+        policy("2 concurrent lease 10s"),
+        permit(0, "p", due=yes(1)), block(0), permit(0, "q", due=refusal(None)),
+        release(0, "q", False),
         renew(6000, "p", True), unblock(15_999, due=True), permit(15_999, "r", due=yes(0)),
         release(15_999, "p", True),
     )
     yield case(
-        "record, refund and spend work while a key is blocked", policy("5/min window", budget={"daily": 9}),
+        "record, refund and spend work while a key is blocked",
+        policy("5/min window", budget={"daily": 9}),
         block(0), record(0, cost=3, due={"used": 3, "remaining": 2}), refund(0, cost=1),
-        spend(0, 4, due={"spent": 4, "over": False}), budget(0, due={"spent": 4}), unblock(0), left(0, 3),
+        spend(0, 4, due={"spent": 4, "over": False}), budget(0, due={"spent": 4}), unblock(0),
+        left(0, 3),
     )
     yield case(
-        "a blocked hit hands back what is attached", policy("5/min", attach={"link": "https://example.org"}),
+        "a blocked hit hands back what is attached",
+        policy("5/min", attach={"link": "https://example.org"}),
         block(0), hit(0, due=refusal(None, attach={"link": "https://example.org"})),
     )
 
@@ -83,16 +94,19 @@ def keys():
         "a block is not for a wider scope",
         policy({"own": "5/min", "all": {"max": 9, "per": "1m", "algorithm": "window", "scope": []}},
                key=["channel", "sender"], penalty_scope=["channel"]),
-        block(0, ["irc", "a"]), hit(0, ["irc", "a"], due=refusal(None)), hit(0, ["irc", "b"], 5, due=yes(0)),
+        block(0, ["irc", "a"]), hit(0, ["irc", "a"], due=refusal(None)),
+        hit(0, ["irc", "b"], 5, due=yes(0)),
         hit(0, ["web", "b"], 4, due=yes(0, limit=9)),
     )
     tiers = policy("3/min", key=["user", "tier"],
-                   classify={"from": "action", "to": "tier", "map": {"ping": "light"}, "default": "normal"})
+                   classify={"from": "action", "to": "tier", "map": {"ping": "light"},
+                             "default": "normal"})
     ping = {"attributes": {"action": "ping"}}
     yield case(
         "a block is for the part that an attribute becomes", tiers,
         block(0, "a", **ping), hit(0, "a", due=refusal(None), **ping), hit(0, "a", due=yes(2)),
-        blocks(0, [blocked(["a", "light"])]), unblock(0, "a", due=False), unblock(0, "a", due=True, **ping),
+        blocks(0, [blocked(["a", "light"])]), unblock(0, "a", due=False),
+        unblock(0, "a", due=True, **ping),
         hit(0, "a", due=yes(2), **ping),
     )
     yield case(
@@ -113,22 +127,26 @@ def keys():
         blocks(0, []), block(0, "a", for_ms=3000), block(0, "b", **OPS),
         block(1000, "c", for_ms=1000, by="eve"),
         blocks(1000,
-            [blocked("a", NOON + 3000), blocked("b", None, "ops", "spam"), blocked("c", NOON + 2000, "eve")]),
-        blocks(2000, [blocked("a", NOON + 3000), blocked("b", None, "ops", "spam")]), block(2000, "a"),
+            [blocked("a", NOON + 3000), blocked("b", None, "ops", "spam"),
+             blocked("c", NOON + 2000, "eve")]),
+        blocks(2000, [blocked("a", NOON + 3000), blocked("b", None, "ops", "spam")]),
+        block(2000, "a"),
         blocks(2000, [blocked("b", None, "ops", "spam"), blocked("a")]), unblock(2000, "b"),
         blocks(2000, [blocked("a")]), wall_ms=NOON,
     )
     yield case(
         "the end of a block goes by the clock and not by the wall clock", policy("3/min"),
         block(0, for_ms=10_000), step("set_wall", 4000, wall_ms=NOON + HOUR),
-        blocks(4000, [blocked("a", NOON + HOUR + 6000)]), hit(9999, due=refusal(1)), hit(10_000, due=yes(2)),
+        blocks(4000, [blocked("a", NOON + HOUR + 6000)]), hit(9999, due=refusal(1)),
+        hit(10_000, due=yes(2)),
         wall_ms=NOON,
     )
 
 
 def order():
     yield case(
-        "order: mode off before blocked", policy("3/min", when=[{"match": {"t": "x"}, "mode": "off"}]),
+        "order: mode off before blocked",
+        policy("3/min", when=[{"match": {"t": "x"}, "mode": "off"}]),
         block(0), hit(0, due={"allowed": True, "reason": "off"}, attributes={"t": "x"}),
         hit(0, due=refusal(None)),
         is_limited(0, due=False, attributes={"t": "x"}), is_limited(0, due=True),
@@ -145,8 +163,10 @@ def order():
         hit(1000, cost=4, due=no("cost", None, limit=3)),
     )
     yield case(
-        "order: blocked before a spent budget, which may last longer", policy("3/min", budget={"daily": 5}),
-        spend(0, 5), block(0, for_ms=1000), hit(0, due=refusal(12 * HOUR)), hit(1000, due=no("budget")),
+        "order: blocked before a spent budget, which may last longer",
+        policy("3/min", budget={"daily": 5}),
+        spend(0, 5), block(0, for_ms=1000), hit(0, due=refusal(12 * HOUR)),
+        hit(1000, due=no("budget")),
         block(1000, for_ms=DAY), hit(1000, due=refusal(DAY)), wall_ms=NOON,
     )
     yield case(
@@ -160,12 +180,14 @@ def order():
     yield case(
         "order: blocked before an enforced backoff, which may last longer",
         policy("1/s", backoff={"steps": ["5s"], "quiet": "1m", "enforce": True}),
-        hit(0, due=yes(0)), hit(0, due=no("1/s", 5000)), block(0, for_ms=2000), hit(1000, due=refusal(4000)),
+        hit(0, due=yes(0)), hit(0, due=no("1/s", 5000)), block(0, for_ms=2000),
+        hit(1000, due=refusal(4000)),
         hit(2000, due=no("backoff", 3000)), hit(5000, due=yes(0)),
     )
     yield case(
         "order: blocked before the limits, which may last longer", policy("2/min window"),
-        hits(0, 2), block(0, for_ms=1000), hit(0, due=refusal(60_000)), hit(1000, due=no("2/min", 59_000)),
+        hits(0, 2), block(0, for_ms=1000), hit(0, due=refusal(60_000)),
+        hit(1000, due=no("2/min", 59_000)),
         block(1000, for_ms=80_000), hit(1000, due=refusal(80_000)), hit(81_000, due=yes(1)),
     )
     yield case(
@@ -202,15 +224,18 @@ def beside():
         stats(1000, due={"blocked": {"until_ms": None, "by": None, "reason": None}}), unblock(1000),
         hit(1000, due=yes(2)), stats(1000, due={"blocked": None}), wall_ms=NOON,
     )
-    for notify, first, then in (("always", True, True), ("silent", False, False), ("once", True, False)):
+    for notify, first, then in (("always", True, True), ("silent", False, False),
+                                ("once", True, False)):
         yield case(
             f"notify {notify} of a blocked key", policy("3/min", notify=notify),
             block(0, for_ms=1000), hit(0, due=refusal(1000, notify=first)),
             hit(0, due=refusal(1000, notify=then)),
-            hit(1000, due=yes(2)), block(1000, for_ms=1000), hit(1000, due=refusal(1000, notify=first)),
+            hit(1000, due=yes(2)), block(1000, for_ms=1000),
+            hit(1000, due=refusal(1000, notify=first)),
         )
     yield case(
-        "shadow tells of a block and lets the hit pass, which spends nothing", policy("2/min", mode="shadow"),
+        "shadow tells of a block and lets the hit pass, which spends nothing",
+        policy("2/min", mode="shadow"),
         block(0, for_ms=1000),
         hit(0, due={"allowed": True, "reason": None, "would_deny": "blocked", "retry_after_ms": 0},
                                    repeat=3),
@@ -218,19 +243,22 @@ def beside():
     )
     yield case(
         "warn_at is no matter of a blocked hit", policy("2/min", warn_at=0.5),
-        hit(0, due=yes(1, warning=False)), block(0), hit(0, due=refusal(None)), peek(0, due=refusal(None)),
+        hit(0, due=yes(1, warning=False)), block(0), hit(0, due=refusal(None)),
+        peek(0, due=refusal(None)),
     )
 
 
 def ends():
     yield case(
         "unblock ends a block, once", policy("3/min"),
-        unblock(0, due=False), block(0), unblock(0, due=True), unblock(0, due=False), hit(0, due=yes(2)),
+        unblock(0, due=False), block(0), unblock(0, due=True), unblock(0, due=False),
+        hit(0, due=yes(2)),
         block(0, for_ms=1000), unblock(1000, due=False),
     )
     yield case(
         "a block replaces the one before it, which is not restored", policy("3/min"),
-        block(0, **OPS), block(0, for_ms=1000), blocks(0, [blocked("a", 1000)]), hit(999, due=refusal(1)),
+        block(0, **OPS), block(0, for_ms=1000), blocks(0, [blocked("a", 1000)]),
+        hit(999, due=refusal(1)),
         hit(1000, due=yes(2)), block(1000, for_ms=1000), block(1500), hit(2000, due=refusal(None)),
     )
     yield case(
@@ -241,7 +269,8 @@ def ends():
     )
     yield case(
         "reset ends the block of its key", policy("3/min"),
-        block(0, "a"), block(0, "b"), reset(0, "a"), hit(0, "a", due=yes(2)), hit(0, "b", due=refusal(None)),
+        block(0, "a"), block(0, "b"), reset(0, "a"), hit(0, "a", due=yes(2)),
+        hit(0, "b", due=refusal(None)),
         blocks(0, [blocked("b")]), unblock(0, "a", due=False),
     )
     yield case(
@@ -250,10 +279,12 @@ def ends():
         block(0, ["irc", "a"]), reset(0, ["irc", "a"]), hit(0, ["irc", "a"], due=yes(2)),
     )
     yield case(
-        "reset_all ends the blocks of its rule", rules(x={"limits": "3/min"}, y={"limits": "3/min"}),
+        "reset_all ends the blocks of its rule",
+        rules(x={"limits": "3/min"}, y={"limits": "3/min"}),
         block(0, "a", rule="x"), block(0, "b", rule="x"), block(0, "a", rule="y"),
         step("reset_all", 0, rule="x"),
-        blocks(0, [], rule="x"), hit(0, "a", rule="x", due=yes(2)), hit(0, "b", rule="x", due=yes(2)),
+        blocks(0, [], rule="x"), hit(0, "a", rule="x", due=yes(2)),
+        hit(0, "b", rule="x", due=yes(2)),
         hit(0, "a", rule="y", due=refusal(None)),
     )
     yield case(
@@ -289,7 +320,8 @@ def headers():
         "ietf: a blocked key has nothing until the block ends", policy(limits),
         block(0, for_ms=20_500),
         head(0, "ietf",
-            {"RateLimit-Policy": policies, "RateLimit": '"x";r=0;t=21, "y";r=0;t=21', "Retry-After": "21"}),
+            {"RateLimit-Policy": policies, "RateLimit": '"x";r=0;t=21, "y";r=0;t=21',
+             "Retry-After": "21"}),
         wall_ms=wall,
     )
     yield case(

@@ -5,9 +5,11 @@ from .dsl import *
 ABOUT = "bucket: full at first sight, refilled evenly, a hit takes its cost if it is there"
 
 # limit, size, ms for one token
-EVEN = [("20/min", 20, 3000), ("10/s", 10, 100), ("60/min", 60, 1000), ("5/s", 5, 200), ("1000/s", 1000, 1),
+EVEN = [("20/min", 20, 3000), ("10/s", 10, 100), ("60/min", 60, 1000), ("5/s", 5, 200),
+        ("1000/s", 1000, 1),
         ("1/s", 1, 1000), ("2/h", 2, 1_800_000), ("1/day", 1, DAY), ("100/s burst 20", 20, 10),
-        ("5/s burst 1", 1, 200), ("1/min burst 10", 10, MINUTE), ("4/500ms", 4, 125), ("30/2min", 30, 4000)]
+        ("5/s burst 1", 1, 200), ("1/min burst 10", 10, MINUTE), ("4/500ms", 4, 125),
+        ("30/2min", 30, 4000)]
 UNEVEN = ["7/min", "3/s", "7/h burst 2", "11/min burst 30"]
 
 
@@ -23,7 +25,8 @@ def cases():
 
 def even(text, name, size, token_ms):
     yield case(
-        f"a fresh bucket {text} grants exactly {size} and then one each {token_ms} ms", policy(text),
+        f"a fresh bucket {text} grants exactly {size} and then one each {token_ms} ms",
+        policy(text),
         hits(0, size),
         hit(0, due=no(name, token_ms, limit=size, remaining=0, reset_after_ms=size * token_ms)),
         peek(token_ms - 1, due=no(name, 1)),
@@ -100,7 +103,8 @@ def refills():
         left(60_000, 60), left(99_999, 99), left(100_000, 100), left(200_000, 100),
     )
     yield case(
-        "a bucket smaller than its rate grants no more than its size at once", policy("600/min burst 3"),
+        "a bucket smaller than its rate grants no more than its size at once",
+        policy("600/min burst 3"),
         hits(0, 3), hit(0, due=no("600/min", 100, limit=3)),
         hit(250, cost=2, due=yes(0)),
         hit(250, due=no("600/min", 50)),

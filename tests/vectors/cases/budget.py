@@ -2,7 +2,10 @@
 
 from .dsl import *
 
-ABOUT = "budget: whole units spent in a UTC day; when spent >= daily, hits are denied until the reset hour"
+ABOUT = (
+    "budget: whole units spent in a UTC day; when spent >= daily, hits are denied until the reset "
+    "hour"
+)
 
 CENTS = {"daily": 500, "per_hit": 50, "unit": "cents"}
 
@@ -32,7 +35,8 @@ def cases():
         spend(0, 700, due={"spent": 700, "remaining": 0, "over": True}),
         spend(0, 5, due={"spent": 705, "remaining": 0}),
         budget(
-            1000, due={"spent": 705, "over": True, "over_per_hit": False, "reset_after_ms": 12 * HOUR - 1000},
+            1000, due={"spent": 705, "over": True, "over_per_hit": False,
+                       "reset_after_ms": 12 * HOUR - 1000},
         ),
         wall_ms=NOON,
     )
@@ -49,8 +53,10 @@ def cases():
         wall_ms=NOON,
     )
     yield case(
-        "a budget starts anew at its reset hour", policy("10/s", budget={"daily": 10, "reset_hour_utc": 18}),
-        spend(0, 10, due={"over": True, "reset_after_ms": 6 * HOUR}), hit(0, due=no("budget", 6 * HOUR)),
+        "a budget starts anew at its reset hour",
+        policy("10/s", budget={"daily": 10, "reset_hour_utc": 18}),
+        spend(0, 10, due={"over": True, "reset_after_ms": 6 * HOUR}),
+        hit(0, due=no("budget", 6 * HOUR)),
         hit(6 * HOUR - 1, due=no("budget", 1)), hit(6 * HOUR, due=yes(9)),
         budget(6 * HOUR, due={"spent": 0, "reset_after_ms": DAY}), wall_ms=NOON,
     )
@@ -62,8 +68,10 @@ def cases():
     )
     yield case(
         "a budget goes by the wall clock", rule,
-        spend(0, 500), hit(0, due=no("budget", 12 * HOUR)), step("set_wall", 0, wall_ms=NOON + 11 * HOUR),
-        hit(0, due=no("budget", HOUR)), step("set_wall", 0, wall_ms=NOON + 12 * HOUR), hit(0, due=yes(9)),
+        spend(0, 500), hit(0, due=no("budget", 12 * HOUR)),
+        step("set_wall", 0, wall_ms=NOON + 11 * HOUR),
+        hit(0, due=no("budget", HOUR)), step("set_wall", 0, wall_ms=NOON + 12 * HOUR),
+        hit(0, due=yes(9)),
         budget(0, due={"spent": 0}), wall_ms=NOON,
     )
     yield case(
@@ -88,7 +96,8 @@ def cases():
     )
     yield case(
         "a budget is denied before a cooldown", policy("1/s", cooldown="30s", budget={"daily": 5}),
-        hit(0, due=yes(0)), hit(0, due=no("1/s", 30_000)), hit(1, due=no("cooldown", 29_999)), spend(1, 5),
+        hit(0, due=yes(0)), hit(0, due=no("1/s", 30_000)), hit(1, due=no("cooldown", 29_999)),
+        spend(1, 5),
         hit(1, due=no("budget", 12 * HOUR - 1)), wall_ms=NOON,
     )
     yield case(
@@ -115,7 +124,8 @@ def cases():
         spend(0, 500), reset(0), budget(0, due={"spent": 0}), hit(0, due=yes(9)), wall_ms=NOON,
     )
     yield case(
-        "large amounts add up exactly", policy("10/s", budget={"daily": 5_000_000_000, "unit": "tokens"}),
+        "large amounts add up exactly",
+        policy("10/s", budget={"daily": 5_000_000_000, "unit": "tokens"}),
         spend(0, 4_999_999_999, due={"remaining": 1, "over": False}),
         spend(0, 1, due={"spent": 5_000_000_000, "over": True}), wall_ms=NOON,
     )

@@ -2,7 +2,10 @@
 
 from .dsl import *
 
-ABOUT = "changed numbers grant nothing and deny no longer than their own fill time; what has aged out is not given back"
+ABOUT = (
+    "changed numbers grant nothing and deny no longer than their own fill time; what has aged out "
+    "is not given back"
+)
 
 # A new rate applies from the last charge on, to within a tick of the word: the waits are left open.
 ABOUT_A_TICK = ("retry_after_ms", "reset_after_ms")
@@ -33,11 +36,13 @@ def denied(at_ms, reason, cost=None, **fields):
 
 
 def passes(at_ms, cost=None, **fields):
-    return hit(at_ms, cost=cost, due={"allowed": True}, leave=ABOUT_A_TICK + ("remaining",), **fields)
+    return hit(at_ms, cost=cost, due={"allowed": True}, leave=ABOUT_A_TICK + ("remaining",),
+               **fields)
 
 
 def leaves(at_ms, remaining, cost=None, **fields):
-    return hit(at_ms, cost=cost, due={"allowed": True, "remaining": remaining}, leave=ABOUT_A_TICK, **fields)
+    return hit(at_ms, cost=cost, due={"allowed": True, "remaining": remaining}, leave=ABOUT_A_TICK,
+               **fields)
 
 
 def lowered_buckets():
@@ -57,23 +62,27 @@ def lowered_buckets():
         )
     yield case(
         "a drained bucket has nothing by a smaller max of one call", policy("10000/min"),
-        hit(0, cost=10_000, due=yes(0)), denied(0, "10000/min", max=1000), denied(0, "10000/min", 1000, max=1000),
+        hit(0, cost=10_000, due=yes(0)), denied(0, "10000/min", max=1000),
+        denied(0, "10000/min", 1000, max=1000),
         passes(61_000, 1000, max=1000),
     )
     yield case(
         "a drained bucket has nothing by a smaller default", policy("100000/min"),
-        hit(0, cost=100_000, due=yes(0)), step("set_default", 0, limits={"100000/min": {"max": 10}}),
+        hit(0, cost=100_000, due=yes(0)),
+        step("set_default", 0, limits={"100000/min": {"max": 10}}),
         denied(0, "100000/min"), passes(61_000, 10), denied(61_000, "100000/min"),
     )
     yield case(
         "numbers that go to and fro grant nothing",
         policy("100000/min", when=when({"100000/min": {"max": 100}})),
-        hit(0, cost=100_000, due=yes(0)), [[denied(0, "100000/min", **X), denied(0, "100000/min")] for _ in range(4)],
+        hit(0, cost=100_000, due=yes(0)),
+        [[denied(0, "100000/min", **X), denied(0, "100000/min")] for _ in range(4)],
     )
     yield case(
         "a slower rate counts from the last charge on", policy("100/s"),
         hit(0, cost=100, due=yes(0)), override(10_000, {"100/s": {"per": "100s"}}),
-        hit(10_000, cost=11, due=no("100/s"), leave=ABOUT_A_TICK + ("remaining",)), passes(10_100, 9),
+        hit(10_000, cost=11, due=no("100/s"), leave=ABOUT_A_TICK + ("remaining",)),
+        passes(10_100, 9),
     )
 
 
@@ -93,7 +102,8 @@ def raised_buckets():
         "a faster rate finds what it would have refilled since",
         policy("10/h", when=when({"10/h": {"per": "10s"}})),
         hit(0, cost=10, due=yes(0)), denied(0, "10/h", **X),
-        hit(3000, cost=4, due=no("10/h"), leave=ABOUT_A_TICK + ("remaining",), **X), passes(3500, 3, **X),
+        hit(3000, cost=4, due=no("10/h"), leave=ABOUT_A_TICK + ("remaining",), **X),
+        passes(3500, 3, **X),
     )
 
 
@@ -113,7 +123,8 @@ def windows():
     yield case(
         "a window by other numbers counts what was spent in it",
         policy("3/s window", ceiling=9, when=when({"3/s": {"max": 9, "per": "10s"}})),
-        hits(0, 3), hits(1000, 3), left(1000, 3, **X), hits(1999, 1, **X), hit(1999, due=no("3/s", 1)),
+        hits(0, 3), hits(1000, 3), left(1000, 3, **X), hits(1999, 1, **X),
+        hit(1999, due=no("3/s", 1)),
         left(2000, 2), left(9999, 2, **X), left(10_000, 5, **X),
     )
 
@@ -124,11 +135,13 @@ def permits():
         "a denied permit of a shorter lease leaves one that is out as it was", short,
         permit(0, "p", due=yes(0)), permit(0, "q", due=no("1", 60_000), **X),
         permit(2000, "r", due=no("1", 58_000)), permit(2000, "s", due=no("1", 58_000), **X),
-        renew(2000, "p", True), permit(61_999, "t", due=no("1", 1), **X), release(61_999, "p", True),
+        renew(2000, "p", True), permit(61_999, "t", due=no("1", 1), **X),
+        release(61_999, "p", True),
         permit(61_999, "u", due=yes(0), **X), permit(62_999, "v", due=yes(0)),
     )
     yield case(
-        "a permit that is out keeps its lease when the default changes", policy("1 concurrent lease 60s"),
+        "a permit that is out keeps its lease when the default changes",
+        policy("1 concurrent lease 60s"),
         permit(0, "p", due=yes(0)), step("set_default", 0, limits={"1": {"lease": "30s"}}),
         permit(30_000, "q", due=no("1", 30_000)), release(30_000, "p", True),
         permit(30_000, "r", due=yes(0, reset_after_ms=30_000)), release(30_001, "r", True),
@@ -136,7 +149,8 @@ def permits():
     yield case(
         "a permit of a short lease is free after it by longer ones", short,
         permit(0, "p", due=yes(0, reset_after_ms=1000), **X), permit(999, "q", due=no("1", 1)),
-        permit(1000, "r", due=yes(0, reset_after_ms=60_000)), release(1000, "p", False), release(1000, "r", True),
+        permit(1000, "r", due=yes(0, reset_after_ms=60_000)), release(1000, "p", False),
+        release(1000, "r", True),
     )
     yield case(
         "a permit whose lease is over is not released", policy("2 concurrent lease 1s"),
@@ -148,12 +162,14 @@ def permits():
 def counters():
     """A surface whose manual clock can't go back may leave this file out, as `clock`."""
     yield case(
-        "a counter's clock that goes back into its first cell forgets none", policy("5/10s counter"),
+        "a counter's clock that goes back into its first cell forgets none",
+        policy("5/10s counter"),
         hits(8000, 3), hits(12_000, 2), hit(3000, due={"allowed": False}, leave=VAGUE),
         hit(1, due={"allowed": False}, leave=VAGUE), start_ms=8000,
     )
     yield case(
-        "a counter by a longer period finds no more", policy("5/s counter", when=when({"5/s": {"per": "1h"}})),
+        "a counter by a longer period finds no more",
+        policy("5/s counter", when=when({"5/s": {"per": "1h"}})),
         hits(100, 5), hit(100, due={"allowed": False}, leave=VAGUE, **X), start_ms=100,
     )
     yield case(
@@ -167,11 +183,13 @@ def reservations():
     for text in ("5/10s", "5/10s window", "5/10s fixed"):
         yield case(
             f"a reservation of {text} that has aged out gives nothing back", policy(text),
-            reserve(0, "r", 5, due=yes(0)), hits(10_000, 5), cancel(10_000, "r"), hit(10_000, due=no("5/10s")),
+            reserve(0, "r", 5, due=yes(0)), hits(10_000, 5), cancel(10_000, "r"),
+            hit(10_000, due=no("5/10s")),
         )
         yield case(
             f"a reservation of {text} that is settled too late gives nothing back", policy(text),
-            reserve(0, "r", 5, due=yes(0)), hits(10_000, 5), settle(10_000, "r", 2), hit(10_000, due=no("5/10s")),
+            reserve(0, "r", 5, due=yes(0)), hits(10_000, 5), settle(10_000, "r", 2),
+            hit(10_000, due=no("5/10s")),
         )
     for text in ("5/10s", "5/10s window", "5/10s fixed", "5/10s counter"):
         yield case(
@@ -181,20 +199,26 @@ def reservations():
         )
         yield case(
             f"a reservation of {text} gives nothing back after a reset", policy(text),
-            reserve(0, "r", 4, due=yes(1)), reset(0), hits(0, 5), cancel(0, "r"), hit(0, due=no("5/10s")),
+            reserve(0, "r", 4, due=yes(1)), reset(0), hits(0, 5), cancel(0, "r"),
+            hit(0, due=no("5/10s")),
         )
         yield case(
-            f"a reservation of {text} that is settled above its estimate records the rest", policy(text),
-            reserve(0, "r", 2, due=yes(3)), settle(0, "r", 4), left(0, 1), cancel(0, "r"), left(0, 1),
+            f"a reservation of {text} that is settled above its estimate records the rest",
+            policy(text),
+            reserve(0, "r", 2, due=yes(3)), settle(0, "r", 4), left(0, 1), cancel(0, "r"),
+            left(0, 1),
         )
     yield case(
         "a reservation of a counter gives back in its own cell only", policy("5/10s counter"),
-        reserve(0, "r", 5, due=yes(0)), hits(20_000, 5), cancel(20_000, "r"), hit(20_000, due=no("5/10s")),
+        reserve(0, "r", 5, due=yes(0)), hits(20_000, 5), cancel(20_000, "r"),
+        hit(20_000, due=no("5/10s")),
         start_ms=0,
     )
     yield case(
-        "a reservation of a bucket gives back the estimate less what was refilled since", policy("5/10s"),
-        reserve(0, "r", 4, due=yes(1)), hit(0, due=yes(0)), left(4000, 2), cancel(4000, "r"), left(4000, 4),
+        "a reservation of a bucket gives back the estimate less what was refilled since",
+        policy("5/10s"),
+        reserve(0, "r", 4, due=yes(1)), hit(0, due=yes(0)), left(4000, 2), cancel(4000, "r"),
+        left(4000, 4),
     )
     yield case(
         "a reservation of a bucket gives back no more than was not refilled", policy("5/10s"),
@@ -202,12 +226,15 @@ def reservations():
     )
     yield case(
         "a reservation of a window gives back its own units alone", policy("5/10s window"),
-        reserve(0, "r", 2, due=yes(3)), hit(9000, cost=2, due=yes(1)), cancel(10_000, "r"), left(10_000, 3),
+        reserve(0, "r", 2, due=yes(3)), hit(9000, cost=2, due=yes(1)), cancel(10_000, "r"),
+        left(10_000, 3),
         left(18_999, 3), left(19_000, 5),
     )
     yield case(
-        "a reservation of a window gives back its own units beside newer ones", policy("5/10s window"),
-        reserve(0, "r", 3, due=yes(2)), hits(1000, 2), cancel(2000, "r"), left(2000, 3), left(10_000, 3),
+        "a reservation of a window gives back its own units beside newer ones",
+        policy("5/10s window"),
+        reserve(0, "r", 3, due=yes(2)), hits(1000, 2), cancel(2000, "r"), left(2000, 3),
+        left(10_000, 3),
         left(11_000, 5),
     )
 

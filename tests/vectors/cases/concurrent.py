@@ -2,7 +2,10 @@
 
 from .dsl import *
 
-ABOUT = "concurrent: at most N permits out at once, each free again when released or when its lease is over"
+ABOUT = (
+    "concurrent: at most N permits out at once, each free again when released or when its lease is "
+    "over"
+)
 
 
 def cases():
@@ -13,7 +16,8 @@ def cases():
 
 def leases():
     for text, lease in [
-        ("1 concurrent", MINUTE), ("1 concurrent lease 30s", 30_000), ("1 concurrent lease 500ms", 500),
+        ("1 concurrent", MINUTE), ("1 concurrent lease 30s", 30_000),
+        ("1 concurrent lease 500ms", 500),
     ]:
         yield case(
             f"a permit of {text} is free again after {lease} ms", policy(text),
@@ -27,7 +31,8 @@ def leases():
         "as many permits as the limit says are out at once", policy("3 concurrent lease 10s"),
         permit(0, "p", due=yes(2)), permit(1000, "q", due=yes(1)), permit(2000, "r", due=yes(0)),
         permit(3000, "s", due=no("3", 7000, reset_after_ms=9000)),
-        release(3000, "q", True), permit(3000, "t", due=yes(0)), permit(3000, "u", due=no("3", 7000)),
+        release(3000, "q", True), permit(3000, "t", due=yes(0)),
+        permit(3000, "u", due=no("3", 7000)),
         permit(10_000, "v", due=yes(0)),
     )
     yield case(
@@ -43,7 +48,8 @@ def leases():
     yield case(
         "a renewed permit has its whole lease again", policy("1 concurrent lease 10s"),
         permit(0, "p", due=yes(0)), renew(9999, "p", True), permit(10_000, "q", due=no("1", 9999)),
-        permit(19_998, "q", due=no("1", 1)), permit(19_999, "r", due=yes(0)), renew(19_999, "p", False),
+        permit(19_998, "q", due=no("1", 1)), permit(19_999, "r", due=yes(0)),
+        renew(19_999, "p", False),
         release(20_000, "r", True),
     )
     yield case(
@@ -53,7 +59,8 @@ def leases():
     )
     yield case(
         "permits of two keys are apart", policy("1 concurrent"),
-        permit(0, "p", "a", yes(0)), permit(0, "q", "b", yes(0)), permit(0, "r", "a", no("1", MINUTE)),
+        permit(0, "p", "a", yes(0)), permit(0, "q", "b", yes(0)),
+        permit(0, "r", "a", no("1", MINUTE)),
         release(1, "q", True), permit(1, "s", "a", no("1", 59_999)), permit(1, "t", "b", yes(0)),
     )
     yield case(
@@ -62,7 +69,8 @@ def leases():
         stats(0, due=None), permit(0, "p", due=yes(1)), peek(5000, due=yes(0)),
         peek(5000, cost=0, due=yes(1)),
         stats(
-            5000, due={"limits": {"jobs": {"used": 1, "max": 2, "remaining": 1, "reset_after_ms": 15_000}}},
+            5000, due={"limits": {"jobs": {"used": 1, "max": 2, "remaining": 1,
+                                           "reset_after_ms": 15_000}}},
         ),
         is_limited(5000, due=False), permit(5000, "q", due=yes(0)), is_limited(5000, due=True),
         release(6000, "p", True), is_limited(6000, due=False), release(6000, "q", True),
@@ -79,7 +87,8 @@ def together():
     mixed = policy("2 concurrent lease 10s, 3/min")
     yield case(
         "a permit takes all limits of its rule and gives back only the slot", mixed,
-        permit(0, "p", due=yes(1, limit=2)), permit(0, "q", due=yes(0)), permit(0, "r", due=no("2", 10_000)),
+        permit(0, "p", due=yes(1, limit=2)), permit(0, "q", due=yes(0)),
+        permit(0, "r", due=no("2", 10_000)),
         release(0, "p", True), permit(0, "s", due=yes(0, limit=2)), release(0, "q", True),
         release(0, "s", True), permit(0, "t", due=no("3/min", 20_000, limit=3, remaining=0)),
         permit(20_000, "u", due=yes(0, limit=3)),
@@ -96,7 +105,8 @@ def together():
             "slots": {"max": 2, "algorithm": "concurrent", "lease": "30s", "scope": []},
             "rate": {"max": 2, "per": "1m"},
         }),
-        permit(0, "p", "a", yes(1)), permit(0, "q", "b", yes(0)), permit(0, "r", "c", no("slots", 30_000)),
+        permit(0, "p", "a", yes(1)), permit(0, "q", "b", yes(0)),
+        permit(0, "r", "c", no("slots", 30_000)),
         release(5, "p", True), permit(5, "s", "c", yes(0)),
     )
     yield case(

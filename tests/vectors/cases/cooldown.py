@@ -10,7 +10,8 @@ def cases():
         yield case(
             f"a denial by {text} starts the cooldown, and reports it", policy(text, cooldown="60s"),
             hits(0, 2), hit(100, due=no("2/s", 60_000, limit=2, remaining=0)),
-            hit(101, due=no("cooldown", 59_999, limit=2, remaining=0)), hit(60_099, due=no("cooldown", 1)),
+            hit(101, due=no("cooldown", 59_999, limit=2, remaining=0)),
+            hit(60_099, due=no("cooldown", 1)),
             hit(60_100, due=yes(1)),
         )
     yield from running()
@@ -27,7 +28,8 @@ def running():
     yield case(
         "a cooldown shorter than the limit's own wait reports the longer",
         policy("1/min window", cooldown="5s"),
-        hit(0, due=yes(0)), hit(1000, due=no("1/min", 59_000)), hit(5999, due=no("cooldown", 54_001)),
+        hit(0, due=yes(0)), hit(1000, due=no("1/min", 59_000)),
+        hit(5999, due=no("cooldown", 54_001)),
         hit(6000, due=no("1/min", 54_000)), hit(10_999, due=no("cooldown", 49_001)),
         hit(11_000, due=no("1/min", 49_000)), hit(60_000, due=yes(0)),
     )
@@ -35,7 +37,8 @@ def running():
         "a second denial after a cooldown starts another", policy("1/10s window", cooldown="2s"),
         hit(0, due=yes(0)), hit(1000, due=no("1/10s", 9000)), hit(2999, due=no("cooldown", 7001)),
         hit(3000, due=no("1/10s", 7000)), hit(4999, due=no("cooldown", 5001)),
-        hit(9000, due=no("1/10s", 2000)), hit(10_999, due=no("cooldown", 1)), hit(11_000, due=yes(0)),
+        hit(9000, due=no("1/10s", 2000)), hit(10_999, due=no("cooldown", 1)),
+        hit(11_000, due=yes(0)),
     )
     yield case(
         "a cooldown refuses though the bucket has refilled", policy("10/s", cooldown="30s"),
@@ -43,7 +46,8 @@ def running():
         hit(29_999, due=no("cooldown", 1, remaining=0, reset_after_ms=0)), hit(30_000, due=yes(9)),
     )
     yield case(
-        "a large cost in a cooldown waits for its tokens too", policy("1/s burst 10", cooldown="2s"),
+        "a large cost in a cooldown waits for its tokens too",
+        policy("1/s burst 10", cooldown="2s"),
         hit(0, cost=10, due=yes(0)), hit(0, due=no("1/s", 2000)),
         hit(1000, cost=10, due=no("cooldown", 9000)), hit(1000, due=no("cooldown", 1000)),
         hit(2000, due=yes(1)),
@@ -65,7 +69,8 @@ def running():
     yield case(
         "peek starts no cooldown and reports one only when it runs", policy("1/s", cooldown="1m"),
         hit(0, due=yes(0)), peek(0, due=no("1/s", 1000)), peek(500, due=no("1/s", 500)),
-        hit(1000, due=yes(0)), hit(1000, due=no("1/s", 60_000)), peek(1001, due=no("cooldown", 59_999)),
+        hit(1000, due=yes(0)), hit(1000, due=no("1/s", 60_000)),
+        peek(1001, due=no("cooldown", 59_999)),
         peek(1001, cost=0, due=no("cooldown", 59_999)),
     )
     yield case(
@@ -82,9 +87,11 @@ def running():
         hit(0, cost=3, due=no("cost", None)), hit(0, due=yes(1)),
     )
     yield case(
-        "a cost that can never pass is denied as such in a cooldown too", policy("2/s", cooldown="1m"),
+        "a cost that can never pass is denied as such in a cooldown too",
+        policy("2/s", cooldown="1m"),
         hits(0, 2), hit(0, due=no("2/s", 60_000)),
-        hit(1000, cost=3, due=no("cost", None, limit=2, remaining=2)), hit(1000, due=no("cooldown", 59_000)),
+        hit(1000, cost=3, due=no("cost", None, limit=2, remaining=2)),
+        hit(1000, due=no("cooldown", 59_000)),
     )
 
 
@@ -105,7 +112,8 @@ def several():
     }
     yield case(
         "a hit that several limits deny starts the longest of their cooldowns", policy(two),
-        hit(0, due=yes(0)), hit(500, due=no("a", 10_000)), hit(501, due=no("cooldown", 9999, limit=1)),
+        hit(0, due=yes(0)), hit(500, due=no("a", 10_000)),
+        hit(501, due=no("cooldown", 9999, limit=1)),
         hit(10_500, due=yes(0)), hit(12_000, due=no("b", 7000)), hit(18_999, due=no("cooldown", 1)),
         hit(19_000, due=yes(0)),
     )
@@ -137,7 +145,8 @@ def several():
             cooldown="90s",
         ),
         hit(0, due=yes(0)), hit(0, due=no("a", 3000)), hit(3000, due=yes(0)), hit(4000, due=yes(0)),
-        hit(5000, due=no("b", 90_000)), hit(94_999, due=no("cooldown", 1, limit=3)), hit(95_000, due=yes(0)),
+        hit(5000, due=no("b", 90_000)), hit(94_999, due=no("cooldown", 1, limit=3)),
+        hit(95_000, due=yes(0)),
     )
     yield case(
         "a suspended key's denial starts its cooldown but there is nothing to wait for",

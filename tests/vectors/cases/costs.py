@@ -15,16 +15,19 @@ def cases():
             hit(0, cost=3, due=yes(0)), hit(0, cost=0, due=yes(0)), check(0, cost=0, due=yes(0)),
         )
         yield case(
-            f"a cost above the limit is denied for ever and counts as nothing, by {text}", policy(text),
+            f"a cost above the limit is denied for ever and counts as nothing, by {text}",
+            policy(text),
             hit(0, cost=4, due=no("cost", None, limit=3, remaining=3, reset_after_ms=0)),
-            hit(0, cost=1_000_000_000, due=no("cost", None)), stats(0, due=None), hit(0, due=yes(2)),
+            hit(0, cost=1_000_000_000, due=no("cost", None)), stats(0, due=None),
+            hit(0, due=yes(2)),
             hit(0, cost=4, due=no("cost", None, limit=3, remaining=2)), hit(0, cost=2, due=yes(0)),
         )
         name = text.replace("3", "0")
         yield case(
             f"max 0 means never, by {name}", policy(name),
             hit(0, due=no("0/min", None, limit=0, remaining=0)), hit(DAY, due=no("0/min", None)),
-            check(DAY, due=no("0/min", None)), peek(DAY, due=no("0/min", None)), allow(DAY, due=False),
+            check(DAY, due=no("0/min", None)), peek(DAY, due=no("0/min", None)),
+            allow(DAY, due=False),
             is_limited(DAY, due=True),
         )
     yield case(
@@ -53,17 +56,20 @@ def cases():
     )
     yield case(
         "a denial by max 0 is told and counted like others",
-        policy({"l": {"max": 0, "per": "1m"}}, alert={"violations": 2, "within": "1m"}, notify="once"),
+        policy({"l": {"max": 0, "per": "1m"}}, alert={"violations": 2, "within": "1m"},
+               notify="once"),
         hit(0, due=no("l", None, notify=True, alert=False)),
         hit(0, due=no("l", None, notify=False, alert=True)),
     )
     yield case(
         "the largest cost passes the largest limit", policy("1000000000/day fixed"),
-        hit(0, cost=1_000_000_000, due=yes(0, limit=1_000_000_000)), hit(0, due=no("1000000000/day", DAY)),
+        hit(0, cost=1_000_000_000, due=yes(0, limit=1_000_000_000)),
+        hit(0, due=no("1000000000/day", DAY)),
     )
     yield case(
         "a cost of 0 is refused in a cooldown", policy("1/s", cooldown="5s"),
-        hit(0, due=yes(0)), hit(0, due=no("1/s", 5000)), hit(1000, cost=0, due=no("cooldown", 4000)),
+        hit(0, due=yes(0)), hit(0, due=no("1/s", 5000)),
+        hit(1000, cost=0, due=no("cooldown", 4000)),
         hit(5000, cost=0, due=yes(1)),
     )
     yield case(

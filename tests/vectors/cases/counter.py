@@ -4,7 +4,8 @@ from .dsl import *
 
 ABOUT = "counter: this cell's count plus the previous cell's weighted by its overlap, rounded up"
 
-FORMS = [("10/min counter", 10, MINUTE), ("100/s counter", 100, SECOND), ("4/100ms counter", 4, 100)]
+FORMS = [("10/min counter", 10, MINUTE), ("100/s counter", 100, SECOND),
+         ("4/100ms counter", 4, 100)]
 
 
 def cases():
@@ -37,7 +38,8 @@ def weights():
     )
     yield case(
         "the previous cell's part is rounded up", policy("10/min counter"),
-        hit(0, cost=3, due=yes(7)), left(60_000, 7), left(60_001, 7), left(80_000, 8), left(80_001, 8),
+        hit(0, cost=3, due=yes(7)), left(60_000, 7), left(60_001, 7), left(80_000, 8),
+        left(80_001, 8),
         left(100_000, 9), left(119_999, 9), left(120_000, 10),
     )
     yield case(

@@ -1,7 +1,8 @@
 """Words for writing cases shortly.
 
-A step is `op(at_ms, key, …, due=…)`. `due` holds literal values, reasoned from the contract by hand, that
-the model's answer must have; the model fills in the other fields. `leave` names fields that are left open.
+A step is `op(at_ms, key, …, due=…)`. `due` holds literal values, reasoned from the contract by
+hand, that the model's answer must have; the model fills in the other fields. `leave` names
+fields that are left open.
 """
 
 SECOND, MINUTE, HOUR, DAY = 1000, 60_000, 3_600_000, 86_400_000
@@ -32,7 +33,8 @@ def refused(name, policy, *paths):
 
 
 def _flat(steps):
-    return [one for step in steps for one in (_flat(step) if isinstance(step, (list, tuple)) else [step])]
+    return [one for step in steps
+            for one in (_flat(step) if isinstance(step, (list, tuple)) else [step])]
 
 
 def step(op, at_ms, key=None, due=..., leave=(), **fields):
@@ -146,7 +148,8 @@ def blocks(at_ms, due=..., **fields):
 
 
 def blocked(key, until=None, by=None, reason=None):
-    return {"key": key if isinstance(key, list) else [key], "until_ms": until, "by": by, "reason": reason}
+    return {"key": key if isinstance(key, list) else [key], "until_ms": until, "by": by,
+            "reason": reason}
 
 
 def changes(at_ms, due, next, since=None):
@@ -155,7 +158,8 @@ def changes(at_ms, due, next, since=None):
 
 
 def told(number, at, op, target, before, after, until=None, by=None, reason=None, rule="default"):
-    return {"number": number, "at_ms": at, "rule": rule, "op": op, "target": target, "before": before,
+    return {"number": number, "at_ms": at, "rule": rule, "op": op, "target": target,
+            "before": before,
             "after": after, "until_ms": until, "by": by, "reason": reason}
 
 

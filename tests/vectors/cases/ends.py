@@ -2,7 +2,10 @@
 
 from .dsl import *
 
-ABOUT = "for_ms: a change ends exactly at its length; it replaces the one before it, and restores nothing"
+ABOUT = (
+    "for_ms: a change ends exactly at its length; it replaces the one before it, and restores "
+    "nothing"
+)
 
 FREE = {"allowed": True, "reason": "exempt"}
 STAFF = {"attributes": {"role": "staff"}}
@@ -28,7 +31,8 @@ def limits():
     )
     yield case(
         "an override by match ends at its length", policy("3/min"),
-        override(500, {"role": "staff"}, {"3/min": {"max": 9}}, for_ms=1000), size(1499, 9, **STAFF),
+        override(500, {"role": "staff"}, {"3/min": {"max": 9}}, for_ms=1000),
+        size(1499, 9, **STAFF),
         size(1499, 3),
         size(1500, 3, **STAFF), clear_override(1500, {"role": "staff"}, due=0), start_ms=500,
     )
@@ -42,7 +46,8 @@ def limits():
     )
     yield case(
         "an override replaces the one before it, which is not restored", policy("3/min"),
-        override(0, "a", {"3/min": {"max": 7}}), override(0, "a", {"3/min": {"max": 9}}, for_ms=1000),
+        override(0, "a", {"3/min": {"max": 7}}),
+        override(0, "a", {"3/min": {"max": 9}}, for_ms=1000),
         size(999, 9),
         size(1000, 3), clear_override(1000, "a", due=0),
     )
@@ -60,8 +65,10 @@ def limits():
     )
     yield case(
         "a change without an end replaces one with an end", policy("3/min"),
-        override(0, "a", {"3/min": {"max": 7}}, for_ms=1000), override(500, "a", {"3/min": {"max": 9}}),
-        set_default(500, {"3/min": {"max": 5}}, for_ms=1000), set_default(500, {"3/min": {"max": 6}}),
+        override(0, "a", {"3/min": {"max": 7}}, for_ms=1000),
+        override(500, "a", {"3/min": {"max": 9}}),
+        set_default(500, {"3/min": {"max": 5}}, for_ms=1000),
+        set_default(500, {"3/min": {"max": 6}}),
         size(HOUR, 9),
         size(HOUR, 6, "b"),
     )
@@ -72,8 +79,10 @@ def limits():
         size(1899, 7), size(1900, 3),
     )
     yield case(
-        "a whole override is replaced, with the fields that the new one leaves out", policy("60/min"),
-        override(0, "a", {"60/min": {"burst": 5}}), override(0, "a", {"60/min": {"max": 120}}, for_ms=1000),
+        "a whole override is replaced, with the fields that the new one leaves out",
+        policy("60/min"),
+        override(0, "a", {"60/min": {"burst": 5}}),
+        override(0, "a", {"60/min": {"max": 120}}, for_ms=1000),
         size(999, 120),
         size(1000, 60),
     )
@@ -84,13 +93,15 @@ def limits():
         override(0, {"role": "staff"}, {"3/min": {"max": 6}}, for_ms=2000),
         override(0, "a", {"3/min": {"max": 7}}, for_ms=1000),
         override(0, "b", {"3/min": {"max": 8}}, for_ms=3000),
-        size(999, 7, **STAFF), size(1000, 6, **STAFF), size(1999, 6, **STAFF), size(2000, 4, **STAFF),
+        size(999, 7, **STAFF), size(1000, 6, **STAFF), size(1999, 6, **STAFF),
+        size(2000, 4, **STAFF),
         size(2000, 5), size(2999, 8, "b"), size(3000, 5, "b"), size(3999, 5), size(4000, 3),
         size(4000, 4, **STAFF),
     )
     yield case(
         "an end makes a call's max no other", policy("3/min"),
-        override(0, "a", {"3/min": {"max": 9}}, for_ms=1000), size(0, 4, max=4), size(1000, 4, max=4),
+        override(0, "a", {"3/min": {"max": 9}}, for_ms=1000), size(0, 4, max=4),
+        size(1000, 4, max=4),
         size(1000, 3),
     )
 
@@ -107,12 +118,15 @@ def exempts():
         "an added exemption replaces the one before it, which is not restored", policy("1/h"),
         add_exempt(0, {"key": "a"}), add_exempt(0, {"key": "a"}, for_ms=1000), hit(999, due=FREE),
         hit(1000, due=yes(0)),
-        add_exempt(1000, {"key": "a"}, for_ms=1000), add_exempt(1000, {"key": "a"}), hit(HOUR, due=FREE),
+        add_exempt(1000, {"key": "a"}, for_ms=1000), add_exempt(1000, {"key": "a"}),
+        hit(HOUR, due=FREE),
     )
     yield case(
-        "exemptions that are set stand in place of all others, and the policy's own come back at their end",
+        "exemptions that are set stand in place of all others, and the policy's own come back at "
+        "their end",
         policy("1/h", exempt=[{"key": "root"}]),
-        add_exempt(0, {"key": "a"}), set_exempts(0, [{"key": "b"}, {"role": ["staff"]}], due=2, for_ms=1000),
+        add_exempt(0, {"key": "a"}),
+        set_exempts(0, [{"key": "b"}, {"role": ["staff"]}], due=2, for_ms=1000),
         hit(999, "root", due=yes(0)), hit(999, "a", due=yes(0)), hit(999, "b", due=FREE),
         hit(999, "c", due=FREE, **STAFF),
         hit(1000, "root", due=FREE), hit(1000, "a", due=no("1/h")), hit(1000, "b", due=yes(0)),
@@ -122,10 +136,12 @@ def exempts():
         "no exemptions at all may be set", policy("1/h", exempt=[{"key": "root"}]),
         set_exempts(0, []), hit(0, "root", due=yes(0)), hit(0, "root", due=no("1/h")),
         add_exempt(0, {"key": "root"}),
-        hit(0, "root", due=FREE), remove_exempt(0, {"key": "root"}, due=3), hit(0, "root", due=no("1/h")),
+        hit(0, "root", due=FREE), remove_exempt(0, {"key": "root"}, due=3),
+        hit(0, "root", due=no("1/h")),
     )
     yield case(
-        "the policy's own exemption may be removed", policy("1/h", exempt=[{"key": "root"}, {"key": "boss"}]),
+        "the policy's own exemption may be removed",
+        policy("1/h", exempt=[{"key": "root"}, {"key": "boss"}]),
         remove_exempt(0, {"key": "root"}, due=1), remove_exempt(0, {"key": ["root"]}, due=0),
         hit(0, "root", due=yes(0)),
         hit(0, "boss", due=FREE), add_exempt(0, {"key": "root"}, due=2), hit(0, "root", due=FREE),
@@ -173,7 +189,8 @@ def states():
     )
     yield case(
         "a reset ends no override, no default and no exemption", policy("1/h"),
-        override(0, "a", {"1/h": {"max": 5}}, for_ms=1000), add_exempt(0, {"role": "staff"}, for_ms=1000),
+        override(0, "a", {"1/h": {"max": 5}}, for_ms=1000),
+        add_exempt(0, {"role": "staff"}, for_ms=1000),
         reset(0),
         step("reset_all", 0), size(999, 5), hit(999, due=FREE, **STAFF), size(1000, 1),
     )

@@ -20,21 +20,26 @@ def cases():
     yield case(
         "an exempt call gives nothing back: nothing of it was counted",
         policy("2/min", exempt=[{"role": "admin"}]),
-        hit(0, "a", cost=2, due=yes(0)), refund(0, "a", 2, attributes={"role": "admin"}), hit(0, "a", due=no("2/min")),
+        hit(0, "a", cost=2, due=yes(0)), refund(0, "a", 2, attributes={"role": "admin"}),
+        hit(0, "a", due=no("2/min")),
         refund(0, "a", 1), hit(0, "a", due=yes(0)),
     )
     yield case(
-        "a part may be exempt", policy("1/min", key=["channel", "sender"], exempt=[{"channel": "webchat"}]),
+        "a part may be exempt",
+        policy("1/min", key=["channel", "sender"], exempt=[{"channel": "webchat"}]),
         hit(0, ["webchat", "a"], due=FREE, repeat=3), hit(0, ["irc", "webchat"], due=yes(0)),
     )
     yield case(
         "a role of a list may be exempt", policy("1/min", exempt=[{"role": ["admin", "system"]}]),
-        hit(0, due=FREE, attributes={"role": "admin"}), hit(0, due=FREE, attributes={"role": "system"}),
+        hit(0, due=FREE, attributes={"role": "admin"}),
+        hit(0, due=FREE, attributes={"role": "system"}),
         hit(0, due=yes(0), attributes={"role": "user"}), hit(0, due=no("1/min")),
     )
     yield case(
-        "an address range may be exempt", policy("1/min", exempt=[{"ip": "10.0.0.0/8"}, {"ip": "fd00::/8"}]),
-        hit(0, due=FREE, attributes={"ip": "10.9.8.7"}), hit(0, due=FREE, attributes={"ip": "fd12::1"}),
+        "an address range may be exempt",
+        policy("1/min", exempt=[{"ip": "10.0.0.0/8"}, {"ip": "fd00::/8"}]),
+        hit(0, due=FREE, attributes={"ip": "10.9.8.7"}),
+        hit(0, due=FREE, attributes={"ip": "fd12::1"}),
         hit(0, due=FREE, attributes={"ip": "::ffff:10.0.0.1"}),
         hit(0, due=yes(0), attributes={"ip": "8.8.8.8"}),
     )
@@ -42,7 +47,8 @@ def cases():
         "any exemption of several will do, all fields of one must",
         policy("1/min", exempt=[{"role": "admin", "team": "ops"}, {"role": "system"}]),
         hit(0, due=FREE, attributes={"role": "admin", "team": "ops"}),
-        hit(0, due=FREE, attributes={"role": "system"}), hit(0, due=yes(0), attributes={"role": "admin"}),
+        hit(0, due=FREE, attributes={"role": "system"}),
+        hit(0, due=yes(0), attributes={"role": "admin"}),
         hit(0, due=no("1/min"), attributes={"team": "ops"}),
     )
     yield case(
@@ -58,7 +64,8 @@ def cases():
     yield case(
         "an exempt call does not look at the budget",
         policy("1/min", budget={"daily": 1}, exempt=[{"role": "admin"}]),
-        spend(0, 1), hit(0, due=no("budget")), hit(0, due=FREE, attributes={"role": "admin"}), wall_ms=NOON,
+        spend(0, 1), hit(0, due=no("budget")), hit(0, due=FREE, attributes={"role": "admin"}),
+        wall_ms=NOON,
     )
     yield case(
         "an exempt key that is suspended is allowed",

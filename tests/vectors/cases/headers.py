@@ -21,7 +21,8 @@ def legacy(limit, remaining, reset=None, retry=None):
 
 
 def ietf(policy, now, retry=None):
-    return {"RateLimit-Policy": policy, "RateLimit": now} | ({} if retry is None else {"Retry-After": str(retry)})
+    return {"RateLimit-Policy": policy,
+            "RateLimit": now} | ({} if retry is None else {"Retry-After": str(retry)})
 
 
 def cases():
@@ -39,7 +40,8 @@ def legacies():
     )
     yield case(
         "legacy: the reset is rounded up to whole seconds", policy("20/min"),
-        head(0, "legacy", legacy(20, 19, 1_700_000_004)), head(2700, "legacy", legacy(20, 18, 1_700_000_007)),
+        head(0, "legacy", legacy(20, 19, 1_700_000_004)),
+        head(2700, "legacy", legacy(20, 18, 1_700_000_007)),
         wall_ms=WALL + 250,
     )
     yield case(
@@ -49,7 +51,8 @@ def legacies():
     )
     yield case(
         "legacy: Retry-After is at least 1", policy("10/s"),
-        hit(0, cost=10, due=yes(0)), head(0, "legacy", legacy(10, 0, 1_700_000_001, 1)), wall_ms=WALL,
+        hit(0, cost=10, due=yes(0)), head(0, "legacy", legacy(10, 0, 1_700_000_001, 1)),
+        wall_ms=WALL,
     )
     yield case(
         "legacy: Retry-After is rounded up", policy("1/10s window"),
@@ -63,7 +66,8 @@ def legacies():
         head(0, "legacy", legacy(5, 5), cost=6), wall_ms=WALL,
     )
     yield case(
-        "legacy: a suspended key has neither reset nor Retry-After", policy({"l": {"max": 0, "per": "1m"}}),
+        "legacy: a suspended key has neither reset nor Retry-After",
+        policy({"l": {"max": 0, "per": "1m"}}),
         head(0, "legacy", legacy(0, 0)), wall_ms=WALL,
     )
     yield case(
@@ -72,12 +76,14 @@ def legacies():
     )
     yield case(
         "legacy: a cooldown's end", policy("1/s", cooldown="90s"),
-        hit(0, due=yes(0)), hit(0, due=no("1/s")), head(500, "legacy", legacy(1, 0, 1_700_000_090, 90)),
+        hit(0, due=yes(0)), hit(0, due=no("1/s")),
+        head(500, "legacy", legacy(1, 0, 1_700_000_090, 90)),
         wall_ms=WALL,
     )
     yield case(
         "legacy: the wall clock may be set", policy("1/min window"),
-        head(0, "legacy", legacy(1, 0, 1_700_000_060)), step("set_wall", 10_000, wall_ms=WALL + 100_000),
+        head(0, "legacy", legacy(1, 0, 1_700_000_060)),
+        step("set_wall", 10_000, wall_ms=WALL + 100_000),
         head(10_000, "legacy", legacy(1, 0, 1_700_000_150, 50)), wall_ms=WALL,
     )
 
@@ -103,12 +109,15 @@ def drafts():
         head(0, "ietf", ietf('"fast";q=5;w=1', '"fast";r=4;t=1')), wall_ms=WALL,
     )
     yield case(
-        "ietf: w is at least 1 and rounded up", policy({"tick": "4/500ms", "odd": "9/1500ms window"}),
-        head(0, "ietf", ietf('"tick";q=4;w=1, "odd";q=9;w=2', '"tick";r=3;t=1, "odd";r=8;t=2')), wall_ms=WALL,
+        "ietf: w is at least 1 and rounded up",
+        policy({"tick": "4/500ms", "odd": "9/1500ms window"}),
+        head(0, "ietf", ietf('"tick";q=4;w=1, "odd";q=9;w=2', '"tick";r=3;t=1, "odd";r=8;t=2')),
+        wall_ms=WALL,
     )
     yield case(
         "ietf: a denial adds Retry-After", policy({"per-minute": "20/min"}),
-        hit(0, cost=20, due=yes(0)), head(0, "ietf", ietf(minute, '"per-minute";r=0;t=3', 3)), wall_ms=WALL,
+        hit(0, cost=20, due=yes(0)), head(0, "ietf", ietf(minute, '"per-minute";r=0;t=3', 3)),
+        wall_ms=WALL,
     )
     yield case(
         "ietf: one item for each limit in declared order",
@@ -153,15 +162,18 @@ def drafts():
     yield case(
         "ietf: in an enforced backoff nothing is left until it ends",
         policy({"x": "10/s burst 1"}, backoff={"steps": ["5s"], "quiet": "1m", "enforce": True}),
-        hit(0, due=yes(0)), hit(0, due=no("x")), head(1500, "ietf", ietf('"x";q=1;w=1', '"x";r=0;t=4', 4)),
+        hit(0, due=yes(0)), hit(0, due=no("x")),
+        head(1500, "ietf", ietf('"x";q=1;w=1', '"x";r=0;t=4', 4)),
         wall_ms=WALL,
     )
     yield case(
-        "ietf: a spent budget leaves nothing until it resets", policy({"x": "10/s"}, budget={"daily": 1}),
+        "ietf: a spent budget leaves nothing until it resets",
+        policy({"x": "10/s"}, budget={"daily": 1}),
         spend(0, 1), head(0, "ietf", ietf('"x";q=10;w=1', '"x";r=0;t=43200', 43200)), wall_ms=NOON,
     )
     yield case(
-        "ietf: permits out at once", policy({"jobs": {"max": 3, "algorithm": "concurrent", "lease": "30s"}}),
+        "ietf: permits out at once",
+        policy({"jobs": {"max": 3, "algorithm": "concurrent", "lease": "30s"}}),
         permit(
             0, "p", due={"headers": ietf('"jobs";q=3;qu="concurrent-requests"', '"jobs";r=2;t=30')},
             style="ietf",
@@ -172,7 +184,8 @@ def drafts():
         "both styles together are the default's fields", policy({"per-minute": "20/min"}),
         head(0, "both", legacy(20, 19, 1_700_000_003) | ietf(minute, '"per-minute";r=19;t=3')),
         hit(0, cost=19, due=yes(0)),
-        head(0, "both", legacy(20, 0, 1_700_000_003, 3) | ietf(minute, '"per-minute";r=0;t=3')), wall_ms=WALL,
+        head(0, "both", legacy(20, 0, 1_700_000_003, 3) | ietf(minute, '"per-minute";r=0;t=3')),
+        wall_ms=WALL,
     )
 
 
@@ -180,6 +193,7 @@ def neither():
     for style in ("legacy", "ietf", "both"):
         yield case(
             f"{style}: no fields for an exempt call and in mode off",
-            rules(a={"limits": "1/s", "exempt": [{"key": "a"}]}, b={"limits": "1/s", "mode": "off"}),
+            rules(a={"limits": "1/s", "exempt": [{"key": "a"}]},
+                  b={"limits": "1/s", "mode": "off"}),
             head(0, style, {}, rule="a"), head(0, style, {}, rule="b"), wall_ms=WALL,
         )

@@ -19,7 +19,8 @@ def would(reason, **fields):
 
 def cases():
     yield case(
-        "enforce is the default", rules(a={"limits": "1/s"}, b={"limits": "1/s", "mode": "enforce"}),
+        "enforce is the default",
+        rules(a={"limits": "1/s"}, b={"limits": "1/s", "mode": "enforce"}),
         [
             [
                 hit(0, rule=rule, due=yes(0, would_deny=None)),
@@ -31,9 +32,11 @@ def cases():
     yield case(
         "off allows all and counts nothing", policy("1/h", mode="off"),
         hit(0, due=OFF, repeat=9), hit(0, cost=1000, due=OFF), allow(0, due=True, repeat=2),
-        check(0, due=OFF), peek(0, due=OFF), is_limited(0, due=False), record(0, cost=3), stats(0, due=None),
+        check(0, due=OFF), peek(0, due=OFF), is_limited(0, due=False), record(0, cost=3),
+        stats(0, due=None),
     )
-    yield case("off is said before exempt", policy("1/h", mode="off", exempt=[{"key": "a"}]), hit(0, due=OFF))
+    yield case("off is said before exempt", policy("1/h", mode="off", exempt=[{"key": "a"}]),
+               hit(0, due=OFF))
     yield case(
         "shadow allows what it would deny and says why", policy("2/s", mode="shadow"),
         hit(0, due=yes(1, would_deny=None)), hit(0, due=yes(0)),
@@ -46,17 +49,20 @@ def cases():
     )
     yield case(
         "shadow starts cooldowns as enforce does", policy("1/s", mode="shadow", cooldown="10s"),
-        hit(0, due=yes(0)), hit(0, due=would("1/s")), hit(5000, due=would("cooldown", limit=1, remaining=0)),
+        hit(0, due=yes(0)), hit(0, due=would("1/s")),
+        hit(5000, due=would("cooldown", limit=1, remaining=0)),
         hit(9999, due=would("cooldown")), hit(10_000, due=yes(0)),
     )
     yield case(
         "shadow counts violations and alerts",
         policy("1/h", mode="shadow", alert={"violations": 2, "within": "1m"}),
-        hit(0, due=yes(0)), hit(0, due=would("1/h", alert=False)), hit(0, due=would("1/h", alert=True)),
+        hit(0, due=yes(0)), hit(0, due=would("1/h", alert=False)),
+        hit(0, due=would("1/h", alert=True)),
     )
     yield case(
         "shadow of an enforced backoff",
-        policy("10/s burst 1", mode="shadow", backoff={"steps": ["2s"], "quiet": "1m", "enforce": True}),
+        policy("10/s burst 1", mode="shadow",
+               backoff={"steps": ["2s"], "quiet": "1m", "enforce": True}),
         hit(0, due=yes(0)), hit(0, due=would("10/s")), hit(1999, due=would("backoff", limit=None)),
         hit(2000, due=yes(0)),
     )
@@ -87,11 +93,14 @@ def cases():
     )
     yield case(
         "a reservation that shadow would deny has nothing to settle", policy("5/h", mode="shadow"),
-        hit(0, cost=3, due=yes(2)), reserve(0, "r", 4, due=would("5/h")), settle(0, "r", 0), left(0, 2),
+        hit(0, cost=3, due=yes(2)), reserve(0, "r", 4, due=would("5/h")), settle(0, "r", 0),
+        left(0, 2),
     )
     yield case(
         "rules of one policy have modes of their own",
-        rules(a={"limits": "1/h", "mode": "off"}, b={"limits": "1/h"}, c={"limits": "1/h", "mode": "shadow"}),
-        [hits(0, 1, rule=rule) for rule in "bc"], hit(0, rule="a", due=OFF), hit(0, rule="b", due=no("1/h")),
+        rules(a={"limits": "1/h", "mode": "off"}, b={"limits": "1/h"},
+              c={"limits": "1/h", "mode": "shadow"}),
+        [hits(0, 1, rule=rule) for rule in "bc"], hit(0, rule="a", due=OFF),
+        hit(0, rule="b", due=no("1/h")),
         hit(0, rule="c", due=would("1/h")),
     )

@@ -11,12 +11,14 @@ def cases():
     for name, options in [("by default", {}), ("with always", {"notify": "always"})]:
         yield case(
             f"every denial is told {name}", policy("1/s", **options),
-            hit(0, due=yes(0, notify=False)), hit(0, due=TELL, repeat=4), hit(1000, due=yes(0, notify=False)),
+            hit(0, due=yes(0, notify=False)), hit(0, due=TELL, repeat=4),
+            hit(1000, due=yes(0, notify=False)),
         )
     yield case(
         "no denial is told with silent", policy("1/s", notify="silent", cooldown="5s"),
         hit(0, due=yes(0, notify=False)), hit(0, due=HUSH),
-        hit(1, due=no("cooldown", notify=False), repeat=3), hit(0 + 5000, due=yes(0)), hit(5000, due=HUSH),
+        hit(1, due=no("cooldown", notify=False), repeat=3), hit(0 + 5000, due=yes(0)),
+        hit(5000, due=HUSH),
     )
     yield case(
         "every refusal in a cooldown is told with always", policy("1/s", cooldown="5s"),
@@ -49,7 +51,8 @@ def cases():
     )
     yield case(
         "once: an enforced backoff's refusals belong to the episode",
-        policy("10/s burst 1", notify="once", backoff={"steps": ["5s"], "quiet": "1m", "enforce": True}),
+        policy("10/s burst 1", notify="once",
+               backoff={"steps": ["5s"], "quiet": "1m", "enforce": True}),
         hit(0, due=yes(0)), hit(0, due=TELL), hit(1000, due=no("backoff", notify=False), repeat=3),
         hit(5000, due=yes(0)), hit(5000, due=TELL),
     )
@@ -62,17 +65,20 @@ def cases():
         hit(0, due=yes(0)), peek(0, due=HUSH), hit(0, due=TELL),
     )
     yield case(
-        "once: a denied check is told, an allowed one ends the episode", policy("2/s window", notify="once"),
+        "once: a denied check is told, an allowed one ends the episode",
+        policy("2/s window", notify="once"),
         hits(0, 2), check(0, due=TELL), hit(0, due=HUSH), check(1000, due={"allowed": True}),
         hit(1000, cost=2, due=yes(0)), hit(1000, due=TELL),
     )
     yield case(
         "once: keys have episodes of their own", policy("1/h", notify="once"),
-        hits(0, 1, "a"), hits(0, 1, "b"), hit(0, "a", due=TELL), hit(0, "b", due=TELL), hit(0, "a", due=HUSH),
+        hits(0, 1, "a"), hits(0, 1, "b"), hit(0, "a", due=TELL), hit(0, "b", due=TELL),
+        hit(0, "a", due=HUSH),
     )
     yield case(
         "once: a spent budget is told once", policy("5/s", notify="once", budget={"daily": 5}),
-        spend(0, 5), hit(0, due=no("budget", notify=True)), hit(1, due=no("budget", notify=False), repeat=3),
+        spend(0, 5), hit(0, due=no("budget", notify=True)),
+        hit(1, due=no("budget", notify=False), repeat=3),
         wall_ms=NOON,
     )
     yield case(
@@ -85,5 +91,6 @@ def cases():
     )
     yield case(
         "an exempt call is not told", policy("1/s", exempt=[{"role": "admin"}]),
-        hit(0, due={"allowed": True, "reason": "exempt", "notify": False}, attributes={"role": "admin"}),
+        hit(0, due={"allowed": True, "reason": "exempt", "notify": False},
+            attributes={"role": "admin"}),
     )

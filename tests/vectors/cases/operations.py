@@ -24,12 +24,14 @@ def on_each(text):
     yield case(
         f"check spends nothing when allowed, by {text}", policy(text),
         check(0, due=yes(4, limit=4, reset_after_ms=0), repeat=9), check(0, cost=4, due=yes(4)),
-        hit(0, cost=3, due=yes(1)), check(0, due=yes(1)), check(0, cost=2, due=no("4/min", remaining=1)),
+        hit(0, cost=3, due=yes(1)), check(0, due=yes(1)),
+        check(0, cost=2, due=no("4/min", remaining=1)),
     )
     yield case(
         f"peek is what a hit would get and changes nothing, by {text}", policy(text),
         peek(0, due=yes(3, limit=4), repeat=5), peek(0, cost=4, due=yes(0)), stats(0, due=None),
-        hit(0, cost=4, due=yes(0)), peek(0, due=no("4/min", remaining=0)), peek(0, cost=0, due=yes(0)),
+        hit(0, cost=4, due=yes(0)), peek(0, due=no("4/min", remaining=0)),
+        peek(0, cost=0, due=yes(0)),
     )
     yield case(
         f"record spends without asking, by {text}", policy(text),
@@ -63,8 +65,10 @@ def on_each(text):
 def checks():
     yield case(
         "check, do the work, then record", policy("2/min window"),
-        check(0, due=yes(2)), record(5000, due={"used": 1, "remaining": 1, "reset_after_ms": 60_000}),
-        check(6000, due=yes(1)), record(9000, due={"used": 2}), check(9000, due=no("2/min", 56_000)),
+        check(0, due=yes(2)),
+        record(5000, due={"used": 1, "remaining": 1, "reset_after_ms": 60_000}),
+        check(6000, due=yes(1)), record(9000, due={"used": 2}),
+        check(9000, due=no("2/min", 56_000)),
         check(64_999, due=no("2/min", 1)), check(65_000, due=yes(1)),
     )
     yield case(
@@ -74,7 +78,8 @@ def checks():
     )
     yield case(
         "peek denied by a large cost reports its wait", policy("5/s"),
-        hit(0, cost=5, due=yes(0)), peek(0, cost=3, due=no("5/s", 600)), peek(599, cost=3, due=no("5/s", 1)),
+        hit(0, cost=5, due=yes(0)), peek(0, cost=3, due=no("5/s", 600)),
+        peek(599, cost=3, due=no("5/s", 1)),
         peek(600, cost=3, due=yes(0)),
     )
     yield case(
@@ -92,7 +97,8 @@ def checks():
     )
     yield case(
         "is_limited in a cooldown", policy("2/s", cooldown="5s"),
-        hits(0, 2), is_limited(0, due=True), hit(0, due=no("2/s", 5000)), is_limited(4999, due=True),
+        hits(0, 2), is_limited(0, due=True), hit(0, due=no("2/s", 5000)),
+        is_limited(4999, due=True),
         is_limited(5000, due=False),
     )
     yield case(
@@ -109,7 +115,8 @@ def records():
     )
     yield case(
         "a window logs more than its max by record", policy("3/s window"),
-        record(0, cost=3), record(500, cost=2, due={"remaining": 0, "reset_after_ms": 1000}, leave=["used"]),
+        record(0, cost=3),
+        record(500, cost=2, due={"remaining": 0, "reset_after_ms": 1000}, leave=["used"]),
         hit(999, due=no("3/s", 1)), hit(1000, due=yes(0)), hit(1000, due=no("3/s", 500)),
         hit(1500, cost=2, due=yes(0)),
     )
@@ -125,11 +132,13 @@ def records():
     )
     yield case(
         "record spends in a cooldown too and starts nothing", policy("2/s window", cooldown="3s"),
-        hits(0, 2), hit(0, due=no("2/s", 3000)), record(2500, cost=2, due={"used": 2, "remaining": 0}),
+        hits(0, 2), hit(0, due=no("2/s", 3000)),
+        record(2500, cost=2, due={"used": 2, "remaining": 0}),
         hit(3000, due=no("2/s", 3000)), record(3000, cost=1, leave=["used"]), hit(6000, due=yes(1)),
     )
     yield case(
-        "record spends in all limits and reports the one with the least left", policy("10/s, 4/min window"),
+        "record spends in all limits and reports the one with the least left",
+        policy("10/s, 4/min window"),
         record(0, cost=3, due={"used": 3, "limit": 4, "remaining": 1, "reset_after_ms": 60_000}),
         stats(0, due={"limits": {"10/s": {"used": 3}, "4/min": {"used": 3}}}),
     )
@@ -154,12 +163,14 @@ def refunds():
     )
     yield case(
         "a window gives back part of an entry", policy("10/10s window"),
-        hit(0, cost=6, due=yes(4)), hit(5000, cost=4, due=yes(0)), refund(5000, cost=5), left(5000, 5),
+        hit(0, cost=6, due=yes(4)), hit(5000, cost=4, due=yes(0)), refund(5000, cost=5),
+        left(5000, 5),
         left(9999, 5), left(10_000, 10),
     )
     yield case(
         "what has left a window is not given back", policy("4/s window"),
-        hit(0, cost=3, due=yes(1)), hit(1000, cost=2, due=yes(2)), refund(1000, cost=4), left(1000, 4),
+        hit(0, cost=3, due=yes(1)), hit(1000, cost=2, due=yes(2)), refund(1000, cost=4),
+        left(1000, 4),
         hit(1000, cost=4, due=yes(0)), hit(1999, due=no("4/s", 1)),
     )
     yield case(
@@ -173,22 +184,26 @@ def refunds():
     )
     yield case(
         "a bucket is refunded between tokens", policy("10/s"),
-        hit(0, cost=10, due=yes(0)), refund(50, cost=1), hit(50, due=yes(0)), hit(99, due=no("10/s", 1)),
+        hit(0, cost=10, due=yes(0)), refund(50, cost=1), hit(50, due=yes(0)),
+        hit(99, due=no("10/s", 1)),
         hit(100, due=yes(0)),
     )
     yield case(
         "all limits are refunded", policy("10/s, 5/min window"),
-        hit(0, cost=5, due=yes(0)), hit(0, due=no("5/min", 60_000)), refund(0, cost=5), stats(0, due=None),
+        hit(0, cost=5, due=yes(0)), hit(0, due=no("5/min", 60_000)), refund(0, cost=5),
+        stats(0, due=None),
         hit(0, cost=5, due=yes(0, limit=5)),
     )
     yield case(
         "a fixed window's refund leaves its start", policy("4/10s fixed"),
-        hit(0, cost=4, due=yes(0)), refund(6000, cost=2), peek(6000, cost=0, due=yes(2, reset_after_ms=4000)),
+        hit(0, cost=4, due=yes(0)), refund(6000, cost=2),
+        peek(6000, cost=0, due=yes(2, reset_after_ms=4000)),
         hit(6000, cost=2, due=yes(0)), hit(9999, due=no("4/10s", 1)), hit(10_000, due=yes(3)),
     )
     yield case(
         "a refund ends no cooldown", policy("2/s", cooldown="9s"),
-        hits(0, 2), hit(0, due=no("2/s", 9000)), refund(0, cost=2), hit(0, due=no("cooldown", 9000)),
+        hits(0, 2), hit(0, due=no("2/s", 9000)), refund(0, cost=2),
+        hit(0, due=no("cooldown", 9000)),
         hit(9000, due=yes(1)),
     )
     yield case(
@@ -212,12 +227,14 @@ def reserves():
     )
     yield case(
         "a reservation is settled once", policy("10/min window"),
-        reserve(0, "r", 6, due=yes(4)), settle(0, "r", 2), left(0, 8), settle(0, "r", 0), left(0, 8),
+        reserve(0, "r", 6, due=yes(4)), settle(0, "r", 2), left(0, 8), settle(0, "r", 0),
+        left(0, 8),
         cancel(0, "r"), left(0, 8),
     )
     yield case(
         "a denied reservation has nothing to settle", policy("10/min"),
-        hit(0, cost=8, due=yes(2)), reserve(0, "r", 3, due=no("10/min", 6000)), settle(0, "r", 9), left(0, 2),
+        hit(0, cost=8, due=yes(2)), reserve(0, "r", 3, due=no("10/min", 6000)), settle(0, "r", 9),
+        left(0, 2),
         cancel(0, "r"), left(0, 2),
     )
     yield case(
@@ -230,12 +247,14 @@ def reserves():
     )
     yield case(
         "a bucket settled later never goes above full", policy("10/s"),
-        reserve(0, "r", 6, due=yes(4)), settle(900, "r", 0), left(900, 10), hit(900, cost=10, due=yes(0)),
+        reserve(0, "r", 6, due=yes(4)), settle(900, "r", 0), left(900, 10),
+        hit(900, cost=10, due=yes(0)),
         hit(900, due=no("10/s", 100)),
     )
     yield case(
         "two reservations of one key", policy("10/min window"),
-        reserve(0, "r", 4, due=yes(6)), reserve(0, "s", 5, due=yes(1)), settle(0, "r", 1), left(0, 4),
+        reserve(0, "r", 4, due=yes(6)), reserve(0, "s", 5, due=yes(1)), settle(0, "r", 1),
+        left(0, 4),
         settle(0, "s", 6), left(0, 3),
     )
     yield case(

@@ -31,18 +31,21 @@ def cases():
         "an agent's violations add up over its tiers",
         policy("1/h", **KEY, alert={"violations": 3, "within": "5m"}),
         [hits(0, 1, ["x", tier]) for tier in "abc"], hit(0, ["x", "a"], due=no("1/h", alert=False)),
-        hit(0, ["x", "b"], due=no("1/h", alert=False)), hit(0, ["x", "c"], due=no("1/h", alert=True)),
+        hit(0, ["x", "b"], due=no("1/h", alert=False)),
+        hit(0, ["x", "c"], due=no("1/h", alert=True)),
         stats(0, ["x", "a"], due={"violations": 3}),
     )
     yield case(
         "an agent is told once over its tiers", policy("1/h", **KEY, notify="once"),
-        hits(0, 1, ["x", "a"]), hits(0, 1, ["x", "b"]), hit(0, ["x", "a"], due=no("1/h", notify=True)),
+        hits(0, 1, ["x", "a"]), hits(0, 1, ["x", "b"]),
+        hit(0, ["x", "a"], due=no("1/h", notify=True)),
         hit(0, ["x", "b"], due=no("1/h", notify=False)),
     )
     yield case(
         "is_limited looks at the agent",
         policy("10/s burst 1", **KEY, backoff={"steps": ["1s"], "quiet": "10s"}),
-        hits(0, 1, ["x", "a"]), hit(0, ["x", "a"], due=no("10/s", 1000)), is_limited(1, ["x", "b"], due=True),
+        hits(0, 1, ["x", "a"]), hit(0, ["x", "a"], due=no("10/s", 1000)),
+        is_limited(1, ["x", "b"], due=True),
         is_limited(1, ["y", "a"], due=False), is_limited(10_000, ["x", "b"], due=False),
     )
     yield case(

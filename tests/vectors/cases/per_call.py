@@ -2,7 +2,9 @@
 
 from .dsl import *
 
-ABOUT = "max: a per-call max for rules of one limit; ceiling: the largest that may be asked of a window"
+ABOUT = (
+    "max: a per-call max for rules of one limit; ceiling: the largest that may be asked of a window"
+)
 
 
 def cases():
@@ -24,7 +26,8 @@ def cases():
     )
     yield case(
         "a bucket is cut to the per-call max", policy("60/min"),
-        hit(0, cost=10, due=yes(50)), hit(0, max=20, due=yes(19, limit=20)), hit(0, due=yes(18, limit=60)),
+        hit(0, cost=10, due=yes(50)), hit(0, max=20, due=yes(19, limit=20)),
+        hit(0, due=yes(18, limit=60)),
     )
     yield case(
         "a per-call max of a counter and of a fixed window",
@@ -67,7 +70,8 @@ def cases():
     )
     yield case(
         "a per-call max wins over when and overrides",
-        policy("5/min window", ceiling=50, when=[{"match": {"t": "x"}, "limits": {"5/min": {"max": 6}}}]),
+        policy("5/min window", ceiling=50,
+               when=[{"match": {"t": "x"}, "limits": {"5/min": {"max": 6}}}]),
         step("set_override", 0, "a", limits={"5/min": {"max": 7}}),
         hit(0, max=9, due=yes(8, limit=9), attributes={"t": "x"}),
         hit(0, due=yes(5, limit=7), attributes={"t": "x"}),
@@ -79,5 +83,6 @@ def cases():
     )
     yield case(
         "a denial by a per-call max starts the cooldown", policy("5/min window", cooldown="10s"),
-        hit(0, due=yes(4)), hit(0, max=1, due=no("5/min", 60_000)), hit(1, due=no("cooldown", 9999)),
+        hit(0, due=yes(4)), hit(0, max=1, due=no("5/min", 60_000)),
+        hit(1, due=no("cooldown", 9999)),
     )

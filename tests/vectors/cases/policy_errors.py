@@ -2,7 +2,9 @@
 
 from .dsl import *
 
-ABOUT = "policies that are refused: each path of policy_error begins the path of some error reported"
+ABOUT = (
+    "policies that are refused: each path of policy_error begins the path of some error reported"
+)
 
 RULE = "rules.default"
 
@@ -22,7 +24,8 @@ def cases():
 def of_policies():
     yield refused("an unknown version", policy("5/min") | {"version": 2}, "version")
     yield refused("an unknown field of the policy", policy("5/min") | {"colour": "blue"}, "colour")
-    yield refused("a fallback that is no rule", policy("5/min") | {"fallback": "nowhere"}, "fallback")
+    yield refused("a fallback that is no rule", policy("5/min") | {"fallback": "nowhere"},
+                  "fallback")
     yield refused("a group that shares memory", policy("5/min") | {"group": True}, "group")
     yield refused("an unknown field of a rule", policy("5/min", limts="5/min"), f"{RULE}.limts")
     yield refused("a rule without limits", rules(default={"key": ["a"]}), RULE)
@@ -75,21 +78,25 @@ def of_limits():
             f"a limit called {name}, which is a reason", policy({name: {"max": 5, "per": "1m"}}),
             f"{RULE}.limits.{name}",
         )
-    yield refused("a name that is not ASCII", policy({"pro-\u00e9t\u00e9": "5/min"}), f"{RULE}.limits")
+    yield refused("a name that is not ASCII", policy({"pro-\u00e9t\u00e9": "5/min"}),
+                  f"{RULE}.limits")
     yield refused("an empty name", policy({"": "5/min"}), f"{RULE}.limits")
     yield refused("two limits of one name", policy("5/min, 5/min window"), f"{RULE}.limits")
 
 
 TEXTS = [
     "", "5", "5/", "/min", "five/min", "-5/min", "1.5/min", "5/fortnight", "5/0s", "5/min sideways",
-    "5/min burst", "5/min burst x", "5 concurrent lease", "5/min,", "1000000001/min", "4097/min window",
+    "5/min burst", "5/min burst x", "5 concurrent lease", "5/min,", "1000000001/min",
+    "4097/min window",
     "5 per min",
 ]
 OPTIONS = [
-    ("warn_at", 1.5), ("warn_at", -0.1), ("mode", "sometimes"), ("notify", "twice"), ("cooldown", "soon"),
+    ("warn_at", 1.5), ("warn_at", -0.1), ("mode", "sometimes"), ("notify", "twice"),
+    ("cooldown", "soon"),
     ("penalty_scope", ["nobody"]), ("on_full", "explode"), ("capacity", 0), ("key", ["a", "a"]),
     ("alert", {"violations": 0, "within": "5m"}), ("alert", {"violations": 5}),
-    ("backoff", {"steps": [], "quiet": "1m"}), ("backoff", {"steps": ["1s"], "quiet": "1m", "rond": "1s"}),
+    ("backoff", {"steps": [], "quiet": "1m"}),
+    ("backoff", {"steps": ["1s"], "quiet": "1m", "rond": "1s"}),
     ("budget", {"daily": 5, "reset_hour_utc": 24}), ("budget", {"dayly": 5}),
     ("classify", {"from": "action", "to": "tier"}),
 ]
@@ -111,17 +118,23 @@ def of_texts():
 def of_rules():
     for name in ("cost", "max", "timeout", "estimate", "amount", "for_", "by", "reason"):
         yield refused(
-            f"an exemption by {name}, which is never an attribute", policy("5/min", exempt=[{name: "x"}]),
+            f"an exemption by {name}, which is never an attribute",
+            policy("5/min", exempt=[{name: "x"}]),
             f"{RULE}.exempt[0].{name}",
         )
-    for name, value in (("on_outage", "local"), ("deadline", "25ms"), ("share", 0.5), ("lease", "10s")):
+    for name, value in (("on_outage", "local"), ("deadline", "25ms"), ("share", 0.5),
+                        ("lease", "10s")):
         yield refused(f"{name} without a Redis store", policy("5/min") | {name: value}, name)
-    yield refused("on_outage of a rule without a Redis store", policy("5/min", on_outage="deny"), f"{RULE}.on_outage")
+    yield refused("on_outage of a rule without a Redis store", policy("5/min", on_outage="deny"),
+                  f"{RULE}.on_outage")
     for name, value in OPTIONS:
-        yield refused(f"{name} can't be {value!r}", policy("5/min", **{name: value}), f"{RULE}.{name}")
-    yield refused("a ceiling below the window's max", policy("5/min window", ceiling=4), f"{RULE}.ceiling")
+        yield refused(f"{name} can't be {value!r}", policy("5/min", **{name: value}),
+                      f"{RULE}.{name}")
+    yield refused("a ceiling below the window's max", policy("5/min window", ceiling=4),
+                  f"{RULE}.ceiling")
     yield refused(
-        "a ceiling above what can be logged", policy("5/min window", ceiling=4097), f"{RULE}.ceiling",
+        "a ceiling above what can be logged", policy("5/min window", ceiling=4097),
+        f"{RULE}.ceiling",
     )
 
 
@@ -131,4 +144,5 @@ def of_when():
 
     for what, fields in ENTRIES:
         yield refused(f"a when entry with {what}", when(**fields), f"{RULE}.when")
-    yield refused("a when entry without a match", policy("5/min", when=[{"warn_at": 0.5}]), f"{RULE}.when")
+    yield refused("a when entry without a match", policy("5/min", when=[{"warn_at": 0.5}]),
+                  f"{RULE}.when")

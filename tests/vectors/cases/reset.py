@@ -2,7 +2,10 @@
 
 from .dsl import *
 
-ABOUT = "reset: forgets a key's limits, penalties and budget, never those of a wider scope; reset_all: forgets all"
+ABOUT = (
+    "reset: forgets a key's limits, penalties and budget, never those of a wider scope; reset_all: "
+    "forgets all"
+)
 
 
 def cases():
@@ -34,18 +37,22 @@ def cases():
     )
     yield case(
         "a reset ends a notify episode", policy("1/h", notify="once"),
-        hit(0, due=yes(0)), hit(0, due=no("1/h", notify=True)), hit(0, due=no("1/h", notify=False)), reset(0),
+        hit(0, due=yes(0)), hit(0, due=no("1/h", notify=True)), hit(0, due=no("1/h", notify=False)),
+        reset(0),
         hit(0, due=yes(0)), hit(0, due=no("1/h", notify=True)),
     )
     yield case(
         "a reset leaves a limit of a wider scope",
-        policy({"own": "2/min", "all": {"max": 3, "per": "1m", "algorithm": "window", "scope": []}}),
-        hits(0, 2, "a"), reset(0, "a"), hit(0, "a", due=yes(0, limit=3)), hit(0, "a", due=no("all", 60_000)),
+        policy({"own": "2/min",
+                "all": {"max": 3, "per": "1m", "algorithm": "window", "scope": []}}),
+        hits(0, 2, "a"), reset(0, "a"), hit(0, "a", due=yes(0, limit=3)),
+        hit(0, "a", due=no("all", 60_000)),
         reset(0, "a"), hit(0, "a", due=no("all", 60_000)),
     )
     yield case(
         "a reset of one key of parts leaves the part's limit",
-        policy({"own": "2/min", "team": {"max": 3, "per": "1m", "scope": ["team"]}}, key=["team", "user"]),
+        policy({"own": "2/min", "team": {"max": 3, "per": "1m", "scope": ["team"]}},
+               key=["team", "user"]),
         hits(0, 2, ["t", "a"]), reset(0, ["t", "a"]), hit(0, ["t", "a"], due=yes(0, limit=3)),
         hit(0, ["t", "b"], due=no("team", 20_000)),
     )
@@ -60,7 +67,8 @@ def cases():
     )
     yield case(
         "reset_all forgets wider limits too", policy({"all": {"max": 1, "per": "1h", "scope": []}}),
-        hit(0, "a", due=yes(0)), hit(0, "b", due=no("all")), step("reset_all", 0), hit(0, "b", due=yes(0)),
+        hit(0, "a", due=yes(0)), hit(0, "b", due=no("all")), step("reset_all", 0),
+        hit(0, "b", due=yes(0)),
     )
     yield case(
         "reset_all of one rule leaves the others", rules(x={"limits": "1/h"}, y={"limits": "1/h"}),

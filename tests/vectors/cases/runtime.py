@@ -2,7 +2,9 @@
 
 from .dsl import *
 
-ABOUT = "set_override, clear_override, set_default, add_exempt and remove_exempt act on the next hit"
+ABOUT = (
+    "set_override, clear_override, set_default, add_exempt and remove_exempt act on the next hit"
+)
 
 
 def cases():
@@ -16,8 +18,10 @@ def overrides():
     window = policy("3/min window", ceiling=100)
     yield case(
         "an override for a key acts on the next hit and on that key alone", window,
-        hits(0, 3, "a"), hit(0, "a", due=no("3/min", 60_000)), override(0, "a", {"3/min": {"max": 5}}),
-        hit(0, "a", due=yes(1, limit=5)), hit(0, "a", due=yes(0)), hit(0, "a", due=no("3/min", limit=5)),
+        hits(0, 3, "a"), hit(0, "a", due=no("3/min", 60_000)),
+        override(0, "a", {"3/min": {"max": 5}}),
+        hit(0, "a", due=yes(1, limit=5)), hit(0, "a", due=yes(0)),
+        hit(0, "a", due=no("3/min", limit=5)),
         hit(0, "b", due=yes(2, limit=3)),
     )
     yield case(
@@ -38,31 +42,37 @@ def overrides():
     )
     yield case(
         "an override of a bucket's max moves its unwritten burst", policy("60/min"),
-        override(0, "a", {"60/min": {"max": 120}}), hit(0, due=yes(119, limit=120, reset_after_ms=500)),
+        override(0, "a", {"60/min": {"max": 120}}),
+        hit(0, due=yes(119, limit=120, reset_after_ms=500)),
     )
     yield case(
         "an override may set a burst alone", policy("60/min"),
-        override(0, "a", {"60/min": {"burst": 5}}), hit(0, cost=5, due=yes(0, limit=5, reset_after_ms=5000)),
+        override(0, "a", {"60/min": {"burst": 5}}),
+        hit(0, cost=5, due=yes(0, limit=5, reset_after_ms=5000)),
     )
     yield case(
         "an override may set a period alone", policy("6/min"),
-        override(0, "a", {"6/min": {"per": "6s"}}), hit(0, cost=6, due=yes(0, limit=6, reset_after_ms=6000)),
+        override(0, "a", {"6/min": {"per": "6s"}}),
+        hit(0, cost=6, due=yes(0, limit=6, reset_after_ms=6000)),
         hit(0, due=no("6/min", 1000)),
     )
     yield case(
         "an override may set a cooldown", policy("1/s"),
-        override(0, "a", {"1/s": {"cooldown": "30s"}}), hit(0, due=yes(0)), hit(0, due=no("1/s", 30_000)),
+        override(0, "a", {"1/s": {"cooldown": "30s"}}), hit(0, due=yes(0)),
+        hit(0, due=no("1/s", 30_000)),
         hit(29_999, due=no("cooldown", 1)),
     )
     yield case(
         "an override of max 0 suspends a key until it is cleared", policy("5/min"),
         hit(0, due=yes(4)), override(0, "a", {"5/min": {"max": 0}}),
-        hit(0, due=no("5/min", None, limit=0, remaining=0)), hit(0, "b", due=yes(4)), clear_override(0, "a"),
+        hit(0, due=no("5/min", None, limit=0, remaining=0)), hit(0, "b", due=yes(4)),
+        clear_override(0, "a"),
         hit(0, due=yes(3, limit=5)),
     )
     yield case(
         "a bucket is cut to an override's size", policy("60/min"),
-        hit(0, cost=2, due=yes(58)), override(0, "a", {"60/min": {"max": 10}}), hit(0, due=yes(9, limit=10)),
+        hit(0, cost=2, due=yes(58)), override(0, "a", {"60/min": {"max": 10}}),
+        hit(0, due=yes(9, limit=10)),
         clear_override(0, "a"), hit(0, due=yes(8, limit=60)),
     )
     yield case(
@@ -73,13 +83,15 @@ def overrides():
     yield case(
         "one limit of several is overridden by its name",
         policy({"fast": "2/s window", "slow": "3/min window"}, ceiling=50),
-        override(0, "a", {"slow": {"max": 4}}), hits(0, 2), hit(0, due=no("fast", 1000)), hits(1000, 2),
+        override(0, "a", {"slow": {"max": 4}}), hits(0, 2), hit(0, due=no("fast", 1000)),
+        hits(1000, 2),
         hit(2000, due=no("slow", 58_000, limit=4)),
     )
     by_match = policy("3/min window", ceiling=100, key=["channel", "sender"])
     yield case(
         "an override by match holds for all who match", by_match,
-        override(0, {"channel": "slack"}, {"3/min": {"max": 9}}), hit(0, ["slack", "a"], due=yes(8, limit=9)),
+        override(0, {"channel": "slack"}, {"3/min": {"max": 9}}),
+        hit(0, ["slack", "a"], due=yes(8, limit=9)),
         hit(0, ["slack", "b"], due=yes(8)), hit(0, ["irc", "a"], due=yes(2)),
         clear_override(0, {"channel": "slack"}),
         hit(0, ["slack", "a"], due=yes(1, limit=3)),
@@ -106,7 +118,8 @@ def overrides():
     )
     yield case(
         "an override for a key of several parts", by_match,
-        override(0, ["slack", "a"], {"3/min": {"max": 9}}), hit(0, ["slack", "a"], due=yes(8, limit=9)),
+        override(0, ["slack", "a"], {"3/min": {"max": 9}}),
+        hit(0, ["slack", "a"], due=yes(8, limit=9)),
         hit(0, ["slack", "b"], due=yes(2, limit=3)),
     )
     yield case(
@@ -116,7 +129,8 @@ def overrides():
     )
     yield case(
         "set_default changes the rule's numbers for everybody", policy("3/min"),
-        hit(0, "a", due=yes(2)), set_default(0, {"3/min": {"max": 6}}), hit(0, "a", due=yes(1, limit=6)),
+        hit(0, "a", due=yes(2)), set_default(0, {"3/min": {"max": 6}}),
+        hit(0, "a", due=yes(1, limit=6)),
         hit(0, "b", due=yes(5, limit=6)), set_default(0, {"3/min": {"max": 2}}),
         hit(0, "a", due=yes(0, limit=2)),
         hit(0, "c", due=yes(1)),
@@ -134,7 +148,8 @@ def overrides():
         )
     yield case(
         "a reset leaves the override", policy("3/min"),
-        override(0, "a", {"3/min": {"max": 6}}), hit(0, due=yes(5)), reset(0), hit(0, due=yes(5, limit=6)),
+        override(0, "a", {"3/min": {"max": 6}}), hit(0, due=yes(5)), reset(0),
+        hit(0, due=yes(5, limit=6)),
     )
 
 
@@ -160,11 +175,13 @@ def precedence():
     yield case(
         "an override of one limit leaves a when's change of another",
         policy(
-            {"fast": "2/s", "slow": "60/min"}, when=[{"match": {"t": "x"}, "limits": {"fast": {"max": 4}}}],
+            {"fast": "2/s", "slow": "60/min"},
+            when=[{"match": {"t": "x"}, "limits": {"fast": {"max": 4}}}],
         ),
         override(0, "a", {"slow": {"max": 3}}), hit(0, cost=3, due=yes(0, limit=3), **x),
         stats(
-            0, due={"limits": {"fast": {"max": 4, "remaining": 1}, "slow": {"max": 3, "remaining": 0}}}, **x,
+            0, due={"limits": {"fast": {"max": 4, "remaining": 1},
+                               "slow": {"max": 3, "remaining": 0}}}, **x,
         ),
     )
 
@@ -180,11 +197,13 @@ def exempts():
     yield case(
         "an added exemption may be of an attribute or a range", policy("1/min"),
         add_exempt(0, {"role": ["admin"]}), add_exempt(0, {"ip": "10.0.0.0/8"}),
-        hit(0, due=free, attributes={"role": "admin"}), hit(0, due=free, attributes={"ip": "10.0.0.9"}),
+        hit(0, due=free, attributes={"role": "admin"}),
+        hit(0, due=free, attributes={"ip": "10.0.0.9"}),
         hit(0, due=yes(0)),
     )
     yield case(
-        "an added exemption stands beside the policy's own", policy("1/min", exempt=[{"key": "root"}]),
+        "an added exemption stands beside the policy's own",
+        policy("1/min", exempt=[{"key": "root"}]),
         add_exempt(0, {"key": "bot"}), hit(0, "root", due=free), hit(0, "bot", due=free),
         remove_exempt(0, {"key": "bot"}), hit(0, "root", due=free), hit(0, "bot", due=yes(0)),
     )
@@ -192,9 +211,11 @@ def exempts():
 
 def errors():
     window = policy("3/min window", ceiling=10)
-    for text, other in (("3/min", "window"), ("3/min window", "counter"), ("3/min fixed", "bucket")):
+    for text, other in (("3/min", "window"), ("3/min window", "counter"),
+                        ("3/min fixed", "bucket")):
         yield case(
-            f"a change of {text} to a {other} is an error, by its fields and as a text", policy(text),
+            f"a change of {text} to a {other} is an error, by its fields and as a text",
+            policy(text),
             override(0, "a", {"3/min": {"max": 2, "algorithm": other}}, error="algorithm"),
             override(0, "a", {"3/min": f"2/min {other}"}, error="algorithm"),
             override(0, "a", f"2/min {other}", error="algorithm"),
@@ -208,7 +229,8 @@ def errors():
         set_default(0, {"own": {"scope": ["channel"]}}, error="scope"),
         set_default(0, {"all": {"scope": []}}, error="scope"),
         set_default(0,
-            {"own": {"max": 2, "scope": ["sender", "channel"]}, "all": {"max": 8, "scope": ["channel"]}}),
+            {"own": {"max": 2, "scope": ["sender", "channel"]},
+             "all": {"max": 8, "scope": ["channel"]}}),
         hit(0, ["a", "b"], due=yes(1, limit=2)),
     )
     yield case(
@@ -217,7 +239,8 @@ def errors():
     )
     yield case(
         "an override above the ceiling is an error", window,
-        override(0, "a", {"3/min": {"max": 11}}, error="ceiling"), override(0, "a", {"3/min": {"max": 10}}),
+        override(0, "a", {"3/min": {"max": 11}}, error="ceiling"),
+        override(0, "a", {"3/min": {"max": 10}}),
         hit(0, due=yes(9, limit=10)),
     )
     yield case(

@@ -11,19 +11,24 @@ CHAT = {"sender": {"max": 2, "per": "1m"}, "channel": {"max": 3, "per": "1m", "s
 
 def cases():
     yield case(
-        "so many a day for each phone and so many a second over all is one rule", policy(SMS, key=["phone"]),
-        hit(0, "+1", due=yes(1, limit=2)), hit(0, "+2", due=yes(1)), hit(0, "+3", due=yes(0, limit=3)),
-        hit(0, "+4", due=no("all", 1000, limit=3, remaining=0)), hit(1000, "+4", due=yes(1, limit=2)),
+        "so many a day for each phone and so many a second over all is one rule",
+        policy(SMS, key=["phone"]),
+        hit(0, "+1", due=yes(1, limit=2)), hit(0, "+2", due=yes(1)),
+        hit(0, "+3", due=yes(0, limit=3)),
+        hit(0, "+4", due=no("all", 1000, limit=3, remaining=0)),
+        hit(1000, "+4", due=yes(1, limit=2)),
         hit(1000, "+1", due=yes(0, limit=2)), hit(1000, "+1", due=no("phone", DAY - 1000)),
     )
     yield case(
-        "a denial by a key's own limit takes nothing from the global one", policy(SMS, key=["phone"]),
+        "a denial by a key's own limit takes nothing from the global one",
+        policy(SMS, key=["phone"]),
         hits(0, 2, "+1"), hit(1000, "+1", due=no("phone"), repeat=9), hits(1000, 1, "+2"),
         hits(1000, 1, "+3"), hits(1000, 1, "+4"), hit(1000, "+5", due=no("all", 1000)),
     )
     yield case(
         "a denial by the global limit takes nothing from the key's own", policy(SMS, key=["phone"]),
-        hits(0, 1, "+1"), hits(0, 1, "+2"), hits(0, 1, "+3"), hit(0, "+4", due=no("all", 1000), repeat=5),
+        hits(0, 1, "+1"), hits(0, 1, "+2"), hits(0, 1, "+3"),
+        hit(0, "+4", due=no("all", 1000), repeat=5),
         hit(1000, "+4", due=yes(1, limit=2)), hit(1000, "+4", due=yes(0, limit=2)),
     )
     yield case(
@@ -51,7 +56,8 @@ def cases():
             "rate": {"max": 10, "per": "1s", "scope": []},
             "day": {"max": 12, "per": "1d", "algorithm": "window", "scope": []},
         }),
-        hits(0, 5, "a"), hits(0, 5, "b"), hit(0, "c", due=no("rate", 100)), hit(200, "c", cost=2, due=yes(0)),
+        hits(0, 5, "a"), hits(0, 5, "b"), hit(0, "c", due=no("rate", 100)),
+        hit(200, "c", cost=2, due=yes(0)),
         hit(1000, "d", due=no("day", DAY - 1000)),
     )
     yield case(

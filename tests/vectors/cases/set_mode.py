@@ -12,14 +12,16 @@ GUEST = {"attributes": {"role": "guest"}}
 def cases():
     yield case(
         "a mode that is set acts on the next hit until it is cleared", policy("1/h"),
-        hit(0, due=yes(0)), hit(0, due=no("1/h")), set_mode(0, "shadow", due=1), hit(0, due=SHADOWED),
+        hit(0, due=yes(0)), hit(0, due=no("1/h")), set_mode(0, "shadow", due=1),
+        hit(0, due=SHADOWED),
         set_mode(0, "off", due=2), hit(0, cost=99, due=OFF), clear_mode(0, due=3),
         hit(0, due=no("1/h", HOUR)),
         clear_mode(0, due=0),
     )
     yield case(
         "off counts nothing and forgets nothing", policy("3/h window"),
-        hit(0, due=yes(2)), set_mode(0, "off"), hit(0, due=OFF, repeat=9), record(0, cost=2), clear_mode(0),
+        hit(0, due=yes(2)), set_mode(0, "off"), hit(0, due=OFF, repeat=9), record(0, cost=2),
+        clear_mode(0),
         hit(0, due=yes(1)),
     )
     yield case(
@@ -47,12 +49,15 @@ def cases():
     )
     yield case(
         "a mode is set for one rule", rules(x={"limits": "1/h"}, y={"limits": "1/h"}),
-        set_mode(0, "off", rule="x"), hit(0, rule="x", cost=9, due=OFF), hit(0, rule="y", due=yes(0)),
-        hit(0, rule="y", due=no("1/h")), clear_mode(0, rule="y", due=0), clear_mode(0, rule="x", due=2),
+        set_mode(0, "off", rule="x"), hit(0, rule="x", cost=9, due=OFF),
+        hit(0, rule="y", due=yes(0)),
+        hit(0, rule="y", due=no("1/h")), clear_mode(0, rule="y", due=0),
+        clear_mode(0, rule="x", due=2),
     )
     yield case(
         "a mode that is set for a time ends by itself", policy("1/h"),
-        set_mode(0, "off", for_ms=5000), hit(4999, cost=9, due=OFF), hit(5000, cost=9, due=no("cost")),
+        set_mode(0, "off", for_ms=5000), hit(4999, cost=9, due=OFF),
+        hit(5000, cost=9, due=no("cost")),
         clear_mode(5000, due=0),
     )
     yield case(

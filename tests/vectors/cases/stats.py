@@ -2,7 +2,9 @@
 
 from .dsl import *
 
-ABOUT = "stats: each limit's numbers, cooldown left, violations, budget; none for a key as good as new"
+ABOUT = (
+    "stats: each limit's numbers, cooldown left, violations, budget; none for a key as good as new"
+)
 
 
 def cases():
@@ -33,7 +35,8 @@ def cases():
         check(0, due=yes(4)), stats(0, due=None),
     )
     yield case(
-        "stats of several limits, by name", policy({"a": "10/s", "b": "5/min window", "c": "60/h fixed"}),
+        "stats of several limits, by name",
+        policy({"a": "10/s", "b": "5/min window", "c": "60/h fixed"}),
         hit(0, cost=2, due=yes(3, limit=5)),
         stats(
             100,
@@ -52,12 +55,15 @@ def cases():
     yield case(
         "stats of a bucket with a burst count from its size", policy("60/min burst 100"),
         hit(0, cost=30, due=yes(70)),
-        stats(0, due={"limits": {"60/min": {"used": 30, "remaining": 70, "reset_after_ms": 30_000}}}),
+        stats(0,
+              due={"limits": {"60/min": {"used": 30, "remaining": 70, "reset_after_ms": 30_000}}}),
     )
     yield case(
-        "the cooldown left is in the stats though the limit is as new", policy("10/s", cooldown="20s"),
+        "the cooldown left is in the stats though the limit is as new",
+        policy("10/s", cooldown="20s"),
         hits(0, 10), hit(0, due=no("10/s", 20_000)), stats(500, due={"cooldown_left_ms": 19_500}),
-        stats(19_999, due={"cooldown_left_ms": 1, "limits": {"10/s": {"used": 0}}}), stats(20_000, due=None),
+        stats(19_999, due={"cooldown_left_ms": 1, "limits": {"10/s": {"used": 0}}}),
+        stats(20_000, due=None),
     )
     yield case(
         "violations are those of the open alert span",
@@ -83,11 +89,13 @@ def cases():
         stats(
             0,
             due={
-                "budget": {"spent": 30, "remaining": 70, "over": False, "reset_after_ms": 12 * HOUR},
+                "budget": {"spent": 30, "remaining": 70, "over": False,
+                           "reset_after_ms": 12 * HOUR},
                 "limits": {"10/s": {"used": 0}},
             },
         ),
-        stats(12 * HOUR - 1, due={"budget": {"spent": 30}}), stats(12 * HOUR, due=None), wall_ms=NOON,
+        stats(12 * HOUR - 1, due={"budget": {"spent": 30}}), stats(12 * HOUR, due=None),
+        wall_ms=NOON,
     )
     yield case(
         "stats show what an override makes of a key", policy("10/min window", ceiling=50),
@@ -96,7 +104,8 @@ def cases():
     )
     yield case(
         "stats of a key of parts with a wider limit",
-        policy({"own": "5/min", "all": {"max": 100, "per": "1m", "algorithm": "window", "scope": []}}),
+        policy({"own": "5/min",
+                "all": {"max": 100, "per": "1m", "algorithm": "window", "scope": []}}),
         hit(0, "a", 2, due=yes(3)), hit(0, "b", 3, due=yes(2)),
         stats(0, "a", due={"limits": {"own": {"used": 2}, "all": {"used": 5, "remaining": 95}}}),
     )

@@ -2,7 +2,10 @@
 
 from .dsl import *
 
-ABOUT = "five real systems as policies: a chat gateway, an agent's groups, an agent hub, a publisher, a hotel's butler"
+ABOUT = (
+    "five real systems as policies: a chat gateway, an agent's groups, an agent hub, a publisher, "
+    "a hotel's butler"
+)
 
 
 def cases():
@@ -21,7 +24,8 @@ def chat_gateway():
     }
     messages = {"messages": {
         "capacity": 10_000, "key": ["channel", "account", "sender"], "limits": limits,
-        "when": [{"match": {"channel": "discord"}, "limits": {"per-minute": {"max": 60}}}], "ceiling": 200,
+        "when": [{"match": {"channel": "discord"}, "limits": {"per-minute": {"max": 60}}}],
+        "ceiling": 200,
         "exempt": [{"channel": "webchat"}], "notify": "silent",
     }}
     rule, ann = {"rule": "messages"}, ["telegram", "main", "ann"]
@@ -35,7 +39,8 @@ def chat_gateway():
     yield case(
         "chat gateway: twenty a minute at a calm pace, sixty on discord", rules(**messages),
         [
-            [hit(at * 2500, [channel, "main", "bob"], due={"allowed": True}, **rule) for at in range(20)]
+            [hit(at * 2500, [channel, "main", "bob"], due={"allowed": True}, **rule)
+             for at in range(20)]
             for channel in ("telegram",)
         ],
         hit(50_000, ["telegram", "main", "bob"], due=no("per-minute", 10_000, limit=20), **rule),
@@ -44,7 +49,8 @@ def chat_gateway():
     )
     yield case(
         "chat gateway: an exempt channel and a sender of another account", rules(**messages),
-        hit(0, ["webchat", "main", "ann"], due={"allowed": True, "reason": "exempt"}, repeat=9, **rule),
+        hit(0, ["webchat", "main", "ann"], due={"allowed": True, "reason": "exempt"}, repeat=9,
+            **rule),
         hits(0, 5, ["telegram", "main", "ann"], **rule),
         hit(0, ["telegram", "main", "ann"], due=no("burst"), **rule),
         hit(0, ["telegram", "spare", "ann"], due=yes(4), **rule),
@@ -66,14 +72,16 @@ def groups():
 
 def hub():
     tiers = {
-        "from": "action", "to": "tier", "map": {"ping": "light", "submit_task": "heavy"}, "default": "normal",
+        "from": "action", "to": "tier", "map": {"ping": "light", "submit_task": "heavy"},
+        "default": "normal",
     }
     when = [
         {"match": {"tier": "light"}, "limits": {"rate": {"max": 120}}},
         {"match": {"tier": "heavy"}, "limits": {"rate": {"max": 10}}},
     ]
     rule = policy(
-        {"rate": "60/min"}, key=["agent", "transport", "tier"], penalty_scope=["agent"], warn_at=0.8,
+        {"rate": "60/min"}, key=["agent", "transport", "tier"], penalty_scope=["agent"],
+        warn_at=0.8,
         classify=tiers, when=when, alert={"violations": 10, "within": "5m"},
         backoff={"steps": ["1s", "2s", "5s", "10s", "30s"], "quiet": "60s", "round": "1s"},
         exempt=[{"agent": "dashboard"}],
@@ -87,7 +95,8 @@ def hub():
     )
     yield case(
         "agent hub: a warning below a fifth, then growing waits over all tiers", rule,
-        hit(0, ws, 8, due=yes(2, warning=False), **heavy), hit(0, ws, due=yes(1, warning=True), **heavy),
+        hit(0, ws, 8, due=yes(2, warning=False), **heavy),
+        hit(0, ws, due=yes(1, warning=True), **heavy),
         hit(0, ws, due=yes(0, warning=True), **heavy), hits(0, 10, http, **heavy),
         hit(0, ws, due=no("rate", 6000), **heavy), hit(0, http, due=no("rate", 6000), **heavy),
         hit(0, ws, due=no("rate", 6000), **heavy), hit(0, ws, due=no("rate", 10_000), **heavy),
@@ -97,7 +106,8 @@ def hub():
     )
     yield case(
         "agent hub: ten violations in five minutes alert once", rule,
-        hits(0, 10, ws, **heavy), hit(0, ws, due={"allowed": False, "alert": False}, repeat=9, **heavy),
+        hits(0, 10, ws, **heavy),
+        hit(0, ws, due={"allowed": False, "alert": False}, repeat=9, **heavy),
         hit(0, ws, due={"allowed": False, "alert": True}, **heavy),
         hit(0, ws, due={"allowed": False, "alert": False}, repeat=3, **heavy),
     )
@@ -157,7 +167,8 @@ def butler():
     )
     yield case(
         "butler: 250 a day for each phone and 80 a second over all", rule,
-        [hit(second * 1000, "+1", 80, due=yes(0, limit=80), rule="outbound") for second in range(3)],
+        [hit(second * 1000, "+1", 80, due=yes(0, limit=80), rule="outbound")
+         for second in range(3)],
         hit(2000, "+2", due=no("speed", 1000, limit=80), rule="outbound"),
         hit(3000, "+1", 10, due=yes(0, limit=250), rule="outbound"),
         hit(3000, "+2", 70, due=yes(0, limit=80), rule="outbound"),

@@ -5,10 +5,14 @@ from .dsl import *
 ABOUT = "limits as text and as maps: periods, units and their plurals, bursts, names"
 
 PERIODS = {
-    "250ms": 250, "s": SECOND, "sec": SECOND, "second": SECOND, "secs": SECOND, "seconds": SECOND, "2s": 2000,
-    "90sec": 90_000, "10seconds": 10_000, "m": MINUTE, "min": MINUTE, "minute": MINUTE, "mins": MINUTE,
-    "minutes": MINUTE, "5m": 5 * MINUTE, "15min": 15 * MINUTE, "2minutes": 2 * MINUTE, "h": HOUR, "hr": HOUR,
-    "hour": HOUR, "hrs": HOUR, "hours": HOUR, "6h": 6 * HOUR, "12hours": 12 * HOUR, "d": DAY, "day": DAY,
+    "250ms": 250, "s": SECOND, "sec": SECOND, "second": SECOND, "secs": SECOND, "seconds": SECOND,
+    "2s": 2000,
+    "90sec": 90_000, "10seconds": 10_000, "m": MINUTE, "min": MINUTE, "minute": MINUTE,
+    "mins": MINUTE,
+    "minutes": MINUTE, "5m": 5 * MINUTE, "15min": 15 * MINUTE, "2minutes": 2 * MINUTE, "h": HOUR,
+    "hr": HOUR,
+    "hour": HOUR, "hrs": HOUR, "hours": HOUR, "6h": 6 * HOUR, "12hours": 12 * HOUR, "d": DAY,
+    "day": DAY,
     "days": DAY, "7d": 7 * DAY, "30days": 30 * DAY, "366d": 366 * DAY, "1ms": 1,
 }
 
@@ -38,10 +42,12 @@ def names():
         "a limit made from text is named by it up to the first space",
         policy("1/10s window, 100/s burst 1, 3/min"),
         hit(0, due=yes(0)),
-        stats(0, due={"limits": {"1/10s": {"used": 1}, "100/s": {"used": 1}, "3/min": {"used": 1}}}),
+        stats(0,
+              due={"limits": {"1/10s": {"used": 1}, "100/s": {"used": 1}, "3/min": {"used": 1}}}),
     )
     yield case(
-        "a limit of permits made from text is named by its number", policy("1 concurrent lease 30s"),
+        "a limit of permits made from text is named by its number",
+        policy("1 concurrent lease 30s"),
         permit(0, "p", due=yes(0)), permit(0, "q", due=no("1", 30_000)),
     )
     yield case(
@@ -54,12 +60,14 @@ def names():
         hit(0, due=yes(0)), hit(0, due=no("~very odd!", 60_000)),
     )
     yield case(
-        "algorithms may be said in text", policy("9/min bucket, 9/h window, 9/d counter, 9/s fixed"),
+        "algorithms may be said in text",
+        policy("9/min bucket, 9/h window, 9/d counter, 9/s fixed"),
         hit(0, due=yes(8)),
         stats(
             0,
             due={"limits": {
-                "9/min": {"used": 1}, "9/h": {"reset_after_ms": HOUR}, "9/d": {"reset_after_ms": 2 * DAY},
+                "9/min": {"used": 1}, "9/h": {"reset_after_ms": HOUR},
+                "9/d": {"reset_after_ms": 2 * DAY},
                 "9/s": {"reset_after_ms": 1000},
             }},
         ),
@@ -91,7 +99,8 @@ def maps():
         stats(
             0,
             due={"limits": {
-                "b": {"remaining": 2}, "w": {"remaining": 3}, "c": {"remaining": 4}, "f": {"remaining": 5},
+                "b": {"remaining": 2}, "w": {"remaining": 3}, "c": {"remaining": 4},
+                "f": {"remaining": 5},
             }},
         ),
     )

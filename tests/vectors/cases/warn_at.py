@@ -16,21 +16,25 @@ def cases():
         )
     # warn_at, size, the least that is left without a warning
     for warn_at, size, least in [
-        (0.9, 10, 1), (0.7, 10, 3), (0.5, 2, 1), (0.1, 10, 9), (0.95, 100, 5), (0.35, 20, 13), (0.6, 5, 2),
+        (0.9, 10, 1), (0.7, 10, 3), (0.5, 2, 1), (0.1, 10, 9), (0.95, 100, 5), (0.35, 20, 13),
+        (0.6, 5, 2),
     ]:
         yield case(
-            f"warn_at {warn_at} of {size} is compared exactly", policy(f"{size}/min window", warn_at=warn_at),
+            f"warn_at {warn_at} of {size} is compared exactly",
+            policy(f"{size}/min window", warn_at=warn_at),
             hit(0, cost=size - least, due=CALM | {"remaining": least}),
             hit(0, due=WARNED | {"remaining": least - 1}),
         )
     yield case(
         "a hit of nothing warns of what it finds", policy("10/min", warn_at=0.8),
-        hit(0, cost=0, due=CALM), hit(0, cost=9, due=WARNED), hit(0, cost=0, due=WARNED | {"remaining": 1}),
+        hit(0, cost=0, due=CALM), hit(0, cost=9, due=WARNED),
+        hit(0, cost=0, due=WARNED | {"remaining": 1}),
         peek(0, cost=0, due=WARNED),
     )
     yield case(
         "no warning without warn_at", policy("2/min"),
-        hit(0, due=CALM), hit(0, due=CALM | {"remaining": 0}), hit(0, due=no("2/min", warning=False)),
+        hit(0, due=CALM), hit(0, due=CALM | {"remaining": 0}),
+        hit(0, due=no("2/min", warning=False)),
     )
     yield case(
         "warn_at 1 never warns", policy("2/min", warn_at=1),
@@ -64,7 +68,8 @@ def cases():
     )
     yield case(
         "a permit may warn", policy("5 concurrent", warn_at=0.6),
-        permit(0, "p", due=CALM), permit(0, "q", due=CALM), permit(0, "r", due=CALM | {"remaining": 2}),
+        permit(0, "p", due=CALM), permit(0, "q", due=CALM),
+        permit(0, "r", due=CALM | {"remaining": 2}),
         permit(0, "s", due=WARNED),
     )
     yield case(

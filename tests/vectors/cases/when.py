@@ -28,7 +28,8 @@ def matching():
     )
     yield case(
         "a part chooses other limits", channels,
-        hit(0, ["discord", "a"], due=yes(59, limit=60)), hit(0, ["telegram", "a"], due=yes(19, limit=20)),
+        hit(0, ["discord", "a"], due=yes(59, limit=60)),
+        hit(0, ["telegram", "a"], due=yes(19, limit=20)),
         hit(0, ["Discord", "a"], due=yes(19, limit=20)),
     )
     by_tier = policy(
@@ -53,7 +54,8 @@ def matching():
         "numbers and truth values are compared by their text",
         policy(
             "20/min",
-            when=[{"match": {"level": 3}, "limits": lim(30)}, {"match": {"paid": True}, "limits": lim(60)}],
+            when=[{"match": {"level": 3}, "limits": lim(30)},
+                  {"match": {"paid": True}, "limits": lim(60)}],
         ),
         hit(0, "a", due=limit_of(30), attributes={"level": "3"}),
         hit(0, "b", due=limit_of(20), attributes={"level": "03"}),
@@ -73,7 +75,8 @@ def matching():
     )
     yield case(
         "attributes that no rule names are ignored", policy("20/min"),
-        hit(0, due=yes(19), attributes={"anything": "at all", "ip": "not an address"}), hit(0, due=yes(18)),
+        hit(0, due=yes(19), attributes={"anything": "at all", "ip": "not an address"}),
+        hit(0, due=yes(18)),
     )
     yield case(
         "the default key part is called key",
@@ -96,7 +99,8 @@ def specificity():
     yield case(
         "of equally many fields the later entry applies",
         policy(
-            "20/min", when=[{"match": {"a": "1"}, "limits": lim(5)}, {"match": {"b": "2"}, "limits": lim(6)}],
+            "20/min",
+            when=[{"match": {"a": "1"}, "limits": lim(5)}, {"match": {"b": "2"}, "limits": lim(6)}],
         ),
         hit(0, due=limit_of(6), attributes={"a": "1", "b": "2"}),
         hit(0, "x", due=limit_of(5), attributes={"a": "1"}),
@@ -104,7 +108,8 @@ def specificity():
     yield case(
         "of entries with the same match the later applies",
         policy(
-            "20/min", when=[{"match": {"a": "1"}, "limits": lim(6)}, {"match": {"a": "1"}, "limits": lim(5)}],
+            "20/min",
+            when=[{"match": {"a": "1"}, "limits": lim(6)}, {"match": {"a": "1"}, "limits": lim(5)}],
         ),
         hit(0, due=limit_of(5), attributes={"a": "1"}),
     )
@@ -114,8 +119,10 @@ def specificity():
             "20/min", warn_at=0.9,
             when=[{"match": {"a": "1"}, "warn_at": 0.1}, {"match": {"b": "2"}, "limits": lim(10)}],
         ),
-        hit(0, cost=5, due={"allowed": True, "limit": 10, "warning": False}, attributes={"a": "1", "b": "2"}),
-        hit(0, "x", cost=5, due={"allowed": True, "limit": 20, "warning": True}, attributes={"a": "1"}),
+        hit(0, cost=5, due={"allowed": True, "limit": 10, "warning": False},
+            attributes={"a": "1", "b": "2"}),
+        hit(0, "x", cost=5, due={"allowed": True, "limit": 20, "warning": True},
+            attributes={"a": "1"}),
     )
     yield case(
         "of address ranges the longest prefix applies, wherever it stands",
@@ -154,7 +161,8 @@ def addresses():
     inside, outside = limit_of(2), limit_of(20)
     for wanted, ins, outs in [
         ("192.168.4.0/22", ["192.168.4.0", "192.168.7.255"], ["192.168.3.255", "192.168.8.0"]),
-        ("10.0.0.0/8", ["10.0.0.0", "10.255.255.255", "::ffff:10.1.2.3"], ["9.255.255.255", "11.0.0.0", "::a01:203"]),
+        ("10.0.0.0/8", ["10.0.0.0", "10.255.255.255", "::ffff:10.1.2.3"],
+         ["9.255.255.255", "11.0.0.0", "::a01:203"]),
         ("203.0.113.7", ["203.0.113.7", "::ffff:203.0.113.7"], ["203.0.113.6", "203.0.113.8"]),
         ("203.0.113.128/25", ["203.0.113.128", "203.0.113.255"], ["203.0.113.127"]),
         ("2001:db8::/32", ["2001:db8::1", "2001:0DB8:ffff::"], ["2001:db9::1", "32.1.13.184"]),
@@ -171,9 +179,11 @@ def addresses():
         "a list of address ranges matches any",
         policy(
             "20/min",
-            when=[{"match": {"ip": ["10.0.0.0/8", "2001:db8::/32", "192.0.2.1"]}, "limits": lim(2)}],
+            when=[{"match": {"ip": ["10.0.0.0/8", "2001:db8::/32", "192.0.2.1"]},
+                   "limits": lim(2)}],
         ),
-        [hit(0, ip, due=inside, attributes={"ip": ip}) for ip in ("10.9.9.9", "2001:db8::5", "192.0.2.1")],
+        [hit(0, ip, due=inside, attributes={"ip": ip})
+         for ip in ("10.9.9.9", "2001:db8::5", "192.0.2.1")],
         hit(0, "x", due=outside, attributes={"ip": "192.0.2.2"}),
     )
     yield case(
@@ -200,17 +210,20 @@ def merging():
     yield case(
         "an entry may state the algorithm and the scope that a limit has",
         policy(
-            {"all": {"max": 4, "per": "1m", "algorithm": "window", "scope": ["channel"]}}, key=["channel", "sender"],
+            {"all": {"max": 4, "per": "1m", "algorithm": "window", "scope": ["channel"]}},
+            key=["channel", "sender"],
             when=[{
                 "match": {"t": "x"},
                 "limits": {"all": {"max": 2, "algorithm": "window", "scope": ["channel"]}},
             }],
         ),
-        hit(0, ["c", "a"], due=yes(3, limit=4)), hit(0, ["c", "b"], due=yes(0, limit=2), attributes={"t": "x"}),
+        hit(0, ["c", "a"], due=yes(3, limit=4)),
+        hit(0, ["c", "b"], due=yes(0, limit=2), attributes={"t": "x"}),
         hit(0, ["c", "b"], due=no("all", 60_000), attributes={"t": "x"}),
     )
     yield case(
-        "an unwritten burst follows max", policy("20/min", when=[{"match": {"t": "x"}, "limits": lim(60)}]),
+        "an unwritten burst follows max",
+        policy("20/min", when=[{"match": {"t": "x"}, "limits": lim(60)}]),
         hit(0, due=yes(59, limit=60, reset_after_ms=1000), attributes={"t": "x"}),
     )
     yield case(
@@ -242,15 +255,18 @@ def merging():
     yield case(
         "a key has one window however it is judged",
         policy("3/min window", when=[{"match": {"t": "x"}, "limits": {"3/min": {"max": 6}}}]),
-        hits(0, 3), hit(0, due=no("3/min", 60_000)), hit(0, due=yes(2, limit=6), attributes={"t": "x"}),
-        hit(0, due=no("3/min", limit=3, remaining=0)), hit(0, cost=2, due=yes(0), attributes={"t": "x"}),
+        hits(0, 3), hit(0, due=no("3/min", 60_000)),
+        hit(0, due=yes(2, limit=6), attributes={"t": "x"}),
+        hit(0, due=no("3/min", limit=3, remaining=0)),
+        hit(0, cost=2, due=yes(0), attributes={"t": "x"}),
         hit(1, due=no("3/min", 59_999)), hit(60_000, due=yes(2, limit=3)),
     )
     yield case(
         "a bucket is cut to a smaller size and keeps what it has in a larger",
         policy(
             "20/min",
-            when=[{"match": {"t": "s"}, "limits": lim(5)}, {"match": {"t": "l"}, "limits": lim(60)}],
+            when=[{"match": {"t": "s"}, "limits": lim(5)},
+                  {"match": {"t": "l"}, "limits": lim(60)}],
         ),
         hit(0, cost=4, due=yes(16)), hit(0, due=yes(15, limit=60), attributes={"t": "l"}),
         hit(0, due=yes(4, limit=5), attributes={"t": "s"}), hit(0, due=yes(3, limit=20)),
@@ -286,7 +302,8 @@ def other_options():
         hit(20_000, "b", due=yes(0), **x),
     )
     yield case(
-        "an entry may set a limit's cooldown", policy("1/s", when=when(limits={"1/s": {"cooldown": "9s"}})),
+        "an entry may set a limit's cooldown",
+        policy("1/s", when=when(limits={"1/s": {"cooldown": "9s"}})),
         hits(0, 1, **x), hit(0, due=no("1/s", 9000), **x), hit(8999, due=no("cooldown", 1), **x),
     )
     yield case(
@@ -296,8 +313,10 @@ def other_options():
         hit(0, "b", due=no("10/s", 7000), **x),
     )
     yield case(
-        "an entry may set the alert", policy("1/h", when=when(alert={"violations": 2, "within": "1m"})),
-        hits(0, 1, **x), hit(0, due=no("1/h", alert=False), **x), hit(0, due=no("1/h", alert=True), **x),
+        "an entry may set the alert",
+        policy("1/h", when=when(alert={"violations": 2, "within": "1m"})),
+        hits(0, 1, **x), hit(0, due=no("1/h", alert=False), **x),
+        hit(0, due=no("1/h", alert=True), **x),
     )
     yield case(
         "an entry may set notify", policy("1/h", when=when(notify="silent")),

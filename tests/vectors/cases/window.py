@@ -23,7 +23,8 @@ def edges(text, rule, most, per):
         f"a window {text} forgets what was spent exactly its period ago", rule,
         hit(7, cost=most, due=yes(0, limit=most, reset_after_ms=per)),
         hit(7, due=no(name, per, limit=most, remaining=0, reset_after_ms=per)),
-        hit(6 + per, due={"allowed": False} if per > 1 else {"allowed": False, "retry_after_ms": 1}),
+        hit(6 + per,
+            due={"allowed": False} if per > 1 else {"allowed": False, "retry_after_ms": 1}),
         hit(7 + per, due=yes(most - 1)),
         start_ms=7,
     )

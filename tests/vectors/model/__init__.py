@@ -1,1 +1,2 @@
-"""The contract once more, slow and exact, for computing what is due. Shares nothing with the engine."""
+"""The contract once more, slow and exact, for computing what is due. Shares
+nothing with the engine."""

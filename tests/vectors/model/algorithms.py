@@ -1,7 +1,7 @@
 """The five algorithms, one key's state each, in exact arithmetic. Times are whole milliseconds.
 
-Every class answers the same questions: `used`, `remaining` (rounded down), `wait` for a cost (NEVER if
-it can't be), `reset` until all is back; and is changed by `take`, `record` and `refund`.
+Every class answers the same questions: `used`, `remaining` (rounded down), `wait` for a cost (NEVER
+if it can't be), `reset` until all is back; and is changed by `take`, `record` and `refund`.
 """
 
 from fractions import Fraction
@@ -28,7 +28,7 @@ class Bucket:
         return min(Fraction(limit.size), self.tokens + Fraction(limit.max * since, limit.per))
 
     def exact(self, limit, now):
-        """Whether waits are the same for all who round as they may."""
+        """Whether waits are the same for every implementation, however it rounds."""
         whole_ms = limit.max == 0 or limit.per % limit.max == 0
         return whole_ms and (self.loss == 0 or self.is_new(limit, now))
 
@@ -127,7 +127,8 @@ class Window:
 
 
 class Counter:
-    """Two cells on the clock's multiples of `per`, the older weighted by its overlap, rounded up."""
+    """Two cells on the clock's multiples of `per`, the older weighted by its
+    overlap, rounded up."""
 
     def __init__(self):
         self.cells = {}
@@ -138,7 +139,8 @@ class Counter:
     def used(self, limit, now):
         cell, into = divmod(now, limit.per)
         before = self.cells.get(cell - 1, 0)
-        current = sum(spent for number, spent in self.cells.items() if number >= cell)  # what is ahead is now
+        current = sum(spent for number, spent in self.cells.items()
+                      if number >= cell)  # what is ahead is now
         return current + ceil(Fraction(before * (limit.per - into), limit.per))
 
     def is_new(self, limit, now):
@@ -151,11 +153,13 @@ class Counter:
         """Milliseconds tried one by one: slow, and nothing to get wrong."""
         if limit.max == 0:
             return NEVER
-        return next(w for w in range(2 * limit.per + 1) if self.used(limit, now + w) + cost <= limit.max)
+        return next(w for w in range(2 * limit.per + 1)
+                    if self.used(limit, now + w) + cost <= limit.max)
 
     def reset(self, limit, now):
         cell = max(
-            (c for c, spent in self.cells.items() if spent and c >= now // limit.per - 1), default=None,
+            (c for c, spent in self.cells.items() if spent and c >= now // limit.per - 1),
+            default=None,
         )
         return 0 if cell is None else (cell + 2) * limit.per - now
 
@@ -254,4 +258,5 @@ class Concurrent:
         return held
 
 
-NEW = {"bucket": Bucket, "window": Window, "counter": Counter, "fixed": Fixed, "concurrent": Concurrent}
+NEW = {"bucket": Bucket, "window": Window, "counter": Counter, "fixed": Fixed,
+       "concurrent": Concurrent}

@@ -1,7 +1,8 @@
-"""Run-time changes of a rule: what stands, until when, who made it and why; and the trail of all changes.
+"""Run-time changes of a rule: what stands, until when, who made it and why; and
+the trail of all changes.
 
-Everything that can be changed has a place: `("mode",)`, `("override", target)`, `("block", parts)`. A change
-replaces the earlier one at its place, and at its end the place is empty.
+Everything that can be changed has a place: `("mode",)`, `("override", target)`, `("block", parts)`.
+A change replaces the earlier one at its place, and at its end the place is empty.
 """
 
 from dataclasses import dataclass
@@ -28,10 +29,12 @@ class Standing:
         self.places = {}  # in the order in which the changes were made
 
     def at(self, now):
-        """A start ahead of the clock, which went back, is now; what has lasted its length is gone."""
+        """A start ahead of the clock, which went back, is now; what has lasted
+        its length is gone."""
         for change in self.places.values():
             change.since = min(change.since, now)
-        self.places = {place: change for place, change in self.places.items() if change.left(now) != 0}
+        self.places = {place: change for place, change in self.places.items()
+                       if change.left(now) != 0}
         return self
 
     def get(self, *place):
@@ -66,7 +69,7 @@ class Standing:
 
 
 class Trail:
-    """All changes of a limiter. Each is told as users get it."""
+    """All changes of a limiter, each in the form that users get."""
 
     def __init__(self, clock):
         self.clock, self.told = clock, []
@@ -74,8 +77,10 @@ class Trail:
     def add(self, rule, step, target, before, after):
         number, lasts = len(self.told) + 1, step.get("for_ms")
         self.told.append({
-            "number": number, "at_ms": self.clock.wall, "rule": rule, "op": step["op"], "target": target,
-            "before": before, "after": after, "until_ms": None if lasts is None else self.clock.wall + lasts,
+            "number": number, "at_ms": self.clock.wall, "rule": rule, "op": step["op"],
+            "target": target,
+            "before": before, "after": after,
+            "until_ms": None if lasts is None else self.clock.wall + lasts,
             "by": step.get("by"), "reason": step.get("reason"),
         })
         return number
@@ -92,7 +97,8 @@ def made(step, what, now):
 
 def frozen(match):
     """A match as a value: one text and a list with it are the same."""
-    several = {name: values if isinstance(values, list) else [values] for name, values in match.items()}
+    several = {name: values if isinstance(values, list) else [values]
+               for name, values in match.items()}
     return tuple((name, tuple(str(one) for one in values)) for name, values in several.items())
 
 
@@ -114,9 +120,11 @@ def _shown(part):
 
 
 def shown_limits(layer):
-    """Limits as a policy has them, with each period in milliseconds. What cannot change is not told."""
+    """Limits as a policy has them, with each period in milliseconds. What
+    cannot change is not told."""
     if layer is None:
         return None
     return {name: {field: f"{period_ms(value)}ms" if field in PERIODS else value
-                   for field, value in fields.items() if field not in ("algorithm", "scope", "counts")}
+                   for field, value in fields.items()
+                   if field not in ("algorithm", "scope", "counts")}
             for name, fields in layer.items()}

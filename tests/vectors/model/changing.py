@@ -1,4 +1,5 @@
-"""The operations that change a rule at run time. Each answers with its number in the trail, 0 for none."""
+"""The operations that change a rule at run time. Each answers with its number in
+the trail, 0 for none."""
 
 from .changes import frozen, made, shown_key, shown_limits, thawed
 from .limits import patch_fields

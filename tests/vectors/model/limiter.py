@@ -79,7 +79,8 @@ class Limiter:
 
     def release(self, step):
         _, call, _ = self.taken[step["id"]]
-        return {"released": any([cell.release(step["id"], self.clock.now) for _, cell in _permits(call)])}
+        return {"released": any([cell.release(step["id"], self.clock.now)
+                                 for _, cell in _permits(call)])}
 
     def renew(self, step):
         _, call, _ = self.taken[step["id"]]
@@ -89,7 +90,9 @@ class Limiter:
     def reserve(self, step):
         rule, call = self.call(step)
         decision = rule.hit(call, step["cost"])
-        spent = decision["allowed"] and decision["reason"] is None and decision["would_deny"] is None
+        spent = (
+            decision["allowed"] and decision["reason"] is None and decision["would_deny"] is None
+        )
         self.taken[step["id"]] = (rule, step, Claims(call, step["cost"])) if spent else None
         return decision
 

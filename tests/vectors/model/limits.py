@@ -70,7 +70,8 @@ def patch_fields(change):
         return change
     words = change.split(" ")
     if "concurrent" in words:
-        return {"max": int(words[0]), "lease": words[3] if "lease" in words else "1m", "algorithm": "concurrent"}
+        return {"max": int(words[0]), "lease": words[3] if "lease" in words else "1m",
+                "algorithm": "concurrent"}
     most, per = words[0].split("/")
     fields = {"max": int(most), "per": per}
     if "burst" in words:

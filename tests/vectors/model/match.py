@@ -4,7 +4,8 @@ import ipaddress
 
 
 def matches(match, subject):
-    """The longest address prefix that was matched (0 if none was asked for), or None if not all fields match."""
+    """The longest address prefix that was matched (0 if none was asked for), or None if
+    not all fields match."""
     prefixes = [_field(name, wanted, subject.get(name)) for name, wanted in match.items()]
     return None if None in prefixes else max(prefixes, default=0)
 

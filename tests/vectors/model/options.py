@@ -1,6 +1,7 @@
 """The numbers that a call is judged by: the rule, and what is laid over it.
 
-Precedence, weakest first: the rule, `set_default`, `when`, override by match, override for the key, per-call `max`.
+Precedence, weakest first: the rule, `set_default`, `when`, override by match, override for
+the key, per-call `max`.
 """
 
 from dataclasses import dataclass, replace
@@ -19,7 +20,9 @@ class Options:
     notify: str
     mode: str
     attach: object
-    sources: dict  # who stated what: `mode`, and (limit's name, field); as (source, who made the change)
+    # Where each value was stated: `mode`, and (limit's name, field). A value is the source and the
+    # name of the change's maker.
+    sources: dict
 
 
 def resolve(rule, parts, subject, per_call_max):

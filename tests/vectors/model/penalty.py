@@ -34,7 +34,8 @@ def mended(penalty, now):
     ends = penalty.episode_ends
     return replace(
         penalty, denied_at=now, cooldown_ends=penalty.cooldown_ends + moved,
-        enforced_until=penalty.enforced_until + moved, episode_ends=None if ends is None else ends + moved,
+        enforced_until=penalty.enforced_until + moved,
+        episode_ends=None if ends is None else ends + moved,
     )
 
 
@@ -72,7 +73,8 @@ def in_force(penalty, options, now):
 
 
 def after_denial(penalty, options, denying, wait, now):
-    """A denial by limits that counts: the penalty after it, its `retry_after`, and whether it alerts."""
+    """A denial by limits that counts: the penalty after it, its `retry_after`,
+    and whether it alerts."""
     penalty, cooldown = _cooled(penalty, denying, now)
     penalty, step = _backed_off(penalty, options.backoff, now)
     retry = _rounded(max(wait, cooldown, step), options.backoff)
@@ -83,7 +85,7 @@ def after_denial(penalty, options, denying, wait, now):
 
 
 def told(penalty, mode, now):
-    """A denial: the penalty after it, and whether the sender should be told."""
+    """A denial: the penalty after it, and whether the sender should get a notice."""
     if mode != "once":
         return penalty, mode == "always"
     if penalty.episode_ends is not None and now >= penalty.episode_ends:

@@ -39,8 +39,8 @@ class Call:
         return all(cell.exact(limit, self.now) for limit, cell in self.pairs())
 
     def least(self):
-        """The limit with the least left, the first declared of equals. Costs and hits have no common measure but
-        the share of their limit's size."""
+        """The limit with the least left, the first declared of equals. Costs and hits have no
+        common measure but the share of their limit's size."""
         mixed = len({limit.counts for limit in self.options.limits}) > 1
 
         def left(pair):
@@ -171,7 +171,8 @@ class Rule:
         if costly and not self.block_of(call):
             return self.too_much(call), self.stored_penalty(call)
         waits = [NEVER] if costly else call.waits(cost)
-        decision, penalty = self.refusal(call, penalty, waits) or self.by_limits(call, penalty, waits, looks)
+        decision, penalty = self.refusal(call, penalty, waits) or self.by_limits(call, penalty,
+                                                                                 waits, looks)
         if decision["allowed"]:
             return decision, penalties.after_allowed(penalty)
         penalty, decision["notify"] = penalties.told(penalty, options.notify, call.now)
@@ -187,11 +188,13 @@ class Rule:
         """Denials that come before the limits, and count as nothing."""
         cooldown = penalties.cooldown_left(penalty, call.now)
         enforced = penalties.enforced_left(penalty, call.now)
-        longest = max(waits + [cooldown, enforced, self.budget_left(call) if self.is_over(call) else 0])
+        longest = max(waits
+                      + [cooldown, enforced, self.budget_left(call) if self.is_over(call) else 0])
         block = self.block_of(call)
         if block:
             left = block.left(call.now)
-            return _denied(call, "blocked", None, 0, NEVER if left is None else max(longest, left)), penalty
+            return _denied(call, "blocked", None, 0,
+                           NEVER if left is None else max(longest, left)), penalty
         if self.is_over(call):
             return _denied(call, "budget", None, 0, longest), penalty
         if cooldown:
@@ -202,7 +205,8 @@ class Rule:
         return None
 
     def by_limits(self, call, penalty, waits, looks):
-        denying = [(limit, cell, wait) for (limit, cell), wait in zip(call.pairs(), waits) if wait > 0]
+        denying = [(limit, cell, wait) for (limit, cell), wait in zip(call.pairs(), waits)
+                   if wait > 0]
         if not denying:
             return _allowed(), penalty
         limit, cell, _ = max(denying, key=lambda d: max(d[2], d[0].cooldown or 0))
@@ -264,14 +268,16 @@ class Rule:
 
         def step(name, outcome, limit=None, value=None, source=None, by=None, left=None):
             until = None if left is None or left == NEVER else int(self.clock.wall + left)
-            return {"step": name, "outcome": outcome, "limit": limit, "value": value, "source": source,
+            return {"step": name, "outcome": outcome, "limit": limit, "value": value,
+                    "source": source,
                     "until_ms": until, "by": by}
 
         def sized(name, outcome, limit, left=None):
             stated = [sources.get((limit.name, field)) for field in ("burst", "max")]
             return step(name, outcome, limit.name, limit.size, *(stated[0] or stated[1]), left)
 
-        yield step("mode", "allow" if options.mode == "off" else "pass", None, options.mode, *sources["mode"])
+        yield step("mode", "allow" if options.mode == "off" else "pass", None, options.mode,
+                   *sources["mode"])
         if options.mode == "off":
             return
         exemption = self.exemption(call.subject)
@@ -283,10 +289,12 @@ class Rule:
         yield step("exempt", "pass" if self.exempts() else "none")
         block = self.block_of(call)
         if block:
-            yield step("blocked", "deny", None, block.reason, "change", block.by, block.left(call.now))
+            yield step("blocked", "deny", None, block.reason, "change", block.by,
+                       block.left(call.now))
         else:
             yield step("blocked", "none")
-        by_cost = [limit for limit in options.limits if limit.counts == "cost" and limit.algorithm != "concurrent"]
+        by_cost = [limit for limit in options.limits if limit.counts == "cost"
+                   and limit.algorithm != "concurrent"]
         if by_cost and all(limit.max for limit in options.limits):
             smallest = min(by_cost, key=lambda limit: limit.size)
             yield sized("cost", "deny" if cost > smallest.size else "pass", smallest)
@@ -294,7 +302,8 @@ class Rule:
             yield step("cost", "none")
         if "budget" in self.spec:
             over = self.is_over(call)
-            yield step("budget", "deny" if over else "pass", None, self.spec["budget"]["daily"], "rule",
+            yield step("budget", "deny" if over else "pass", None, self.spec["budget"]["daily"],
+                       "rule",
                        left=self.budget_left(call) if over else None)
         else:
             yield step("budget", "none")
@@ -304,18 +313,21 @@ class Rule:
             source = sources.get((limit.name, "cooldown")) or sources["cooldown"]
             yield step("cooldown", "deny", limit.name, limit.cooldown, *source, left)
         else:
-            yield step("cooldown", "pass" if any(limit.cooldown for limit in options.limits) else "none")
+            yield step("cooldown",
+                       "pass" if any(limit.cooldown for limit in options.limits) else "none")
         left = penalties.enforced_left(penalty, call.now)
         enforced = bool(options.backoff and options.backoff.get("enforce"))
         yield step("backoff", "deny" if left else "pass" if enforced else "none", left=left or None)
         for limit, wait in zip(options.limits, call.waits(cost)):
-            yield sized("limit", "deny" if wait > 0 else "pass", limit, ceil(wait) if 0 < wait < NEVER and limit.of(cost) <= limit.size else None)
+            yield sized("limit", "deny" if wait > 0 else "pass", limit,
+                        ceil(wait) if 0 < wait < NEVER and limit.of(cost) <= limit.size else None)
 
     def views(self, call):
         """Each limit, what is left of it, and the wait for one more."""
         for limit, cell in call.pairs():
             left = cell.remaining(limit, call.now)
-            yield limit, cell, left, 0 if left >= limit.size else cell.wait(limit, left + 1, call.now)
+            yield limit, cell, left, 0 if left >= limit.size else cell.wait(limit, left + 1,
+                                                                            call.now)
 
     def left(self, call):
         return [{"name": limit.name, "max": limit.size, "remaining": left,
@@ -377,7 +389,8 @@ class Rule:
         penalty, options, now = self.penalty(call), call.options, call.now
         new = all(cell.is_new(limit, now) for limit, cell in call.pairs())
         block = self.block_of(call)
-        if new and not penalties.in_force(penalty, options, now) and not self.spent_today(call) and not block:
+        if new and not penalties.in_force(penalty, options,
+                                          now) and not self.spent_today(call) and not block:
             return None
         found = {
             "limits": {limit.name: _stats(limit, cell, now) for limit, cell in call.pairs()},
@@ -386,7 +399,8 @@ class Rule:
             "blocked": self.shown_block(block) if block else None,
         }
         if "budget" in self.spec:
-            found["budget"] = {name: value for name, value in self.budget(call).items() if name != "over_per_hit"}
+            found["budget"] = {name: value for name, value in self.budget(call).items()
+                               if name != "over_per_hit"}
         return found
 
     def reset(self, call):
@@ -442,7 +456,8 @@ class Rule:
 
 
 def _is_too_much(limits, cost):
-    return all(limit.max for limit in limits) and any(limit.of(cost) > limit.size for limit in limits)
+    return all(limit.max for limit in limits) and any(limit.of(cost) > limit.size
+                                                      for limit in limits)
 
 
 def _take(call, cost, permit):
@@ -470,7 +485,8 @@ def _warns(call):
 
 
 def _stats(limit, cell, now):
-    found = {"used": cell.used(limit, now), "max": limit.max, "remaining": cell.remaining(limit, now)}
+    found = {"used": cell.used(limit, now), "max": limit.max,
+             "remaining": cell.remaining(limit, now)}
     if limit.size != limit.max:
         del found["max"]  # max or size: the contract leaves it open
     if cell.exact(limit, now):

@@ -8,43 +8,47 @@
 //! ```
 //!
 //! Tokens and time change together or not at all, so the word is the whole truth about the key:
-//! nobody locks, and a reader may act on a copy.
+//! no thread locks, and a reader may act on a copy.
 //!
-//! **The word names its own scale.** `class` fixes how many bits `b` the tokens have, how many quanta
-//! a token has (1,000, fewer for buckets above 100,000 tokens), and the offset 2^(b−4) that is added to
-//! them. A tick is 10^tick ns. So any reader can decode the word, whatever limit wrote it.
+//! **The word names its own scale.** `class` fixes how many bits `b` the tokens have, and the
+//! offset 2^(b−4) that is added to them. It also fixes how many quanta a token has: 1,000, or fewer
+//! for buckets above 100,000 tokens. A tick is 10^tick ns. So any reader can decode the word,
+//! whatever limit wrote it.
 //!
-//! **The stamp is the last tick before the last charge** by that charge's reading of the clock: never ahead of
-//! it, and never more than `delay` ticks before it (1 tick; 1,000 for fewer quanta). What was
-//! refilled since is computed by the reader, at the reader's own rate. So a change of numbers applies
-//! from the last charge on, and slower numbers never find more than was there.
+//! **The stamp is the last tick before the last charge** by that charge's reading of the clock. It
+//! is never ahead of that reading, and never more than `delay` ticks before it. The delay is 1
+//! tick, or 1,000 for fewer quanta. What was refilled since is computed by the reader, at the
+//! reader's own rate. So a change of numbers applies from the last charge on, and slower numbers
+//! never find more than was there.
 //!
 //! ```text
 //! content(now) = min(full, t + ⌊(now − stamp)·rate⌋)        t = tokens; may be negative
 //!                at least ⌊(now − stamp − delay)·rate⌋      where t is negative
 //! ```
 //!
-//! The tokens are negative when a charge took what was refilled between the stamp and the charge. A reader with a
-//! slower rate would have to work off that debt; the second line ends the debt after `delay`, since by
-//! then every charge that the stamp stands for has happened. For the writer's own rate it changes nothing.
+//! The tokens are negative when a charge took what was refilled between the stamp and the charge. A
+//! reader with a slower rate would have to work off that debt; the second line ends the debt after
+//! `delay`, since by then every charge that the stamp stands for has happened. For the writer's own
+//! rate it changes nothing.
 //!
-//! **W** says that the content was a *whole* number of tokens at a known moment in the stamp's tick.
-//! The tokens then hold that number, and their remainder (below one token) counts the parts of the tick
-//! that had passed, in units of tick/quanta. So a bucket that was full between two ticks loses
-//! nothing: it grants exactly its size, and its next token comes when it is due.
+//! **W** says that the content was a *whole* number of tokens at a known moment in the stamp's
+//! tick. The tokens then hold that number, and their remainder (below one token) counts the parts
+//! of the tick that had passed, in units of tick/quanta. So a bucket that was full between two
+//! ticks loses nothing: it grants exactly its size, and its next token comes when it is due.
 //!
 //! **Rounding.** A charge moves the stamp to the last tick and rounds what was refilled until then
-//! down: less than one quantum is lost, none is gained. The moment of W is rounded up to its unit (100 ns for
-//! `20/min`). If that is the next tick, so is the stamp: ahead of the clock by less than a unit, with nothing
-//! refilled in it. Where a tick refills a whole token there is no W, and a token may come early by less
-//! than a quantum.
+//! down: less than one quantum is lost, none is gained. The moment of W is rounded up to its unit
+//! (100 ns for `20/min`). If that is the next tick, so is the stamp: ahead of the clock by less
+//! than a unit, with nothing refilled in it. Where a tick refills a whole token there is no W, and
+//! a token may come early by less than a quantum.
 //!
-//! **Wrap.** Stamps count modulo 2^(56−b) ticks. A stamp in the quarter of that range after the present tick
-//! is *ahead*: a racing thread's clock, a clock fault, or a word that slept for most of the range. It is read
-//! as of now, which can only delay a refill.
+//! **Wrap.** Stamps count modulo 2^(56−b) ticks. A stamp in the quarter of that range after the
+//! present tick is *ahead*: a racing thread's clock, a clock fault, or a word that slept for most
+//! of the range. It is read as of now, which can only delay a refill.
 
 use crate::algorithm::bucket::rate::Rate;
 use crate::clock::COARSE_MAX_AGE;
+use crate::units::{MilliTokens, Nanos, Ticks};
 
 mod fast;
 mod reading;
@@ -59,10 +63,10 @@ use scale::{DEEP_DELAY, PAYLOAD_BITS, Scale};
 const SCALE_MASK: u64 = 0x7f << PAYLOAD_BITS;
 /// The W bit.
 const WHOLE: u64 = 1 << 63;
-/// Thousandths of a token; quanta a token of all but the deep classes.
-pub(crate) const MILLI: u64 = 1000;
+/// Quanta of a token in all but the deep classes.
+const MILLI: u64 = MilliTokens::PER_TOKEN;
 
-/// A bucket word. Zero was never used; [`Word::fresh`] is full and nobody's yet.
+/// A bucket word. Zero was never used; [`Word::fresh`] is full and no key's yet.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Word(pub(crate) u64);
 
@@ -79,11 +83,10 @@ impl Word {
     }
 
     #[inline]
-    fn pack(scale: &Scale, whole: bool, tick: u64, tokens: i64) -> Word {
+    fn pack(scale: &Scale, whole: bool, tick: Ticks, tokens: i64) -> Word {
         let stored = tokens + scale.offset as i64;
         debug_assert!((0..1 << scale.token_bits).contains(&stored), "{tokens} in {scale:?}");
-        let stamp = (tick & scale.stamp_mask) << scale.token_bits;
-        Word(u64::from(whole) << 63 | scale.header | stamp | stored as u64)
+        Word(u64::from(whole) << 63 | scale.header | scale.stamp_bits(tick) | stored as u64)
     }
 
     fn scale(self) -> Scale {
@@ -93,8 +96,8 @@ impl Word {
         self.0 & WHOLE != 0
     }
     #[inline]
-    fn stamp(self, scale: &Scale) -> u64 {
-        (self.0 >> scale.token_bits) & scale.stamp_mask
+    fn stamp(self, scale: &Scale) -> Ticks {
+        Ticks((self.0 >> scale.token_bits) & scale.stamp_mask)
     }
     #[inline]
     fn tokens(self, scale: &Scale) -> i64 {
@@ -102,19 +105,19 @@ impl Word {
     }
 
     /// Ticks from the stamp to that of `now`; `None` if the stamp is ahead.
-    fn lag(self, scale: &Scale, now: u64) -> Option<u64> {
-        self.lag_at(scale, scale.tick.divide(now))
+    fn lag(self, scale: &Scale, now: Nanos) -> Option<Ticks> {
+        self.lag_at(scale, scale.tick_of(now))
     }
 
     #[inline(always)]
-    fn lag_at(self, scale: &Scale, tick: u64) -> Option<u64> {
-        let lag = tick.wrapping_sub(self.stamp(scale)) & scale.stamp_mask;
+    fn lag_at(self, scale: &Scale, tick: Ticks) -> Option<Ticks> {
+        let lag = scale.lag(self.stamp(scale), tick);
         (lag <= scale.most_lag()).then_some(lag)
     }
 
     /// Whether the stamp is the tick after this one.
-    fn is_after(self, scale: &Scale, tick: u64) -> bool {
-        tick.wrapping_add(1) & scale.stamp_mask == self.stamp(scale)
+    fn is_after(self, scale: &Scale, tick: Ticks) -> bool {
+        tick.0.wrapping_add(1) & scale.stamp_mask == self.stamp(scale).0
     }
 
     /// Nanoseconds that have passed since the last charge for sure; `u64::MAX` if there was none.
@@ -123,8 +126,8 @@ impl Word {
             return u64::MAX;
         }
         let scale = self.scale();
-        let lag = self.lag(&scale, now).unwrap_or(0);
-        lag.saturating_sub(scale.delay).saturating_mul(scale.tick.nanos)
+        let lag = self.lag(&scale, Nanos(now)).unwrap_or_default();
+        lag.saturating_sub(scale.delay).0.saturating_mul(scale.tick.nanos.0)
     }
 }
 
@@ -137,8 +140,8 @@ impl std::fmt::Debug for Word {
         f.debug_struct("Word")
             .field("tokens", &self.tokens(&scale))
             .field("quanta", &scale.quanta)
-            .field("stamp", &self.stamp(&scale))
-            .field("tick_ns", &scale.tick.nanos)
+            .field("stamp", &self.stamp(&scale).0)
+            .field("tick_ns", &scale.tick.nanos.0)
             .field("whole", &self.is_whole())
             .finish()
     }
@@ -151,10 +154,10 @@ pub(crate) struct Line {
     base: i64,
     /// Nanoseconds from the start to now; negative before it.
     since: i64,
-    /// Ticks from the stamp to now.
-    lag: u64,
-    /// Nanoseconds after which a debt is over.
-    delay: u64,
+    /// From the stamp to now.
+    lag: Ticks,
+    /// The time after which a debt is over.
+    delay: Nanos,
     /// Quanta since the start.
     refilled: i64,
     /// Quanta now, below full.
@@ -162,8 +165,8 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    /// Whether a debt of other numbers was ended, so that the line no longer says what is there. By the
-    /// writer's own numbers the end of a debt is no more than a rounding.
+    /// Whether a debt of other numbers was ended, so that the line no longer says what is there. By
+    /// the writer's own numbers the end of a debt is no more than a rounding.
     fn is_debt_over(&self) -> bool {
         self.content - self.base - self.refilled > 1
     }
@@ -171,9 +174,9 @@ impl Line {
 
 /// What a word holds at a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Held {
+enum Level {
     Full,
-    Part(Line),
+    Partial(Line),
     /// The stamp is ahead of the clock. The quanta at the stamp.
     Ahead(i64),
 }
@@ -184,8 +187,9 @@ enum Held {
 pub(crate) enum Charge {
     Granted(Word),
     Denied,
-    /// Denied in the stamp's own tick, in which `now` may be before the last charge: read the clock again.
-    Doubtful,
+    /// Denied in the stamp's own tick, in which `now` may be before the last charge: read the clock
+    /// again.
+    Recheck,
     /// The stamp is ahead of `now`: read the clock again, and if that does not help, repair.
     Ahead,
 }
@@ -197,19 +201,19 @@ pub(crate) struct Bucket {
     burst: u64,
     full: u64,
     rate: Rate,
-    /// Nanoseconds from empty to full.
-    fill: u64,
+    /// From empty to full.
+    fill: Nanos,
     scale: Scale,
     /// A stamp that is as many ticks behind is that of a full bucket.
-    full_lag: u64,
+    full_lag: Ticks,
     /// A charge leaves a stamp that is fewer ticks behind.
-    hold: u64,
+    hold: Ticks,
     /// A tick refills a token or more.
     is_coarse: bool,
     /// The header that the fast path reads; one that no word has where it would have to divide.
     fast_header: u64,
     /// Ticks by which another thread's clock may be ahead of the coarse time.
-    near: u64,
+    near: Ticks,
     now: Margin,
     coarse: Margin,
 }
@@ -220,24 +224,28 @@ impl Bucket {
     pub(crate) fn new(max: u64, per: u64, burst: u64) -> Option<Bucket> {
         let scale = Scale::fit(max, per, burst)?;
         let fill = (u128::from(burst) * u128::from(per)).div_ceil(u128::from(max));
-        let fill = u64::try_from(fill).ok().filter(|&fill| fill < 1 << 61)?;
-        let tick = scale.tick.nanos;
-        let full_lag = fill.div_ceil(tick) + scale.delay + 1;
-        let rate = Rate::new(scale.quanta * max, per, (full_lag + 1) * tick);
+        let fill = Nanos(u64::try_from(fill).ok().filter(|&fill| fill < 1 << 61)?);
+        let one = Ticks(1);
+        let full_lag = scale.full_lag(fill);
+        let rate = Rate::new(scale.quanta * max, per, scale.time_of(full_lag + one));
         let hold = match scale.delay {
-            1 => 1,
-            delay => delay.min(rate.time_ceil(DEEP_DELAY).div_ceil(tick)),
+            delay if delay == one => one,
+            delay => delay.min(scale.ticks_ceil(rate.time_ceil(DEEP_DELAY))),
         };
-        let token_ticks = rate.time_ceil(scale.quanta) / tick;
-        let is_coarse = rate.floor(tick) >= scale.quanta;
-        let margin = |after: u64, exact: bool| Margin {
-            gain: rate.ceil((hold + 1) * tick + after),
-            deny_lag: token_ticks.saturating_sub(after / tick + 2),
-            debt_lag: (scale.delay + token_ticks).saturating_sub(after / tick + 2),
-            exact,
-            coarse: exact && is_coarse,
+        let token_ticks = scale.ticks_in(rate.time_ceil(scale.quanta));
+        let is_coarse = rate.floor(scale.tick.nanos) >= scale.quanta;
+        let margin = |after: Nanos, exact: bool| {
+            let near = scale.ticks_in(after) + Ticks(2);
+            Margin {
+                gain: rate.ceil(scale.time_of(hold + one) + after),
+                deny_lag: token_ticks.saturating_sub(near),
+                debt_lag: (scale.delay + token_ticks).saturating_sub(near),
+                exact,
+                coarse: exact && is_coarse,
+            }
         };
-        let is_fast = rate.has_reciprocal() && tick > 1;
+        let is_fast = rate.has_reciprocal() && scale.tick.nanos > Nanos(1);
+        let oldest = Nanos(COARSE_MAX_AGE);
         Some(Bucket {
             burst,
             full: scale.quanta * burst,
@@ -247,9 +255,9 @@ impl Bucket {
             hold,
             is_coarse,
             fast_header: if is_fast { scale.header } else { u64::MAX },
-            near: COARSE_MAX_AGE / tick + 1,
-            now: margin(0, true),
-            coarse: margin(COARSE_MAX_AGE, false),
+            near: scale.ticks_in(oldest) + one,
+            now: margin(Nanos(0), true),
+            coarse: margin(oldest, false),
             scale,
         })
     }
@@ -258,14 +266,14 @@ impl Bucket {
         self.burst
     }
 
-    /// The word's tick.
-    pub(crate) fn tick_nanos(&self) -> u64 {
+    /// How long a tick of its words is.
+    pub(crate) fn tick_length(&self) -> Nanos {
         self.scale.tick.nanos
     }
 
-    /// Whether answers stand for much longer than `lag`, as a rule.
-    pub(crate) fn is_slower_than(&self, lag: u64) -> bool {
-        self.fill / 8 > lag
+    /// Whether answers stand for much longer than `age` nanoseconds, as a rule.
+    pub(crate) fn is_slower_than(&self, age: u64) -> bool {
+        self.fill.0 / 8 > age
     }
 
     pub(crate) fn now(&self) -> &Margin {
@@ -286,64 +294,64 @@ impl Bucket {
     }
 
     #[inline(always)]
-    fn held(&self, word: Word, now: u64) -> Held {
+    fn level(&self, word: Word, now: Nanos) -> Level {
         if self.is_ours(word) {
-            self.held_in(&self.scale, self.full_lag, word, now)
+            self.level_in(&self.scale, self.full_lag, word, now)
         } else {
-            self.held_elsewhere(word, now)
+            self.level_by_other_scale(word, now)
         }
     }
 
     /// A fresh word, or one of another scale, written under other numbers.
     #[cold]
-    fn held_elsewhere(&self, word: Word, now: u64) -> Held {
+    fn level_by_other_scale(&self, word: Word, now: Nanos) -> Level {
         if word.is_fresh() {
-            return Held::Full;
+            return Level::Full;
         }
         let scale = word.scale();
-        let full_lag = self.fill.div_ceil(scale.tick.nanos) + scale.delay + 1;
-        self.held_in(&scale, full_lag, word, now)
+        self.level_in(&scale, scale.full_lag(self.fill), word, now)
     }
 
     #[inline(always)]
-    fn held_in(&self, scale: &Scale, full_lag: u64, word: Word, now: u64) -> Held {
+    fn level_in(&self, scale: &Scale, full_lag: Ticks, word: Word, now: Nanos) -> Level {
         let tokens = word.tokens(scale);
         let passed = if word.is_whole() { tokens.rem_euclid(scale.quanta as i64) } else { 0 };
         let base = self.converted(tokens - passed, scale);
-        let tick = scale.tick.divide(now);
-        let over = now - tick * scale.tick.nanos;
-        let mut start = passed * scale.unit.nanos as i64;
+        let tick = scale.tick_of(now);
+        let over = now - scale.time_of(tick);
+        let mut start = passed * scale.unit.nanos.0 as i64;
         let lag = match word.lag_at(scale, tick) {
-            Some(lag) if lag >= full_lag => return Held::Full,
+            Some(lag) if lag >= full_lag => return Level::Full,
             Some(lag) => lag,
             // The moment of W was rounded up to the next tick.
             None if word.is_whole()
                 && word.is_after(scale, tick)
                 && over + scale.unit.nanos > scale.tick.nanos =>
             {
-                start += scale.tick.nanos as i64;
-                0
+                start += scale.tick.nanos.0 as i64;
+                Ticks(0)
             }
-            None => return Held::Ahead(base),
+            None => return Level::Ahead(base),
         };
-        let since = (lag * scale.tick.nanos + over) as i64 - start;
-        // A moment of W that is ahead by more than its rounding: the clock went back within the tick.
-        if since <= -(scale.unit.nanos as i64) {
-            return Held::Ahead(base);
+        let since = (scale.time_of(lag) + over).0 as i64 - start;
+        // A moment of W that is ahead by more than its rounding: the clock went back within the
+        // tick.
+        if since <= -(scale.unit.nanos.0 as i64) {
+            return Level::Ahead(base);
         }
-        let passed = since.max(0) as u64;
-        let delay = scale.delay * scale.tick.nanos;
+        let passed = Nanos(since.max(0) as u64);
+        let delay = scale.time_of(scale.delay);
         // A tick of another scale may refill more than there are numbers.
-        let refill = |nanos: u64| self.rate.floor(nanos).min(1 << 62) as i64;
+        let refill = |time: Nanos| self.rate.floor(time).min(1 << 62) as i64;
         let refilled = refill(passed);
         let mut content = base + refilled;
         if base < 0 {
             content = content.max(refill(passed.saturating_sub(delay)));
         }
         if content >= self.full as i64 {
-            return Held::Full;
+            return Level::Full;
         }
-        Held::Part(Line { base, since, lag, delay, refilled, content })
+        Level::Partial(Line { base, since, lag, delay, refilled, content })
     }
 
     /// Quanta of another scale, rounded down, in this one's.
@@ -355,10 +363,10 @@ impl Bucket {
     }
 
     /// A line that has `quanta` at `now`.
-    fn starting(&self, quanta: i64, now: u64) -> Word {
+    fn starting(&self, quanta: i64, now: Nanos) -> Word {
         let scale = &self.scale;
-        let tick = scale.tick.divide(now);
-        let over = now - tick * scale.tick.nanos;
+        let tick = scale.tick_of(now);
+        let over = now - scale.time_of(tick);
         let pack = |whole: bool, tokens: i64| Word::pack(scale, whole, tick, tokens);
         if quanta >= self.full as i64 {
             return pack(false, self.full as i64);
@@ -375,22 +383,22 @@ impl Bucket {
 
     /// Takes `cost` tokens if they are there at `now`.
     pub(crate) fn charge(&self, word: Word, cost: u64, now: u64) -> Charge {
-        let cost = self.quanta(cost);
-        match self.held(word, now) {
-            Held::Full if cost <= self.full as i64 => {
+        let (cost, now) = (self.quanta(cost), Nanos(now));
+        match self.level(word, now) {
+            Level::Full if cost <= self.full as i64 => {
                 Charge::Granted(self.starting(self.full as i64 - cost, now))
             }
-            Held::Part(line) if cost <= line.content => {
+            Level::Partial(line) if cost <= line.content => {
                 Charge::Granted(self.lowered(word, &line, cost, now))
             }
-            Held::Ahead(_) => Charge::Ahead,
-            Held::Part(line) if line.lag == 0 => Charge::Doubtful,
+            Level::Ahead(_) => Charge::Ahead,
+            Level::Partial(line) if line.lag == Ticks(0) => Charge::Recheck,
             _ => Charge::Denied,
         }
     }
 
     /// The line, `cost` quanta lower. The stamp moves to the last tick, unless that is near.
-    fn lowered(&self, word: Word, line: &Line, cost: i64, now: u64) -> Word {
+    fn lowered(&self, word: Word, line: &Line, cost: i64, now: Nanos) -> Word {
         let scale = &self.scale;
         let least = if word.is_whole() { 0 } else { -(scale.offset as i64) };
         let is_debt_over = line.base + line.refilled < line.content;
@@ -400,12 +408,12 @@ impl Bucket {
             return Word(word.0 - cost as u64);
         }
         // The moment of W may be after the last tick.
-        if !self.is_ours(word) || is_debt_over || word.is_whole() && line.lag == 0 {
+        if !self.is_ours(word) || is_debt_over || word.is_whole() && line.lag == Ticks(0) {
             return self.starting(line.content - cost, now);
         }
-        let tick = scale.tick.divide(now);
-        let over = now - tick * scale.tick.nanos;
-        let until_tick = (line.since - over as i64).max(0) as u64;
+        let tick = scale.tick_of(now);
+        let over = now - scale.time_of(tick);
+        let until_tick = Nanos((line.since - over.0 as i64).max(0) as u64);
         let tokens = line.base + self.rate.floor(until_tick) as i64 - cost;
         Word::pack(scale, false, tick, tokens)
     }
@@ -413,27 +421,29 @@ impl Bucket {
     /// Takes what is there, down to nothing.
     pub(crate) fn drain(&self, word: Word, cost: u64, now: u64) -> Charge {
         match self.charge(word, cost, now) {
-            Charge::Denied | Charge::Doubtful => Charge::Granted(self.starting(0, now)),
+            Charge::Denied | Charge::Recheck => Charge::Granted(self.starting(0, Nanos(now))),
             other => other,
         }
     }
 
-    /// Gives thousandths of a token back, up to full. `None` if it is full already.
-    pub(crate) fn refund(&self, word: Word, milli: u64, now: u64) -> Option<Word> {
-        let quanta = (milli * self.scale.quanta / MILLI) as i64;
-        match self.held(word, now) {
-            Held::Full => None,
-            Held::Part(line) if line.content + quanta >= self.full as i64 => {
+    /// Gives tokens back, up to full. `None` if it is full already.
+    pub(crate) fn refund(&self, word: Word, back: MilliTokens, now: u64) -> Option<Word> {
+        let now = Nanos(now);
+        let quanta = (back.0 * self.scale.quanta / MilliTokens::PER_TOKEN) as i64;
+        match self.level(word, now) {
+            Level::Full => None,
+            Level::Partial(line) if line.content + quanta >= self.full as i64 => {
                 Some(self.starting(self.full as i64, now))
             }
-            Held::Part(line) => {
-                let in_place = milli.is_multiple_of(MILLI) && !line.is_debt_over();
+            Level::Partial(line) => {
+                let in_place =
+                    back.0.is_multiple_of(MilliTokens::PER_TOKEN) && !line.is_debt_over();
                 Some(match self.is_ours(word) && in_place {
                     true => Word(word.0 + quanta as u64),
                     false => self.starting(line.content.max(0) + quanta, now),
                 })
             }
-            Held::Ahead(base) => {
+            Level::Ahead(base) => {
                 let full = self.full as i64;
                 Some(self.starting((base.clamp(0, full) + quanta).min(full), now))
             }
@@ -442,8 +452,9 @@ impl Bucket {
 
     /// The word as of `now` if its stamp is ahead; other words as they are.
     pub(crate) fn repaired(&self, word: Word, now: u64) -> Word {
-        match self.held(word, now) {
-            Held::Ahead(base) => self.starting(base.clamp(0, self.full as i64), now),
+        let now = Nanos(now);
+        match self.level(word, now) {
+            Level::Ahead(base) => self.starting(base.clamp(0, self.full as i64), now),
             _ => word,
         }
     }
@@ -451,11 +462,11 @@ impl Bucket {
     /// What the word says at `now`. One that is ahead is read as repaired.
     #[inline(always)]
     pub(crate) fn reading(&self, word: Word, now: u64) -> Reading<'_> {
-        let line = match self.held(word, now) {
-            Held::Full => None,
-            Held::Part(line) => Some(line),
-            Held::Ahead(base) if base >= self.full as i64 => None,
-            Held::Ahead(base) => {
+        let line = match self.level(word, Nanos(now)) {
+            Level::Full => None,
+            Level::Partial(line) => Some(line),
+            Level::Ahead(base) if base >= self.full as i64 => None,
+            Level::Ahead(base) => {
                 let base = base.max(0);
                 Some(Line { base, content: base, ..Line::default() })
             }
@@ -468,9 +479,10 @@ impl Bucket {
     fn until(&self, line: &Line, goal: i64) -> u64 {
         let mut at = self.rate.time_ceil((goal - line.base) as u64);
         if line.base < 0 {
-            at = at.min(self.rate.time_ceil(goal as u64).saturating_add(line.delay));
+            let after_debt = self.rate.time_ceil(goal as u64).0.saturating_add(line.delay.0);
+            at = at.min(Nanos(after_debt));
         }
-        match i64::try_from(at) {
+        match i64::try_from(at.0) {
             Ok(at) => at.saturating_sub(line.since).max(0) as u64,
             Err(_) => u64::MAX,
         }
@@ -481,7 +493,8 @@ impl Bucket {
     /// The stamp must be before the present tick. Otherwise a charge and a refund within
     /// this tick could bring the same bits back, and a thread that saw them earlier could not tell.
     pub(crate) fn is_idle(&self, word: Word, now: u64) -> bool {
-        let is_behind = || word.lag(&word.scale(), now).is_some_and(|lag| lag > 0);
-        word.is_fresh() || is_behind() && self.held(word, now) == Held::Full
+        let now = Nanos(now);
+        let is_behind = || word.lag(&word.scale(), now).is_some_and(|lag| lag > Ticks(0));
+        word.is_fresh() || is_behind() && self.level(word, now) == Level::Full
     }
 }

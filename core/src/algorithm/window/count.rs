@@ -1,11 +1,12 @@
-//! What a log holds of its windows: counted in one pass, for all windows if stamps ascend, else for each.
+//! What a log holds of its windows: counted in one pass, for all windows if stamps ascend, else for
+//! each.
 
 use super::{Log, Order, Ring, Slot, Status, Verdict, Window, load};
 use crate::algorithm::stamp;
 use crate::status::MOST_LIMITS;
 
-/// How many of its oldest entries a survey keeps. Few in this crate's own tests, so that their small logs
-/// have more than that too.
+/// How many of its oldest entries a survey keeps. Few in this crate's own tests, so that their
+/// small logs have more than that too.
 const KEPT: usize = if cfg!(test) { 2 } else { 16 };
 
 /// Ages that one pass of a selection tells apart, as a power of two.
@@ -25,7 +26,8 @@ struct Count {
 /// What a log in any order holds of one window.
 struct Survey {
     used: u64,
-    /// The first microsecond inside the window, in the upper bits. Times in a survey are counted from it.
+    /// The first microsecond inside the window, in the upper bits. Times in a survey are counted
+    /// from it.
     start: u64,
     newest: u64,
     /// The oldest entries in ascending order: time in the upper bits, weight in the lower.
@@ -50,8 +52,8 @@ impl Survey {
         self.time(slot) as i64 >= 0
     }
 
-    /// Counts an entry inside the window that is no void. From which time on, and for how much longer, others
-    /// are neither among the oldest nor the newest.
+    /// Counts an entry inside the window that is no void. From which time on, and for how much
+    /// longer, others are neither among the oldest nor the newest.
     #[inline(always)]
     fn add(&mut self, slot: Slot) -> (u64, u64) {
         let time = self.time(slot);
@@ -89,7 +91,8 @@ impl Survey {
         (self.used > 0).then(|| self.stamp(self.newest))
     }
 
-    /// The stamp of the entry with which `need` units have left. `None` if it is none of the oldest.
+    /// The stamp of the entry with which `need` units have left. `None` if it is none of the
+    /// oldest.
     fn leaving(&self, need: u64) -> Option<u64> {
         let mut units = 0;
         let entry = self.oldest[..self.kept].iter().find(|&&entry| {
@@ -130,8 +133,8 @@ impl Ring<'_> {
         }
     }
 
-    /// What one window holds of a log in any order. Most entries of a log that refuses are between the oldest
-    /// and the newest ones, so one comparison is enough for them.
+    /// What one window holds of a log in any order. Most entries of a log that refuses are between
+    /// the oldest and the newest ones, so one comparison is enough for them.
     fn survey(&self, log: Log, per_us: u64, now: u64) -> Survey {
         let mut survey = Survey::new(per_us, now);
         // Mostly the last one is the newest.
@@ -156,8 +159,8 @@ impl Ring<'_> {
         survey
     }
 
-    /// The stamp of the entry with which `need` of the counted units have left, in a log whose stamps
-    /// ascend. `None` if that much was given back since they were counted.
+    /// The stamp of the entry with which `need` of the counted units have left, in a log whose
+    /// stamps ascend. `None` if that much was given back since they were counted.
     fn leaving(&self, log: Log, count: &Count, need: u64) -> Option<u64> {
         let (mut sum, rest) = (0, count.used.saturating_sub(need));
         let mut live = self.slots(log.range(count.from..log.len() as u32));
@@ -176,8 +179,9 @@ impl Ring<'_> {
         slot.map(Slot::stamp)
     }
 
-    /// The same in a log of any order, for an entry that is none of the oldest: sums up units by age, then
-    /// again within the span of ages that the answer is in, until that span is a microsecond.
+    /// The same in a log of any order, for an entry that is none of the oldest. Sums up units by
+    /// age, then again within the span of ages that the answer is in, until that span is a
+    /// microsecond.
     fn select(&self, log: Log, survey: &Survey, mut need: u64, now: u64) -> Option<u64> {
         let age = |time| stamp::age(survey.stamp(time), now);
         let (mut low, oldest) = (age(survey.newest), age(survey.oldest[0]));
@@ -211,20 +215,20 @@ impl Ring<'_> {
         windows: &[Window],
         cost: u64,
         now: u64,
-        mut tell: impl FnMut(&Window, Status),
+        mut report: impl FnMut(&Window, Status),
     ) -> Verdict {
         if log.order == Order::Any {
             return self.judge_any(log, windows, cost, now, |window, survey| {
                 let select = |need| self.select(log, survey, need, now);
                 let leaving = |need| survey.leaving(need).or_else(|| select(need));
-                tell(window, status(window, survey.used, survey.newest(), cost, now, leaving));
+                report(window, status(window, survey.used, survey.newest(), cost, now, leaving));
             });
         }
         // Of the newest entry that is no void.
         let newest = self.entries(log).rfind(|slot| slot.weight() != 0).map(Slot::stamp);
         self.judge_sorted(log, windows, cost, now, |window, count| {
             let leaving = |need| self.leaving(log, count, need);
-            tell(window, status(window, count.used, newest, cost, now, leaving));
+            report(window, status(window, count.used, newest, cost, now, leaving));
         })
     }
 
@@ -251,8 +255,8 @@ impl Ring<'_> {
         let (mut fits, mut ahead) = (true, false);
         for (window, count) in windows.iter().zip(&counts) {
             fits &= count.used.saturating_add(cost) <= window.max;
-            // The last are those that are ahead, and the first those that seem to be because they are so old
-            // that they have wrapped.
+            // The last are those that are ahead, and the first those that seem to be because they
+            // are so old that they have wrapped.
             let from = log.bottom + u64::from(count.from);
             ahead |= from < log.position && (is_ahead(from) || is_ahead(log.position - 1));
             each(window, count);
@@ -296,8 +300,8 @@ impl Ring<'_> {
     }
 }
 
-/// What a window says of which `used` units were counted. `leaving` has the stamp with which a number
-/// of them have left.
+/// What a window says of which `used` units were counted. `leaving` has the stamp with which a
+/// number of them have left.
 fn status(
     window: &Window,
     used: u64,

@@ -1,6 +1,6 @@
 //! A log that is moved to a ring of another size.
 
-use super::{HEAD, HEADER_WORDS, LAP_SHIFT, LOOKS, MOST_WEIGHT, Ring, Slot};
+use super::{HEAD, HEADER_WORDS, LAP_SHIFT, MOST_READS, MOST_WEIGHT, Ring, Slot};
 use crate::algorithm::stamp;
 use crate::sync::Ordering;
 
@@ -30,8 +30,9 @@ impl Entries {
         Entries(found)
     }
 
-    /// The `most` youngest of them. Those beyond go, the oldest first. Units that are not older than `keep_us`
-    /// are added to the oldest entry that stays, as when a ring is full of live entries.
+    /// The `most` youngest of them. Those beyond go, the oldest first. Units that are not older
+    /// than `keep_us` are added to the oldest entry that stays, as when a ring is full of live
+    /// entries.
     fn cut(mut self, most: usize, keep_us: u64, now: u64) -> Vec<Slot> {
         let beyond = self.0.len().saturating_sub(most);
         let gone = self.0.drain(..beyond).filter(|slot| slot.is_within(keep_us, now));
@@ -47,7 +48,7 @@ impl Ring<'_> {
     /// The log as it is now, while others may be writing to it.
     pub(crate) fn read_out(&self, now: u64) -> Entries {
         let mut found = Vec::new();
-        for _ in 0..LOOKS {
+        for _ in 0..MOST_READS {
             let tip = self.tip();
             found.clear();
             found.extend(self.entries(self.log(tip)).filter(|slot| slot.weight() != 0));
@@ -58,13 +59,13 @@ impl Ring<'_> {
         Entries::sorted(found, now)
     }
 
-    /// Writes a log into a ring that was never used and that nobody else has.
+    /// Writes a log into a ring that was never used and that no other thread has.
     pub(crate) fn fill(&self, entries: Entries, keep_us: u64, now: u64) {
         let entries = entries.cut(self.len as usize, keep_us, now);
         let words = &self.row.words[self.at..];
         for (position, slot) in entries.iter().enumerate() {
             let moved = Slot::new(self.lap(position as u64), slot.weight(), slot.stamp());
-            // ORDERING: Relaxed; nobody else has the row yet.
+            // ORDERING: Relaxed; no other thread has the row yet.
             words[HEADER_WORDS + position].store(moved.0, Ordering::Relaxed);
             if moved.weight() != 1 {
                 self.mark_mixed(position as u64);

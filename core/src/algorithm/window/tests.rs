@@ -310,8 +310,10 @@ proptest! {
     fn i5_a_log_in_any_order_says_what_an_exact_list_of_units_does(
         max in 1u64..=8, spare in 0usize..3, ops in prop::collection::vec(op(), 1..120),
     ) {
-        let windows = [Window { max, per_us: 1_000_000, index: 0 },
-            Window { max: max.div_ceil(2), per_us: 300_000, index: 1 }];
+        let windows = [
+            Window { max, per_us: 1_000_000, index: 0 },
+            Window { max: max.div_ceil(2), per_us: 300_000, index: 1 },
+        ];
         let setting = Setting::empty(max as usize + spare);
         let mut entries: Vec<(Entry, u64, u64)> = Vec::new();
         let units = |entries: &[(Entry, u64, u64)]| -> Vec<u64> {
@@ -325,9 +327,11 @@ proptest! {
                 Op::Pass(nanos) => setting.hand.set(now + nanos),
                 Op::Hit(cost) => {
                     let mut told = [Status::default(); 2];
-                    let entry = setting.with(|ring, time| {
-                        ring.hit(&windows, cost, 1_000_000, time, |w, s| told[w.index] = s)
-                    }).unwrap();
+                    let entry = setting
+                        .with(|ring, time| {
+                            ring.hit(&windows, cost, 1_000_000, time, |w, s| told[w.index] = s)
+                        })
+                        .unwrap();
                     let says = windows.map(|w| exact(&units(&entries), w, cost, now));
                     prop_assert_eq!(entry.is_some(), says.iter().all(|s| s.wait == 0), "I1");
                     match entry {
@@ -346,9 +350,9 @@ proptest! {
                     let at = entries.len().saturating_sub(which + 1);
                     let Some((entry, _, weight)) = entries.get_mut(at) else { continue };
                     // What was carried stays spent, so the ring says how much it was.
-                    let back = setting.with(|ring, time| {
-                        ring.give_back(*entry, amount, 1_000_000, time.now())
-                    }).unwrap();
+                    let back = setting
+                        .with(|ring, time| ring.give_back(*entry, amount, 1_000_000, time.now()))
+                        .unwrap();
                     prop_assert!(back <= amount.min(*weight), "I6");
                     *weight -= back;
                 }
@@ -357,14 +361,19 @@ proptest! {
             for cost in [0, 1, max] {
                 for window in windows {
                     let says = exact(&units(&entries), window, cost, now);
-                    prop_assert_eq!(setting.status(window, cost), says, "I5: {:?}", setting.order());
+                    prop_assert_eq!(
+                        setting.status(window, cost),
+                        says,
+                        "I5: {:?}",
+                        setting.order()
+                    );
                 }
             }
         }
     }
 
-    /// Entries of any weight and age in any order, close together or far apart: the pass over them and
-    /// the selection find what sorting all units does.
+    /// Entries of any weight and age in any order, close together or far apart: the pass over them
+    /// and the selection find what sorting all units does.
     #[test]
     fn i5_a_long_log_in_any_order_says_what_a_sorted_list_of_units_does(
         entries in prop::collection::vec((0u64..=4, 0u64..1 << 46), 1..200),
@@ -396,8 +405,10 @@ proptest! {
         max in 1u64..=6, other in 1u64..=6, spare in 0usize..2,
         ops in prop::collection::vec((op(), any::<bool>()), 1..150),
     ) {
-        let both = [Window { max, per_us: 3_000_000, index: 0 },
-            Window { max: other, per_us: 200_000, index: 0 }];
+        let both = [
+            Window { max, per_us: 3_000_000, index: 0 },
+            Window { max: other, per_us: 200_000, index: 0 },
+        ];
         let keep_us = both[0].per_us;
         let setting = Setting::empty(max.max(other) as usize + spare);
         let mut net: Vec<(u64, u64)> = Vec::new();

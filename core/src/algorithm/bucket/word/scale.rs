@@ -1,8 +1,10 @@
 //! How a bucket word splits its bits: see `word.rs`.
 
 use super::MILLI;
+use crate::units::{Nanos, Ticks};
 
-/// Token bits and quanta a token of each class; class 0 is not a bucket's (see [`Word::fresh`](super::Word::fresh)).
+/// Token bits and quanta a token of each class; class 0 is not a bucket's (see
+/// [`Word::fresh`](super::Word::fresh)).
 const CLASSES: [(u32, u64); 8] =
     [(0, 1), (11, 1000), (16, 1000), (22, 1000), (27, 1000), (27, 100), (27, 10), (30, 1)];
 /// Bits of stamp and tokens together.
@@ -17,8 +19,8 @@ pub(super) const FILLS: u128 = 100_000;
 /// Division by a power of ten.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Step {
-    pub(super) nanos: u64,
-    /// ⌈2^(64+shift) / nanos⌉ with 2^shift < nanos ≤ 2^(shift+1): exact for every time below 2^63, as
+    pub(super) nanos: Nanos,
+    /// ⌈2^(64+shift) / nanos⌉ with 2^shift < nanos ≤ 2^(shift+1). Exact for every time below 2^63:
     /// the excess is less than nanos/2^(64+shift) of it (see `rate.rs`). 0 for 1 ns.
     magic: u64,
     shift: u32,
@@ -28,21 +30,21 @@ impl Step {
     pub(super) fn new(nanos: u64) -> Step {
         let shift = 63 - nanos.leading_zeros();
         let magic = (1u128 << (64 + shift)).div_ceil(u128::from(nanos)) as u64;
-        Step { nanos, magic, shift }
+        Step { nanos: Nanos(nanos), magic, shift }
     }
 
     #[inline(always)]
-    pub(super) fn divide(&self, time: u64) -> u64 {
-        if time >> 63 != 0 || self.magic == 0 {
-            return time / self.nanos;
+    pub(super) fn divide(&self, time: Nanos) -> u64 {
+        if time.0 >> 63 != 0 || self.magic == 0 {
+            return time.0 / self.nanos.0;
         }
         self.fast_divide(time)
     }
 
     /// As `divide`, for a step of more than 1 ns and a time below 2^63.
     #[inline(always)]
-    pub(super) fn fast_divide(&self, time: u64) -> u64 {
-        ((u128::from(time) * u128::from(self.magic)) >> 64) as u64 >> self.shift
+    pub(super) fn fast_divide(&self, time: Nanos) -> u64 {
+        ((u128::from(time.0) * u128::from(self.magic)) >> 64) as u64 >> self.shift
     }
 }
 
@@ -61,7 +63,7 @@ pub(super) struct Scale {
     /// In what a tick's passed part is counted by a word with W.
     pub(super) unit: Step,
     /// How many ticks the last charge may be after the stamp.
-    pub(super) delay: u64,
+    pub(super) delay: Ticks,
 }
 
 impl Scale {
@@ -77,20 +79,59 @@ impl Scale {
             offset: (1 << token_bits) >> 4,
             tick: Step::new(nanos),
             unit: Step::new((nanos / quanta).max(1)),
-            delay: if quanta == MILLI { 1 } else { DEEP_DELAY },
+            delay: Ticks(if quanta == MILLI { 1 } else { DEEP_DELAY }),
         }
     }
 
-    /// The tick and the units in it of a moment that is `over` nanoseconds into a tick, rounded up.
+    /// The tick of a moment.
     #[inline(always)]
-    pub(super) fn whole_moment(&self, tick: u64, over: u64) -> (u64, u64) {
-        let passed = self.unit.divide(over + self.unit.nanos - 1);
-        if passed < self.quanta { (tick, passed) } else { (tick + 1, 0) }
+    pub(super) fn tick_of(&self, now: Nanos) -> Ticks {
+        Ticks(self.tick.divide(now))
+    }
+
+    /// How long so many ticks are.
+    #[inline(always)]
+    pub(super) fn time_of(&self, ticks: Ticks) -> Nanos {
+        Nanos(ticks.0 * self.tick.nanos.0)
+    }
+
+    /// How many ticks have begun within a time.
+    pub(super) fn ticks_ceil(&self, time: Nanos) -> Ticks {
+        Ticks(time.0.div_ceil(self.tick.nanos.0))
+    }
+
+    /// Whole ticks within a time.
+    pub(super) fn ticks_in(&self, time: Nanos) -> Ticks {
+        Ticks(time.0 / self.tick.nanos.0)
+    }
+
+    /// A stamp that is as many ticks behind is that of a bucket that has filled up since.
+    pub(super) fn full_lag(&self, fill: Nanos) -> Ticks {
+        self.ticks_ceil(fill) + self.delay + Ticks(1)
+    }
+
+    /// How many ticks a stamp is behind, modulo the range of stamps.
+    #[inline(always)]
+    pub(super) fn lag(&self, stamp: Ticks, tick: Ticks) -> Ticks {
+        Ticks(tick.0.wrapping_sub(stamp.0) & self.stamp_mask)
+    }
+
+    /// The stamp of a tick, where a word has it.
+    #[inline(always)]
+    pub(super) fn stamp_bits(&self, tick: Ticks) -> u64 {
+        (tick.0 & self.stamp_mask) << self.token_bits
+    }
+
+    /// The tick and the units in it of a moment that is `over` into a tick, rounded up.
+    #[inline(always)]
+    pub(super) fn whole_moment(&self, tick: Ticks, over: Nanos) -> (Ticks, u64) {
+        let passed = self.unit.divide(over + self.unit.nanos - Nanos(1));
+        if passed < self.quanta { (tick, passed) } else { (tick + Ticks(1), 0) }
     }
 
     /// The most ticks by which a stamp can be behind.
-    pub(super) fn most_lag(&self) -> u64 {
-        self.stamp_mask - self.stamp_mask / 4
+    pub(super) fn most_lag(&self) -> Ticks {
+        Ticks(self.stamp_mask - self.stamp_mask / 4)
     }
 
     /// The finest tick that tells a year and four fills apart, if it refills less than half the
@@ -103,9 +144,9 @@ impl Scale {
         })?;
         let refill = |scale: &Scale| {
             let quanta = u128::from(max) * u128::from(scale.quanta);
-            u128::from(scale.tick.nanos) * quanta / u128::from(per)
+            u128::from(scale.tick.nanos.0) * quanta / u128::from(per)
         };
-        let apart = |scale: &Scale| u128::from(scale.most_lag()) * u128::from(scale.tick.nanos);
+        let apart = |scale: &Scale| u128::from(scale.most_lag().0) * u128::from(scale.tick.nanos.0);
         let fill = (u128::from(burst) * u128::from(per)).div_ceil(u128::from(max));
         let fits = |scale: &Scale| 2 * refill(scale) < u128::from(scale.offset);
         let scales = || (0..=MOST_TICK).map(|tick| Scale::new(class, tick));

@@ -21,8 +21,8 @@ fn any_bucket() -> impl Strategy<Value = (u64, u64, u64)> {
         .prop_map(|(max, per_ms, burst)| (max, per_ms * 1_000_000, burst.unwrap_or(max)))
 }
 
-/// What a bucket holds, between two exact bounds. A token is `per` parts, so that `max` parts are refilled in
-/// a nanosecond and nothing is ever rounded.
+/// What a bucket holds, between two exact bounds. A token is `per` parts, so that `max` parts are
+/// refilled in a nanosecond and nothing is ever rounded.
 #[derive(Clone, Copy, Debug)]
 struct Exact {
     max: i128,
@@ -73,17 +73,17 @@ fn parts(bucket: &Bucket, exact: &Exact, quanta: i64) -> i128 {
 }
 
 fn content(bucket: &Bucket, word: Word, now: u64) -> i64 {
-    match bucket.held(word, now) {
-        Held::Full => bucket.full as i64,
-        Held::Part(line) => line.content,
-        Held::Ahead(base) => base,
+    match bucket.level(word, Nanos(now)) {
+        Level::Full => bucket.full as i64,
+        Level::Partial(line) => line.content,
+        Level::Ahead(base) => base,
     }
 }
 
 /// The fast path says what the general one says, to the bit.
 fn assert_fast_is_general(bucket: &Bucket, word: Word, now: u64) -> Result<(), TestCaseError> {
     let general = match bucket.charge(word, 1, now) {
-        Charge::Doubtful => Charge::Denied,
+        Charge::Recheck => Charge::Denied,
         general => general,
     };
     if let Some(fast) = bucket.fast_charge(word, now, bucket.now())
@@ -93,7 +93,7 @@ fn assert_fast_is_general(bucket: &Bucket, word: Word, now: u64) -> Result<(), T
     }
     // Coarse time has passed; the answer must be that of every moment until a second later.
     if let Some(fast) = bucket.fast_charge(word, now, bucket.coarse()) {
-        for late in [0, 1, bucket.scale.tick.nanos, COARSE_MAX_AGE / 2, COARSE_MAX_AGE] {
+        for late in [0, 1, bucket.scale.tick.nanos.0, COARSE_MAX_AGE / 2, COARSE_MAX_AGE] {
             let then = now.saturating_add(late);
             let Charge::Granted(later) = bucket.charge(word, 1, then) else {
                 let denied = bucket.charge(word, 1, then) != Charge::Ahead;
@@ -121,8 +121,11 @@ fn fields_neither_overlap_nor_leave_gaps() {
             assert_eq!(stamp & scale.token_mask, 0);
             assert_eq!(stamp | scale.token_mask, (1 << PAYLOAD_BITS) - 1);
             assert_eq!(scale.header & !SCALE_MASK, 0);
-            let word = Word::pack(&scale, true, 5, 7);
-            assert_eq!((word.scale(), word.stamp(&scale), word.tokens(&scale)), (scale, 5, 7));
+            let word = Word::pack(&scale, true, Ticks(5), 7);
+            assert_eq!(
+                (word.scale(), word.stamp(&scale), word.tokens(&scale)),
+                (scale, Ticks(5), 7)
+            );
             assert!(word.is_whole() && !word.is_fresh());
         }
     }
@@ -149,7 +152,7 @@ proptest! {
                 0 => now.saturating_add(reading.wait(cost.min(burst))),
                 1 => now.saturating_add(reading.wait(cost.min(burst)).saturating_sub(1)),
                 // A word that has wrapped looks younger than it is.
-                _ => now.saturating_add((step >> down).min(bucket.scale.most_lag() / 64)),
+                _ => now.saturating_add((step >> down).min(bucket.scale.most_lag().0 / 64)),
             };
             exact.pass(now);
             assert_fast_is_general(&bucket, word, now)?;
@@ -157,24 +160,38 @@ proptest! {
             let wanted = i128::from(cost) * exact.per;
             match bucket.charge(word, cost, now) {
                 Charge::Granted(next) => {
-                    prop_assert!(exact.high + exact.early(&bucket) >= wanted, "I1: {bucket:?} {word:?} at {now}: {exact:?}");
+                    prop_assert!(
+                        exact.high + exact.early(&bucket) >= wanted,
+                        "I1: {bucket:?} {word:?} at {now}: {exact:?}"
+                    );
                     exact.charge(cost);
                     // I13: no charge is later than its stamp's tick, or 1,000 of a deep bucket's.
-                    let lag = next.lag(&bucket.scale, now + bucket.scale.unit.nanos).expect("not ahead");
-                    prop_assert!(lag < bucket.scale.delay.max(2), "I13: {lag} ticks");
+                    let lag = next
+                        .lag(&bucket.scale, Nanos(now) + bucket.scale.unit.nanos)
+                        .expect("not ahead");
+                    prop_assert!(lag < bucket.scale.delay.max(Ticks(2)), "I13: {lag:?}");
                     word = next;
                 }
-                Charge::Denied | Charge::Doubtful => {
+                Charge::Denied | Charge::Recheck => {
                     prop_assert!(exact.low < wanted, "I3: {bucket:?} {word:?} at {now}: {exact:?}");
                     let wait = bucket.reading(word, now).wait(cost);
                     let at = |t| matches!(bucket.charge(word, cost, t), Charge::Granted(_));
-                    prop_assert!(wait > 0 && at(now.saturating_add(wait)) && !at(now + wait - 1), "I5: {word:?} at {now} waits {wait}");
+                    prop_assert!(
+                        wait > 0 && at(now.saturating_add(wait)) && !at(now + wait - 1),
+                        "I5: {word:?} at {now} waits {wait}"
+                    );
                 }
                 Charge::Ahead => prop_assert!(false, "the clock went on"),
             }
             let found = parts(&bucket, &exact, content(&bucket, word, now));
-            prop_assert!(found <= exact.high + exact.early(&bucket), "I1: {word:?} {found} of {exact:?}");
-            prop_assert!(found + exact.per / i128::from(bucket.scale.quanta) >= exact.low, "I3: {word:?} {found} of {exact:?}");
+            prop_assert!(
+                found <= exact.high + exact.early(&bucket),
+                "I1: {word:?} {found} of {exact:?}"
+            );
+            prop_assert!(
+                found + exact.per / i128::from(bucket.scale.quanta) >= exact.low,
+                "I3: {word:?} {found} of {exact:?}"
+            );
         }
     }
 
@@ -188,17 +205,21 @@ proptest! {
         let (mut word, start) = (Word::fresh(0), start >> 1);
         for hit in 0..burst {
             // At one moment, and within less than a token's time.
-            let now = start + hit * apart.min(bucket.rate.time_ceil(bucket.scale.quanta) / burst / 2);
+            let now =
+                start + hit * apart.min(bucket.rate.time_ceil(bucket.scale.quanta).0 / burst / 2);
             let Charge::Granted(next) = bucket.charge(word, 1, now) else {
-                return Err(TestCaseError::fail(format!("I2: hit {hit} of {burst}, {word:?} of {bucket:?}")));
+                return Err(TestCaseError::fail(format!(
+                    "I2: hit {hit} of {burst}, {word:?} of {bucket:?}"
+                )));
             };
             word = next;
         }
         prop_assert_eq!(bucket.reading(word, start).tokens(), 0);
     }
 
-    /// Numbers that refill no faster and hold no more find no more than was there; any others no more than
-    /// they would have refilled themselves since the last charge; and none is denied for longer than its own fill.
+    /// A limit that refills no faster and holds no more finds no more than was there. Any other
+    /// finds no more than it would have refilled itself since the last charge. None is denied for
+    /// longer than its own fill.
     #[test]
     fn a_change_of_numbers_grants_nothing(
         numbers in any_bucket(), others in any_bucket(), start in any_time(),
@@ -210,7 +231,9 @@ proptest! {
         let (mut word, mut now, mut charged) = (Word::fresh(1), start >> 1, start >> 1);
         for (step, down, cost, small) in steps {
             now = now.saturating_add(step >> down);
-            if let Charge::Granted(next) = writer.charge(word, (cost >> small).clamp(1, numbers.2), now) {
+            if let Charge::Granted(next) =
+                writer.charge(word, (cost >> small).clamp(1, numbers.2), now)
+            {
                 (word, charged) = (next, now);
             }
         }
@@ -218,29 +241,43 @@ proptest! {
             return Ok(());
         }
         let now = charged.saturating_add(after >> 8);
-        let tick = u128::from(writer.scale.tick.nanos);
+        let tick = u128::from(writer.scale.tick.nanos.0);
         // A word that has wrapped looks younger than it is.
-        prop_assume!(u128::from(now - charged) < u128::from(writer.scale.most_lag()) * tick);
-        let found = content(&reader, word, now).max(0) as u128 * 1_000_000 / u128::from(reader.scale.quanta);
+        prop_assume!(u128::from(now - charged) < u128::from(writer.scale.most_lag().0) * tick);
+        let found = content(&reader, word, now).max(0) as u128 * 1_000_000
+            / u128::from(reader.scale.quanta);
         // In millionths of a token.
-        let was = |at: u64| content(&writer, word, at).max(0) as u128 * 1_000_000 / u128::from(writer.scale.quanta);
-        let refilled = |nanos: u128| nanos * u128::from(others.0) * 1_000_000 / u128::from(others.1);
-        let no_faster = u128::from(others.0) * u128::from(numbers.1) <= u128::from(numbers.0) * u128::from(others.1);
+        let was = |at: u64| {
+            content(&writer, word, at).max(0) as u128 * 1_000_000 / u128::from(writer.scale.quanta)
+        };
+        let refilled =
+            |nanos: u128| nanos * u128::from(others.0) * 1_000_000 / u128::from(others.1);
+        let no_faster = u128::from(others.0) * u128::from(numbers.1)
+            <= u128::from(numbers.0) * u128::from(others.1);
         let slack = 1_000_000 / u128::from(writer.scale.quanta) + 1;
         if no_faster && others.2 <= numbers.2 {
-            prop_assert!(found <= was(now) + slack, "I13: {found} of {} {word:?} by {reader:?}", was(now));
+            prop_assert!(
+                found <= was(now) + slack,
+                "I13: {found} of {} {word:?} by {reader:?}",
+                was(now)
+            );
         }
-        let ticks = u128::from(writer.scale.delay) * tick;
+        let ticks = u128::from(writer.scale.delay.0) * tick;
         let most = was(charged) + refilled(u128::from(now - charged) + ticks);
         prop_assert!(found <= most + slack, "I13: {found} of {most}, {word:?} by {reader:?}");
-        let least = refilled(u128::from(now - charged).saturating_sub(ticks)).min(u128::from(others.2) * 1_000_000);
-        prop_assert!(found + 1_000_000 / u128::from(reader.scale.quanta) + 1 >= least, "I13: {found}, not {least}: {word:?} by {reader:?}");
+        let least = refilled(u128::from(now - charged).saturating_sub(ticks))
+            .min(u128::from(others.2) * 1_000_000);
+        prop_assert!(
+            found + 1_000_000 / u128::from(reader.scale.quanta) + 1 >= least,
+            "I13: {found}, not {least}: {word:?} by {reader:?}"
+        );
     }
 
     /// For any bits at all, at any time: no overflow, and the two paths agree.
     #[test]
     fn any_bits_are_read_the_same_by_both_paths(
-        numbers in any_bucket(), bits: u64, now: u64, other in any_time(), kind in 0u32..3, cost in 1u64..100,
+        numbers in any_bucket(), bits: u64, now: u64, other in any_time(), kind in 0u32..3,
+        cost in 1u64..100,
     ) {
         let (max, per, burst) = numbers;
         let Some(bucket) = Bucket::new(max, per, burst) else { return Ok(()) };
@@ -248,18 +285,23 @@ proptest! {
         // Stamps a little before a moment too, in the bucket's own scale and in any.
         let near = |word: Word, now: u64| {
             let scale = word.scale();
-            let stamp = scale.tick.divide(now).wrapping_sub(bits >> 50 >> (bits % 14));
-            let stamp = (stamp & scale.stamp_mask) << scale.token_bits;
+            let stamp = scale.tick_of(Nanos(now)).0.wrapping_sub(bits >> 50 >> (bits % 14));
+            let stamp = scale.stamp_bits(Ticks(stamp));
             Word(word.0 & !(scale.stamp_mask << scale.token_bits) | stamp)
         };
         let any = Word(bits | 1 << 60);
         let words = [(own, now), (own, other), (Word(bits), now), (Word(bits), other)];
-        let nears = [(near(own, now), now), (near(own, other), other), (near(any, now), now), (near(any, other), other)];
+        let nears = [
+            (near(own, now), now),
+            (near(own, other), other),
+            (near(any, now), now),
+            (near(any, other), other),
+        ];
         for (word, now) in words.into_iter().chain(nears) {
             assert_fast_is_general(&bucket, word, now)?;
             let cost = cost.min(burst);
             let next = match kind {
-                0 => bucket.refund(word, 1000 * cost, now).unwrap_or(word),
+                0 => bucket.refund(word, MilliTokens(1000 * cost), now).unwrap_or(word),
                 1 => bucket.repaired(word, now),
                 _ => match bucket.drain(word, cost, now) {
                     Charge::Granted(next) => next,
@@ -272,7 +314,14 @@ proptest! {
                 prop_assert!(content(&bucket, next, now) + 1 >= due, "I6: {word:?} {next:?}");
             }
             let reading = bucket.reading(next, now);
-            prop_assert!(reading.tokens() <= burst && reading.wait(burst) <= bucket.fill.saturating_add((next.scale().delay + 2) * next.scale().tick.nanos + 1000 * next.scale().unit.nanos));
+            prop_assert!(
+                reading.tokens() <= burst
+                    && reading.wait(burst)
+                        <= bucket.fill.0.saturating_add(
+                            (next.scale().delay.0 + 2) * next.scale().tick.nanos.0
+                                + 1000 * next.scale().unit.nanos.0
+                        )
+            );
             let _ = (bucket.is_idle(next, now), next.untouched_for(now), format!("{next:?}"));
         }
     }
@@ -281,7 +330,7 @@ proptest! {
 #[test]
 fn scales_are_as_fine_and_as_long_as_promised() {
     let tick =
-        |max, per, burst| Bucket::new(max, per, burst).map(|b| (b.scale.quanta, b.tick_nanos()));
+        |max, per, burst| Bucket::new(max, per, burst).map(|b| (b.scale.quanta, b.tick_length().0));
     assert_eq!(tick(20, 60 * SECOND, 20), Some((1000, 100_000)));
     assert_eq!(tick(1, 60 * SECOND, 1), Some((1000, 10_000)));
     assert_eq!(tick(2_000_000, 60 * SECOND, 2_000_000), Some((10, 100_000_000)));
@@ -292,8 +341,8 @@ fn scales_are_as_fine_and_as_long_as_promised() {
         [(1, 1, 1), (1_000_000_000, 1, 1_000_000_000), (7, 366 * 86_400_000, 9)]
     {
         let bucket = Bucket::new(max, per_ms * 1_000_000, burst).unwrap();
-        let apart = u128::from(bucket.scale.most_lag()) * u128::from(bucket.tick_nanos());
-        assert!(apart >= YEAR.min(FILLS * u128::from(bucket.fill)), "I9: {bucket:?}");
+        let apart = u128::from(bucket.scale.most_lag().0) * u128::from(bucket.tick_length().0);
+        assert!(apart >= YEAR.min(FILLS * u128::from(bucket.fill.0)), "I9: {bucket:?}");
     }
 }
 
@@ -306,7 +355,7 @@ fn a_fresh_hit_is_back_after_exactly_its_time() {
             let (reading, token) = (bucket.reading(word, start), (per_s * SECOND).div_ceil(max));
             assert_eq!(reading.due(burst), token);
             let wait = reading.wait(burst);
-            assert!(wait >= token && wait < token + bucket.scale.unit.nanos, "{wait} of {token}");
+            assert!(wait >= token && wait < token + bucket.scale.unit.nanos.0, "{wait} of {token}");
         }
     }
 }
@@ -330,7 +379,7 @@ fn i13_a_fast_reader_of_a_deep_slow_word_is_not_denied_for_its_ticks() {
     let start = 1_000 * SECOND;
     let Charge::Granted(word) = writer.charge(Word::fresh(0), 1, start) else { panic!() };
     for ticks in [1, 500, 922, 923, 950, 1_001, 1_002, 5_000] {
-        let now = start + ticks * writer.tick_nanos();
+        let now = start + ticks * writer.tick_length().0;
         assert_eq!(reader.reading(word, now).tokens(), 100_000, "after {ticks} ticks");
     }
 }

@@ -8,15 +8,16 @@ export interface Socket {
 }
 
 export interface GuardOptions<Message> extends Options<Message, IncomingMessage> {
-  /** Fields to add to what the client is told about a message. */
+  /** Fields to add to a message's frame for the client. */
   describe?: (message: Message) => Record<string, unknown>;
 }
 
 /**
- * Makes a function that says whether a message may be handled. It tells the client by frames of
- * JSON: if the rule warns, `{ type: 'rate_limit_warning', remaining, capacity }`; if it denies and
- * has the sender notified, `{ type: 'rate_limited', retry_after_ms }`. What can't be judged closes
- * the socket with 1011.
+ * Makes a function that says whether a message may be handled. It sends the client frames of JSON.
+ *
+ * - A warning of the rule is `{ type: 'rate_limit_warning', remaining, capacity }`.
+ * - A denial with `notify` is `{ type: 'rate_limited', retry_after_ms }`.
+ * - A message that can't be judged closes the socket with 1011.
  *
  * ```js
  * const pass = guard(new Limiter('60/min', { warn_at: 0.8 }))

@@ -1,6 +1,7 @@
 'use strict';
 
-// A guard for the messages of WebSockets (`ws`), asked after a message is read and before it is handled.
+// A guard for the messages of WebSockets (`ws`). The caller asks it after a message is read and
+// before it is handled.
 
 const { NO_KEY, callBy, checkRule, clientBy } = require('./http.js');
 
@@ -11,7 +12,8 @@ function guard(rule, options = {}) {
   checkRule(rule);
   const [clientOf, callOf] = [clientBy(options), callBy(options)];
   const { peer = (request) => request.socket.remoteAddress, describe } = options;
-  const tell = (socket, message, frame) => socket.send(JSON.stringify({ ...frame, ...describe?.(message) }));
+  const send = (socket, message, frame) =>
+    socket.send(JSON.stringify({ ...frame, ...describe?.(message) }));
   return function pass(socket, request, message) {
     const address = clientOf(peer(request), request.headers['x-forwarded-for']);
     const call = callOf(message, address, request);
@@ -22,8 +24,8 @@ function guard(rule, options = {}) {
     } catch (error) {
       return close(socket, error.message);
     }
-    if (decision.warning) tell(socket, message, warning(decision));
-    if (decision.notify) tell(socket, message, refusal(decision));
+    if (decision.warning) send(socket, message, warning(decision));
+    if (decision.notify) send(socket, message, refusal(decision));
     return decision.allowed;
   };
 }
@@ -34,7 +36,11 @@ function close(socket, reason) {
   return false;
 }
 
-const warning = ({ remaining, limit }) => ({ type: 'rate_limit_warning', remaining, capacity: limit });
+const warning = ({ remaining, limit }) => ({
+  type: 'rate_limit_warning',
+  remaining,
+  capacity: limit,
+});
 const refusal = ({ retryAfterMs }) => ({ type: 'rate_limited', retry_after_ms: retryAfterMs });
 
 module.exports = { guard };

@@ -2,8 +2,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Limited, Options } from './http.js';
 
 /**
- * Limits requests by a rule, for Express and all that takes `(req, res, next)`: one hit for each,
- * and 429 with the decision's header fields and `application/problem+json` for those denied.
+ * Limits requests by a rule, for Express and all that takes `(req, res, next)`. Each request is one
+ * hit. A denied one gets 429, the decision's header fields and `application/problem+json`.
  *
  * A rule with a concurrent limit holds its slot until the response is sent or the client is gone.
  *

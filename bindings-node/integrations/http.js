@@ -1,18 +1,19 @@
 'use strict';
 
-// What all integrations share: the client of a request, the rule's verdict, the answer to a refusal.
+// What all integrations share: the client of a request, the rule's decision, the answer to a
+// refusal.
 //
 // The client's address is the key, by `ipKey`, unless a `key` is given. That address is the peer's.
 // Any client can write headers, so `X-Forwarded-For` is read only with `trustedHops` or
 // `trustedProxies`. A request without a key is refused with 500 and never passes unlimited. With a
 // `fallbackKey` all such requests share one key instead.
 
-const { ipKey } = require('./index.js');
-const { native, typeError } = require('./lib/native.js');
+const { ipKey } = require('../index.js');
+const { native, typeError } = require('../lib/native.js');
 
 const NO_KEY =
-  'This request has no key to be limited by: either the option `key` gave none, or the peer has no ' +
-  'address. Say with `peer` where it is to be found, or set a `fallbackKey`.';
+  'This request has no key to be limited by: either the option `key` gave none, or the peer has ' +
+  'no address. Say with `peer` where it is to be found, or set a `fallbackKey`.';
 
 /** Finds the client's address, given the peer's and `X-Forwarded-For`. Null if it is unknown. */
 function clientBy({ trustedHops = 0, trustedProxies }) {
@@ -20,8 +21,11 @@ function clientBy({ trustedHops = 0, trustedProxies }) {
   return (peer, header) => native.client(trust, peer, header) ?? null;
 }
 
-/** Makes the arguments of a hit for what is asked about a client: its key (null if there is none), and
- * all that a rule may look at. The client's whole address is always told, as `ip`, unless `attributes` tells another. */
+/**
+ * Makes a function that gives the arguments of a request's hit: its key, and the attributes. It
+ * gives null if there is no key. The attribute `ip` is the client's whole address, unless
+ * `attributes` states another.
+ */
 function callBy({ key = (_, client) => client, attributes, fallbackKey }) {
   return (asked, address, request) => {
     const id = key(asked, address && ipKey(address), request) ?? fallbackKey;
@@ -32,11 +36,15 @@ function callBy({ key = (_, client) => client, attributes, fallbackKey }) {
 
 /** Fails now, rather than with each request. */
 function checkRule(rule) {
-  if (typeof rule?.hit !== 'function') throw typeError('what limits is a Rule, or a Limiter that has one');
+  if (typeof rule?.hit !== 'function')
+    throw typeError('what limits is a Rule, or a Limiter that has one');
 }
 
-/** Answers `{ headers, permit }` for a request that may pass and `{ headers, status, body }` for one that
- * may not. `peer` and `header` say where a framework keeps the peer's address and a header's value. */
+/**
+ * Makes a function that judges a request. It returns `{ headers, permit }` for one that may pass
+ * and `{ headers, status, body }` for one that may not. `peer` and `header` read the peer's address
+ * and a header's value from a framework's request.
+ */
 function gate(rule, options = {}, { peer, header }) {
   checkRule(rule);
   const [clientOf, callOf, peerOf] = [clientBy(options), callBy(options), options.peer ?? peer];
@@ -52,9 +60,9 @@ function gate(rule, options = {}, { peer, header }) {
   };
 }
 
-function judged(rule, [key, told]) {
-  const permit = rule.hasPermits() ? rule.permit(key, told) : null;
-  const decision = permit ? permit.decision : rule.hit(key, told);
+function judged(rule, [key, options]) {
+  const permit = rule.hasPermits() ? rule.permit(key, options) : null;
+  const decision = permit ? permit.decision : rule.hit(key, options);
   return decision.allowed ? { headers: decision.headers(), permit } : tooMany(decision);
 }
 

@@ -1,8 +1,8 @@
-import type { LimiterOptions } from './index.js';
+import type { LimiterOptions } from '../index.js';
 
 export interface TidegateStoreOptions
   extends Pick<LimiterOptions, 'store' | 'capacity' | 'onFull' | 'clock'> {
-  /** Tells this store's counts from others' in the same file: one for each middleware. */
+  /** Separates this store's counts from others' in the same file: one for each middleware. */
   prefix?: string;
 }
 
@@ -13,8 +13,8 @@ export interface ClientRateLimitInfo {
 }
 
 /**
- * A store for express-rate-limit 7 and later, in memory or in a file that all processes of a host
- * share.
+ * A store for express-rate-limit 7 and later. It lives in memory, or in a file that all processes
+ * of a host share.
  *
  * ```js
  * const store = new TidegateStore({ store: 'file:limits' });

@@ -2,8 +2,8 @@ import type { Context, MiddlewareHandler } from 'hono';
 import type { Limited, Options } from './http.js';
 
 /**
- * Limits requests by a rule: one hit for each, and 429 with the decision's header fields and
- * `application/problem+json` for those denied.
+ * Limits requests by a rule: each is one hit. A denied one gets 429, the decision's header fields
+ * and `application/problem+json`.
  *
  * ```js
  * app.use(rateLimit(new Limiter('100/min burst 20')))

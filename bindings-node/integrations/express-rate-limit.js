@@ -3,9 +3,9 @@
 // A store for express-rate-limit: one count for all workers and processes that name the same file.
 //
 // That library counts every hit in a window that starts with the first one, and compares the count
-// itself: a `fixed` limit that nobody reaches, and what `record` returns.
+// itself. So the limit is `fixed` and out of reach, and the count is what `record` returns.
 
-const { Limiter } = require('./index.js');
+const { Limiter } = require('../index.js');
 
 const OUT_OF_REACH = 1_000_000_000;
 
@@ -20,7 +20,10 @@ class TidegateStore {
   /** Called by the library. The prefix names the rule, so each has a table of its own. */
   init({ windowMs }) {
     const hits = { max: OUT_OF_REACH, per: `${Math.ceil(windowMs)}ms`, algorithm: 'fixed' };
-    this.limiter = Limiter.fromPolicy({ version: 1, rules: { [this.prefix]: { limits: { hits } } } }, this.options);
+    this.limiter = Limiter.fromPolicy(
+      { version: 1, rules: { [this.prefix]: { limits: { hits } } } },
+      this.options,
+    );
     this.rule = this.limiter.rule(this.prefix);
   }
 
@@ -50,6 +53,9 @@ class TidegateStore {
   }
 }
 
-const info = ({ used, resetAfterMs }) => ({ totalHits: used, resetTime: new Date(Date.now() + resetAfterMs) });
+const info = ({ used, resetAfterMs }) => ({
+  totalHits: used,
+  resetTime: new Date(Date.now() + resetAfterMs),
+});
 
 module.exports = { TidegateStore };

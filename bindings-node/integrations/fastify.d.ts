@@ -3,16 +3,13 @@ import type { Limited, Options } from './http.js';
 
 export interface RateLimitOptions extends Options<FastifyRequest> {
   rule: Limited;
-  /**
-   * When requests are judged: `onRequest`, or a later hook if the key needs what an earlier one
-   * finds out.
-   */
+  /** The hook that judges a request: `onRequest`, or a later one if the key needs another hook. */
   hook?: 'onRequest' | 'preValidation' | 'preHandler';
 }
 
 /**
- * Limits the requests of the instance that it is registered on: one hit for each, and 429 with the
- * decision's header fields and `application/problem+json` for those denied.
+ * Limits the requests of the instance that it is registered on: each is one hit. A denied one gets
+ * 429, the decision's header fields and `application/problem+json`.
  *
  * ```js
  * app.register(rateLimit, { rule: new Limiter('100/min burst 20') })
