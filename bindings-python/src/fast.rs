@@ -141,7 +141,8 @@ impl<'a, 'py> Handed<'a, 'py> {
     }
 }
 
-/// A name that is no argument of `allow` or `hit`, nor kept for those of others.
+/// The text of an attribute's name. None for an argument of `allow` or `hit`, and for a reserved
+/// name.
 #[inline]
 fn attribute_name<'a>(name: Borrowed<'a, '_, PyAny>) -> Option<&'a str> {
     let name = utf8(name.cast().ok()?, "an attribute's name").ok()?;

@@ -118,17 +118,17 @@ class Gate(Generic[R]):
             key = self._fallback
         if key is None:
             return _unjudged(NO_KEY)
-        told = {} if address is None else {"ip": address}
+        attributes = {} if address is None else {"ip": address}
         if self._attributes is not None:
-            told.update(self._attributes(request))
+            attributes.update(self._attributes(request))
         try:
-            verdict = self._ask(key, told)
+            verdict = self._ask(key, attributes)
         except TidegateError as error:
             return _unjudged(str(error))
         return verdict if verdict.decision.allowed else too_many(verdict.decision)
 
-    def _ask(self, key: Key, told: dict[str, Any]) -> Verdict:
+    def _ask(self, key: Key, attributes: dict[str, Any]) -> Verdict:
         if not self.rule.has_permits():
-            return Verdict(self.rule.hit(key, **told))
-        permit = self.rule.permit(key, **told)
+            return Verdict(self.rule.hit(key, **attributes))
+        permit = self.rule.permit(key, **attributes)
         return Verdict(permit.decision, permit)
