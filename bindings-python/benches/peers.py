@@ -62,6 +62,8 @@ class PerKey(pyrate_limiter.BucketFactory):
 def contenders():
     limiter = Limiter(f"{MANY}/s")
     rule = limiter["default"]
+    staff = {"match": {"role": "staff"}, "limits": {f"{MANY}/s": {"max": 2 * MANY}}}
+    tiers = Limiter(f"{MANY}/s", when=[staff])["default"]
     fixed, item = (limits.strategies.FixedWindowRateLimiter(limits.storage.MemoryStorage()),
                    limits.parse(f"{MANY}/second"))
     pyrate = pyrate_limiter.Limiter(PerKey())
@@ -74,6 +76,8 @@ def contenders():
         "rule.hit(str)": rule.hit,
         "rule.allow(int)": lambda key, allow=rule.allow: allow(42),
         "rule.allow(str, role=…)": lambda key, allow=rule.allow: allow(key, role="guest"),
+        "rule.hit(str, role=…)": lambda key, hit=rule.hit: hit(key, role="guest"),
+        "rule.allow(str, role=…), named": lambda key, allow=tiers.allow: allow(key, role="guest"),
         "dict bucket": DictBucket(MANY, MANY).allow,
         "limits": lambda key: fixed.hit(item, key),
         "pyrate-limiter": lambda key: pyrate.try_acquire(key, blocking=False),

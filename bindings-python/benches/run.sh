@@ -10,3 +10,4 @@ rm -rf "$out/wheel"
 "$out/venv/bin/maturin" build --quiet --release --locked --features test-hooks --interpreter "$out/venv/bin/python" --out "$out/wheel" >"$out/log" 2>&1
 "$out/venv/bin/pip" install --quiet --force-reinstall --no-deps "$out"/wheel/*.whl
 "$out/venv/bin/python" benches/peers.py
+"$out/venv/bin/python" benches/middleware.py

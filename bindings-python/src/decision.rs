@@ -95,6 +95,11 @@ impl Decision {
         })
     }
 
+    /// The header fields in all styles.
+    pub(crate) fn all_fields(&self) -> Vec<(String, String)> {
+        self.fields(0)
+    }
+
     fn fields(&self, style: usize) -> Vec<(String, String)> {
         self.get(|it| it.headers(STYLES[style].1), |it| it.headers[style].clone())
     }

@@ -2,13 +2,16 @@
 //!
 //! For a method with `**attributes` pyo3 takes the slow one. The interpreter then makes a tuple for
 //! each call, which alone is twice the price of a hit. So the two methods that are called for every
-//! message replace pyo3's own. They take the plain call: a key and perhaps a cost. Any other call
-//! goes on to the method that they replaced, the only place that knows the whole signature.
+//! message replace pyo3's own. They take a key, perhaps a cost, and a few attributes. Any other
+//! call goes on to the method that they replaced. Only that knows the whole signature and all
+//! errors.
 
+use std::borrow::Cow;
 use std::ffi::CString;
 use std::ptr::null_mut;
 
 use policy::Call;
+use policy::bindings::is_reserved;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::pyclass::boolean_struct::True;
@@ -18,8 +21,11 @@ use pyo3::{PyClass, PyTypeInfo};
 
 use crate::decision::Decision;
 use crate::errors::{contained, guard, raise};
-use crate::key::{in_call, with_call};
+use crate::key::{attribute, in_call, with_call, with_key};
 use crate::value::utf8;
+
+/// The most attributes that a call has without an allocation for them.
+const MOST_ATTRIBUTES: usize = 4;
 
 /// What the two replaced.
 pub(crate) struct Replaced {
@@ -42,6 +48,7 @@ pub(crate) trait Fast: PyClass<Frozen = True> + PyTypeInfo + Sync {
         call: impl Into<Call<'a>>,
         cost: u64,
     ) -> Result<policy::Decision, policy::Error>;
+    fn permits(&self) -> Result<bool, policy::Error>;
 }
 
 /// What the interpreter hands a method by this convention.
@@ -89,6 +96,23 @@ impl<'a, 'py> Handed<'a, 'py> {
         plain.then(|| self.argument(0))
     }
 
+    /// Runs `body` on the call, if its names are those of a few attributes. None too where
+    /// something is wrong with it.
+    #[inline]
+    fn with_attributes<R>(&self, body: impl FnOnce(Call<'_>) -> R) -> Option<R> {
+        let names = self.names?.cast::<PyTuple>().ok()?;
+        let mut values = [const { Cow::Borrowed("") }; MOST_ATTRIBUTES];
+        let mut attributes = [("", ""); MOST_ATTRIBUTES];
+        for (index, value) in (0..names.len()).zip(&mut values) {
+            *value = attribute(self.argument(self.by_position + index)).ok()??;
+        }
+        for ((name, value), pair) in names.iter_borrowed().zip(&values).zip(&mut attributes) {
+            *pair = (attribute_name(name)?, value);
+        }
+        let attributes = attributes.get(..names.len())?;
+        with_key(&self.argument(0), |key| Ok(body(Call::of(key).with(attributes)))).ok()
+    }
+
     #[inline]
     fn of<C: Fast>(&self) -> &'a C {
         // SAFETY: the descriptor has checked that it is of its class.
@@ -117,6 +141,14 @@ impl<'a, 'py> Handed<'a, 'py> {
     }
 }
 
+/// The text of an attribute's name. None for an argument of `allow` or `hit`, and for a reserved
+/// name.
+#[inline]
+fn attribute_name<'a>(name: Borrowed<'a, '_, PyAny>) -> Option<&'a str> {
+    let name = utf8(name.cast().ok()?, "an attribute's name").ok()?;
+    (name != "key" && !is_reserved(name)).then_some(name)
+}
+
 #[inline]
 fn answer(py: Python<'_>, result: PyResult<Bound<'_, PyAny>>) -> *mut ffi::PyObject {
     match result {
@@ -141,13 +173,29 @@ unsafe extern "C" fn allow<C: Fast>(
     // SAFETY: handed on as they are.
     let handed = unsafe { Handed::new(py, slf, arguments, count, names) };
     let Some(key) = handed.key(0) else {
-        return answer(py, handed.hand_on(&C::REPLACED.allow));
+        return answer(py, allow_with::<C>(&handed));
     };
     let allowed = match key.cast::<PyString>() {
         Ok(text) => utf8(text, "a key").and_then(|key| guard(|| handed.of::<C>().allow_by(key))),
         Err(_) => allow_other(handed.of::<C>(), &key),
     };
-    answer(py, allowed.map(|allowed| PyBool::new(py, allowed).to_owned().into_any()))
+    answer(py, allowed.map(|allowed| truth(py, allowed)))
+}
+
+#[inline]
+fn truth(py: Python<'_>, truth: bool) -> Bound<'_, PyAny> {
+    PyBool::new(py, truth).to_owned().into_any()
+}
+
+/// With names.
+#[inline(never)]
+fn allow_with<'py, C: Fast>(handed: &Handed<'_, 'py>) -> PyResult<Bound<'py, PyAny>> {
+    let allow = |call: Call<'_>| guard(|| handed.of::<C>().allow_by(call));
+    let allowed = (handed.by_position == 1).then(|| handed.with_attributes(allow)).flatten();
+    match allowed {
+        Some(allowed) => Ok(truth(handed.slf.py(), allowed?)),
+        None => handed.hand_on(&C::REPLACED.allow),
+    }
 }
 
 /// For keys that are no text. Apart, as are those of `hit`: they take a large frame, which texts
@@ -170,15 +218,29 @@ unsafe extern "C" fn hit<C: Fast>(
     // SAFETY: handed on as they are.
     let handed = unsafe { Handed::new(py, slf, arguments, count, names) };
     let cost = if count == 2 { handed.argument(1).extract::<u64>() } else { Ok(1) };
-    let (Some(key), Ok(cost)) = (handed.key((count == 2).into()), cost) else {
-        return answer(py, handed.hand_on(&C::REPLACED.hit));
+    let (Some(key), Ok(cost)) = (handed.key((count == 2).into()), &cost) else {
+        return answer(py, hit_with::<C>(&handed, cost.ok()));
     };
     let hit = match key.cast::<PyString>() {
         Ok(text) => utf8(text, "a key")
-            .and_then(|key| contained(|| made(py, handed.of::<C>().hit_by(key, cost)))),
-        Err(_) => hit_other(handed.of::<C>(), &key, cost),
+            .and_then(|key| contained(|| made(py, handed.of::<C>().hit_by(key, *cost)))),
+        Err(_) => hit_other(handed.of::<C>(), &key, *cost),
     };
     answer(py, hit)
+}
+
+/// With names.
+#[inline(never)]
+fn hit_with<'py, C: Fast>(
+    handed: &Handed<'_, 'py>,
+    cost: Option<u64>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let cost = cost.filter(|_| matches!(handed.by_position, 1 | 2));
+    let hit = cost.and_then(|cost| {
+        let hit = |call: Call<'_>| handed.of::<C>().hit_by(call, cost);
+        handed.with_attributes(|call| contained(|| made(handed.slf.py(), hit(call))))
+    });
+    hit.unwrap_or_else(|| handed.hand_on(&C::REPLACED.hit))
 }
 
 #[inline(never)]

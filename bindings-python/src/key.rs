@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use policy::Call;
 use policy::bindings::{OwnedCall, not_an_attribute};
+use policy::{Call, Key};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -94,11 +94,8 @@ fn texts(attributes: &Bound<'_, PyDict>) -> PyResult<Vec<(String, String)>> {
         if let Some(message) = not_an_attribute(&name) {
             return Err(PyTypeError::new_err(message));
         }
-        if let Ok(text) = value.cast::<PyString>() {
-            return Ok((name, utf8(text.as_borrowed(), "an attribute")?.to_string()));
-        }
-        match digits(&value)? {
-            Some(digits) => Ok((name, digits)),
+        match attribute(value.as_borrowed())? {
+            Some(text) => Ok((name, text.into_owned())),
             None => Err(PyTypeError::new_err(format!(
                 "attribute {name:?} should be a str or an int, not {}",
                 kind(&value)
@@ -106,6 +103,15 @@ fn texts(attributes: &Bound<'_, PyDict>) -> PyResult<Vec<(String, String)>> {
         }
     };
     attributes.iter().map(read).collect()
+}
+
+/// The value of an attribute as text; none for what can't be one.
+#[inline]
+pub(crate) fn attribute<'a>(value: Borrowed<'a, '_, PyAny>) -> PyResult<Option<Cow<'a, str>>> {
+    match value.cast::<PyString>() {
+        Ok(text) => Ok(Some(Cow::Borrowed(utf8(text, "an attribute")?))),
+        Err(_) => Ok(digits(&value)?.map(Cow::Owned)),
+    }
 }
 
 /// Does something with a call.
@@ -134,8 +140,32 @@ pub(crate) fn in_call<R>(
         let text = utf8(text.as_borrowed(), "a key")?;
         return contained(|| body(Call::from(text)));
     }
-    let owned = owned_call(key, max, attributes)?;
-    contained(|| owned.with(body))
+    if attributes.is_some() {
+        let owned = owned_call(key, max, attributes)?;
+        return contained(|| owned.with(body));
+    }
+    with_key(key, |key| {
+        let call = Call::of(key);
+        contained(|| body(max.map_or(call, |max| call.max(max.0))))
+    })
+}
+
+/// Does something with a key, whose parts are read where they are.
+#[inline]
+pub(crate) fn with_key<R>(
+    key: &Bound<'_, PyAny>,
+    body: impl FnOnce(Key<'_>) -> PyResult<R>,
+) -> PyResult<R> {
+    if let Ok(text) = key.cast::<PyString>() {
+        return body(Key::from(utf8(text.as_borrowed(), "a key")?));
+    }
+    match parts(key)? {
+        None => body(Key::from(&*other_part(key.as_borrowed())?)),
+        Some(all) => {
+            let parts = all.iter_borrowed().map(part).collect::<PyResult<Vec<_>>>()?;
+            body(Key::parts(parts.iter().map(|part| &**part)))
+        }
+    }
 }
 
 /// A call that borrows from no Python object.

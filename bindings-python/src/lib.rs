@@ -36,7 +36,7 @@ mod _tidegate {
     #[pymodule_export]
     use crate::held::{Permit, Reservation};
     #[pymodule_export]
-    use crate::http::{Trust, denial, denial_body, unjudged_body};
+    use crate::http::{Trust, denial, denial_body, unjudged_body, with_fields};
     #[pymodule_export]
     use crate::ip_key;
     #[pymodule_export]

@@ -595,6 +595,11 @@ macro_rules! operations {
             ) -> Result<policy::Decision, policy::Error> {
                 self.inner.hit(call, cost)
             }
+
+            #[inline]
+            fn permits(&self) -> Result<bool, policy::Error> {
+                self.inner.has_permits()
+            }
         }
 
         impl $class {

@@ -48,9 +48,7 @@ class Verdict(NamedTuple):
 
 def too_many(decision: Decision) -> Answer:
     """The answer to a denied request: a problem by RFC 9457, with the decision's fields."""
-    answer = _problem(HTTPStatus.TOO_MANY_REQUESTS, _denial_body(decision))
-    answer.headers.extend(decision.headers().items())
-    return answer._replace(decision=decision)
+    return _problem(HTTPStatus.TOO_MANY_REQUESTS, _denial_body(decision), decision)
 
 
 def _unjudged(why: str) -> Answer:
@@ -59,10 +57,12 @@ def _unjudged(why: str) -> Answer:
     return _problem(HTTPStatus.INTERNAL_SERVER_ERROR, _unjudged_body(why))
 
 
-def _problem(status: HTTPStatus, text: str) -> Answer:
+def _problem(status: HTTPStatus, text: str, decision: Decision | None = None) -> Answer:
     body = text.encode()
     headers = [("Content-Type", "application/problem+json"), ("Content-Length", str(len(body)))]
-    return Answer(status, headers, body)
+    if decision is not None:
+        headers += decision.headers().items()
+    return Answer(status, headers, body, decision)
 
 
 def missing(decision: Decision, present: Iterable[str]) -> list[tuple[str, str]]:
@@ -92,30 +92,43 @@ class Gate(Generic[R]):
         self._key = key
         self._attributes = attributes
         self._trust = _ProxyTrust(trusted_hops, list(trusted_proxies))
+        self.reads_forwarded = self._trust.reads_lines
+        """Whether `judge` reads the lines of `X-Forwarded-For`."""
         self._fallback = fallback_key
+        # The client's key and address are all that the rule is asked by.
+        self._is_plain = key is None and attributes is None
 
     def judge(self, request: R, peer: str | None, forwarded: Sequence[str]) -> Verdict | Answer:
         """What is to be done with a request: let it pass under a verdict, or give an answer.
 
         `forwarded` are the lines of its `X-Forwarded-For`, in their order.
         """
-        address, client = self._trust.client(peer, list(forwarded)) or (None, None)
+        try:
+            decision = self._trust.hit(self.rule, peer, forwarded) if self._is_plain else None
+        except TidegateError as error:
+            return _unjudged(str(error))
+        if decision is None:
+            return self._judge(request, peer, forwarded)
+        return Verdict(decision) if decision.allowed else too_many(decision)
+
+    def _judge(self, request: R, peer: str | None, forwarded: Sequence[str]) -> Verdict | Answer:
+        address, client = self._trust.client(peer, forwarded) or (None, None)
         key = client if self._key is None else self._key(request, client)
         if key is None:
             key = self._fallback
         if key is None:
             return _unjudged(NO_KEY)
-        told = {} if address is None else {"ip": address}
+        attributes = {} if address is None else {"ip": address}
         if self._attributes is not None:
-            told.update(self._attributes(request))
+            attributes.update(self._attributes(request))
         try:
-            verdict = self._ask(key, told)
+            verdict = self._ask(key, attributes)
         except TidegateError as error:
             return _unjudged(str(error))
         return verdict if verdict.decision.allowed else too_many(verdict.decision)
 
-    def _ask(self, key: Key, told: dict[str, Any]) -> Verdict:
+    def _ask(self, key: Key, attributes: dict[str, Any]) -> Verdict:
         if not self.rule.has_permits():
-            return Verdict(self.rule.hit(key, **told))
-        permit = self.rule.permit(key, **told)
+            return Verdict(self.rule.hit(key, **attributes))
+        permit = self.rule.permit(key, **attributes)
         return Verdict(permit.decision, permit)

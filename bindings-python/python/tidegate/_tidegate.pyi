@@ -1,6 +1,6 @@
 """The engine of the package ``tidegate``. Use that, not this."""
 
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from os import PathLike
 from types import TracebackType
 from typing import Any, Literal, final, type_check_only
@@ -29,6 +29,7 @@ __all__ = [
     "Permit",
     "Reservation",
     "_ProxyTrust",
+    "_with_fields",
     "_denial",
     "_denial_body",
     "_unjudged_body",
@@ -57,8 +58,21 @@ class _ProxyTrust:
     """The proxies that a middleware believes."""
 
     def __new__(cls, hops: int, proxies: list[str]) -> Self: ...
-    def client(self, peer: str | None, lines: list[str]) -> tuple[str, str] | None:
+    @property
+    def reads_lines(self) -> bool:
+        """Whether the lines of ``X-Forwarded-For`` are read."""
+    def client(self, peer: str | None, lines: Sequence[str]) -> tuple[str, str] | None:
         """A client's address and its key, from the peer's address and ``X-Forwarded-For``."""
+    def hit(self, rule: Rule | Limiter, peer: str | None, lines: Sequence[str]) -> Decision | None:
+        """A hit by the client's key, with its address as ``ip``.
+
+        None if the client is not known, or the rule has permits.
+        """
+
+def _with_fields(
+    decision: Decision, present: Iterable[tuple[bytes, bytes]]
+) -> list[tuple[bytes, bytes]]:
+    """The header fields of a response, and those of the decision that are not among them."""
 
 def _denial(decision: Decision) -> str:
     """A denial in words."""

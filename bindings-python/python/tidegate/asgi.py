@@ -20,8 +20,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
 from typing import Any, TypeAlias
 
-from ._http import Answer, Gate, Verdict, missing
+from ._http import Answer, Gate, Verdict
 from ._limited import Key, RuleLike
+from ._tidegate import _with_fields
 
 __all__ = ["RateLimitMiddleware"]
 
@@ -87,27 +88,30 @@ class RateLimitMiddleware:
         """Answers one request, or lets the application do so."""
         if scope["type"] not in ("http", "websocket"):
             return await self.app(scope, receive, send)
-        lines = [value.decode("latin-1") for name, value in scope["headers"]
-                 if name == b"x-forwarded-for"]
-        client = scope.get("client")
-        verdict = self._gate.judge(scope, client[0] if client else None, lines)
+        gate, client = self._gate, scope.get("client")
+        lines = _forwarded(scope) if gate.reads_forwarded else ()
+        verdict = gate.judge(scope, client[0] if client else None, lines)
         if isinstance(verdict, Answer):
             return await _refuse(verdict, scope, receive, send)
         try:
-            await self.app(scope, receive, _with_fields(verdict, send))
+            await self.app(scope, receive, _sending(verdict, send))
         finally:
             verdict.release()
 
 
-def _with_fields(verdict: Verdict, send: Send) -> Send:
+def _forwarded(scope: Scope) -> list[str]:
+    return [value.decode("latin-1") for name, value in scope["headers"]
+            if name == b"x-forwarded-for"]
+
+
+def _sending(verdict: Verdict, send: Send) -> Send:
     async def sending(message: Message) -> None:
-        if message["type"] in ("http.response.start", "websocket.accept"):
-            present = list(message.get("headers", ()))
-            fields = missing(verdict.decision, (name.decode("latin-1") for name, _ in present))
-            message["headers"] = present + _encoded(fields)
-        if message["type"] == "http.response.start":
-            # A slot is free again before the response is sent.
-            verdict.release()
+        kind = message["type"]
+        if kind == "http.response.start" or kind == "websocket.accept":
+            message["headers"] = _with_fields(verdict.decision, message.get("headers", ()))
+            if kind == "http.response.start":
+                # A slot is free again before the response is sent.
+                verdict.release()
         await send(message)
 
     return sending

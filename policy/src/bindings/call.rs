@@ -1,6 +1,29 @@
 //! A call that borrows nothing.
 
-use crate::key::{Call, Key};
+use std::net::IpAddr;
+
+use crate::key::{Call, Key, RESERVED};
+
+/// As [`ip_key`](crate::ip_key), of an address that was read and unmapped.
+///
+/// ```
+/// let address = "2001:db8:1:2ff::7".parse().unwrap();
+/// assert_eq!(tidegate::bindings::address_key(address, 56), "2001:db8:1:200::/56");
+/// ```
+pub fn address_key(address: IpAddr, v6_prefix: u8) -> String {
+    crate::ip::address_key(address, v6_prefix)
+}
+
+/// Whether an operation takes this name itself, so that it is never an attribute.
+///
+/// ```
+/// use tidegate::bindings::is_reserved;
+/// assert_eq!((is_reserved("cost"), is_reserved("role")), (true, false));
+/// ```
+#[inline]
+pub fn is_reserved(name: &str) -> bool {
+    RESERVED.iter().any(|(reserved, _)| *reserved == name)
+}
 
 /// A call that outlives the values that its caller handed over: a waiting call is one.
 ///
