@@ -62,10 +62,29 @@ impl<C: Reads> Floor<C> {
         Floor { slots, hasher: RandomState::new(), clock: PhantomData }
     }
 
+    /// One call.
     #[inline]
-    fn slot(&self, key: &String) -> &AtomicU64 {
+    pub fn swap(&self, key: &[u8]) -> bool {
+        let slot = self.slot(key);
+        prefetch(slot);
+        swap(slot, C::now())
+    }
+
+    /// [`BATCH`] calls at most; how many said yes.
+    pub fn swap_batch<K: AsRef<[u8]>>(&self, keys: &[K]) -> usize {
+        let mut slots = [&self.slots[0]; BATCH];
+        for (slot, key) in slots.iter_mut().zip(keys) {
+            *slot = self.slot(key.as_ref());
+            prefetch(slot);
+        }
+        let now = C::now();
+        slots[..keys.len()].iter().filter(|slot| swap(slot, now)).count()
+    }
+
+    #[inline]
+    fn slot(&self, key: &[u8]) -> &AtomicU64 {
         let mut hasher = self.hasher.build_hasher();
-        hasher.write(key.as_bytes());
+        hasher.write(key);
         let place = (u128::from(hasher.finish()) * self.slots.len() as u128) >> 64;
         &self.slots[place as usize]
     }
@@ -84,9 +103,7 @@ fn swap(slot: &AtomicU64, now: u64) -> bool {
 impl<C: Reads> Limiter for Floor<C> {
     #[inline]
     fn allow(&self, key: &String) -> bool {
-        let slot = self.slot(key);
-        prefetch(slot);
-        swap(slot, C::now())
+        self.swap(key.as_bytes())
     }
 }
 
@@ -96,7 +113,7 @@ pub struct DenyFloor<C: Reads>(pub Floor<C>);
 impl<C: Reads> Limiter for DenyFloor<C> {
     #[inline]
     fn allow(&self, key: &String) -> bool {
-        let slot = self.0.slot(key);
+        let slot = self.0.slot(key.as_bytes());
         C::now() < slot.load(Ordering::Acquire)
     }
 }
@@ -110,17 +127,7 @@ impl<C: Reads> Limiter for BatchFloor<C> {
     }
 
     fn run(&self, keys: &[String]) -> usize {
-        let mut allowed = 0;
-        for batch in keys.chunks_exact(BATCH) {
-            let slots: [&AtomicU64; BATCH] = std::array::from_fn(|i| {
-                let slot = self.0.slot(&batch[i]);
-                prefetch(slot);
-                slot
-            });
-            let now = C::now();
-            allowed += slots.iter().filter(|slot| swap(slot, now)).count();
-        }
-        allowed
+        keys.chunks(BATCH).map(|batch| self.0.swap_batch(batch)).sum()
     }
 }
 
