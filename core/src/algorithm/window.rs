@@ -189,6 +189,9 @@ enum Order {
 pub(crate) struct Log {
     bottom: u64,
     position: u64,
+    /// The slot of the bottom, counted from the ring's start. Others are found from it without a
+    /// division.
+    start: u64,
     order: Order,
 }
 
@@ -257,6 +260,13 @@ impl<'r> Ring<'r> {
     }
     fn slot(&self, position: u64) -> Slot {
         Slot(self.row.load(self.place(position)))
+    }
+    /// The slot of a log that is so many entries above its bottom.
+    #[inline(always)]
+    fn slot_of(&self, log: Log, up: u64) -> Slot {
+        let place = log.start + up;
+        let place = if place < self.len { place } else { place - self.len };
+        Slot(self.row.load(self.at + HEADER_WORDS + place as usize))
     }
     fn header(&self, which: usize) -> u64 {
         self.row.load(self.at + which)
@@ -389,7 +399,7 @@ impl<'r> Ring<'r> {
             false if bottom >= self.header(DESCENT) => Order::Sorted,
             false => Order::Any,
         };
-        Log { bottom, position, order }
+        Log { bottom, position, start: bottom % self.len, order }
     }
 
     /// The log up to the tip.
@@ -518,7 +528,7 @@ impl<'r> Ring<'r> {
     /// Whether the entry before the tip is ahead of the clock. No entry may be put behind such a
     /// one.
     fn is_last_ahead(&self, log: Log, now: u64) -> bool {
-        stamp::is_ahead(self.slot(log.position - 1).stamp(), now)
+        stamp::is_ahead(self.slot_of(log, log.len() - 1).stamp(), now)
     }
 
     /// What to do with a live entry at the tip.
@@ -723,7 +733,7 @@ impl<'r> Ring<'r> {
     fn newest(&self, log: Log) -> Option<u64> {
         match log.order {
             Order::Any => self.entries(log).map(Slot::stamp).reduce(later),
-            _ => (log.len() > 0).then(|| self.slot(log.position - 1).stamp()),
+            _ => (log.len() > 0).then(|| self.slot_of(log, log.len() - 1).stamp()),
         }
     }
 

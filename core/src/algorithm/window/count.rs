@@ -108,7 +108,7 @@ impl Ring<'_> {
     fn count(&self, log: Log, windows: &[Window], now: u64) -> [Count; MOST_LIMITS] {
         let mut counts = [Count::default(); MOST_LIMITS];
         for (count, window) in counts.iter_mut().zip(windows) {
-            let is_within = |up| self.slot(log.bottom + up).age(now) < window.per_us as i64;
+            let is_within = |up| self.slot_of(log, up).age(now) < window.per_us as i64;
             let from = stamp::first_time(log.len(), is_within);
             *count = Count { used: log.len() - from, from: from as u32 };
         }
@@ -165,7 +165,7 @@ impl Ring<'_> {
         let (mut sum, rest) = (0, count.used.saturating_sub(need));
         let mut live = self.slots(log.range(count.from..log.len() as u32));
         let slot = match log.order {
-            Order::Plain => Some(self.slot(log.position - 1 - rest)),
+            Order::Plain => Some(self.slot_of(log, log.len() - 1 - rest)),
             // From the nearer end.
             _ if need <= rest => live.find(|slot| {
                 sum += slot.weight();
@@ -290,7 +290,7 @@ impl Ring<'_> {
             if log.len() <= rest {
                 continue;
             }
-            let decides = self.slot(log.position - 1 - rest);
+            let decides = self.slot_of(log, log.len() - 1 - rest);
             if decides.age(now) < window.per_us as i64 {
                 let is_ahead = stamp::is_ahead(decides.stamp(), now);
                 return if is_ahead { Verdict::Ahead } else { Verdict::Full };
