@@ -538,7 +538,7 @@ impl Rule {
             ledger.reset(snapshot.penalty_hash(&subject));
         }
         if let Some(ledger) = tables.budgets() {
-            ledger.reset(snapshot.whole_hash(&subject));
+            ledger.reset(subject.hash);
         }
         Ok(())
     }

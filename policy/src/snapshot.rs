@@ -40,7 +40,7 @@ pub(crate) struct Layers {
 struct Classes {
     from: String,
     to: String,
-    map: HashMap<String, String>,
+    map: HashMap<String, String, ahash::RandomState>,
     default: String,
     /// Whether `to` is the last part of the key.
     is_part: bool,
@@ -400,7 +400,7 @@ impl Snapshot {
             all[len.min(MOST_PARTS - 1)] = part;
             len += 1;
         }
-        self.tables.engines[0].hash_parts(&all[..len.min(MOST_PARTS)]).as_u64()
+        self.hash_parts(&all[..len.min(MOST_PARTS)]).as_u64()
     }
 
     /// The key's row in each table.
@@ -415,13 +415,13 @@ impl Snapshot {
     /// All tables of a rule hash alike.
     fn hash_scope(&self, subject: &Subject<'_>, scope: &[usize]) -> Hash {
         if self.plan().is_whole(scope) {
-            return self.whole_hash(subject);
+            return subject.hash;
         }
         let mut parts = [&[] as &[u8]; MOST_PARTS];
         for (part, &index) in parts.iter_mut().zip(scope) {
             *part = subject.parts[index];
         }
-        self.tables.engines[0].hash_parts(&parts[..scope.len()])
+        self.hash_parts(&parts[..scope.len()])
     }
 
     /// The key that penalties are kept for.
@@ -429,9 +429,8 @@ impl Snapshot {
         self.hash_scope(subject, &self.plan().penalty_scope)
     }
 
-    /// The key that a budget is kept for.
-    pub(crate) fn whole_hash(&self, subject: &Subject<'_>) -> Hash {
-        self.tables.engines[0].hash_parts(subject.parts())
+    fn hash_parts(&self, parts: &[&[u8]]) -> Hash {
+        self.tables.engines[0].hash_parts(parts)
     }
 }
 

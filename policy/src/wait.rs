@@ -192,7 +192,7 @@ impl<G: Goal> Terms<G> {
         let (plan, clock) = (snapshot.plan(), snapshot.tables.clock().clone());
         let (own, hashes) = {
             let (subject, _) = snapshot.subject(&request.call)?;
-            (snapshot.whole_hash(&subject).as_u64(), snapshot.hashes(&subject))
+            (subject.hash.as_u64(), snapshot.hashes(&subject))
         };
         let mut wide = [None; MOST_GROUPS];
         for (index, group) in plan.groups.iter().enumerate() {

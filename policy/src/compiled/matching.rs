@@ -2,6 +2,8 @@
 
 use std::net::IpAddr;
 
+use tidegate_core::Hash;
+
 use crate::config::policy::Match;
 use crate::ip::{Range, parse_address};
 use crate::key::{MOST_PARTS, not_an_attribute};
@@ -17,6 +19,8 @@ pub(crate) struct Subject<'a> {
     pub(crate) attributes: &'a [(&'a str, &'a str)],
     /// An attribute that was made of another.
     pub(crate) classified: Option<(&'a str, &'a str)>,
+    /// The hash of all parts: limits, penalties and budgets of a whole key lie at one place.
+    pub(crate) hash: Hash,
 }
 
 impl<'a> Subject<'a> {
@@ -44,10 +48,44 @@ enum Field {
     Attribute(Box<str>),
 }
 
+/// What a field's value is compared with: one of these must fit.
 #[derive(Clone, Debug, PartialEq)]
-enum Pattern {
-    Text(Box<str>),
-    Range(Range),
+enum Patterns {
+    Texts(Box<[Box<str>]>),
+    Ranges(Box<[Range]>),
+}
+
+impl Patterns {
+    /// Of the values of a field, with the problems of those that can't be compared with.
+    fn new(field: &str, values: &[String]) -> (Patterns, Vec<String>) {
+        if field != ADDRESS {
+            let texts = values.iter().map(|value| value.as_str().into());
+            return (Patterns::Texts(texts.collect()), Vec::new());
+        }
+        let (mut ranges, mut wrong) = (Vec::new(), Vec::new());
+        for value in values {
+            match Range::parse(value) {
+                Ok(range) => ranges.push(range),
+                Err(message) => wrong.push(message),
+            }
+        }
+        (Patterns::Ranges(ranges.into()), wrong)
+    }
+
+    /// How closely one of them fits a value, if one does: the bits of the longest prefix.
+    #[inline]
+    fn fit(&self, value: &[u8]) -> Option<u8> {
+        match self {
+            Patterns::Texts(texts) => {
+                texts.iter().any(|text| text.as_bytes() == value).then_some(0)
+            }
+            Patterns::Ranges(ranges) => {
+                let address = std::str::from_utf8(value).ok().and_then(address_of)?;
+                let ranges = ranges.iter().filter(|range| range.holds(address));
+                ranges.map(|range| range.bits()).max()
+            }
+        }
+    }
 }
 
 /// How closely a match fits: more fields are closer, then a longer prefix of an address.
@@ -56,7 +94,7 @@ pub(crate) type Fit = (usize, u8);
 /// A [`Match`], ready for use.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Matcher {
-    fields: Box<[(Field, Box<[Pattern]>)]>,
+    fields: Box<[(Field, Patterns)]>,
 }
 
 impl Matcher {
@@ -75,14 +113,9 @@ impl Matcher {
                     Field::Attribute(name.as_str().into())
                 }
             };
-            let mut patterns = Vec::new();
-            for value in values {
-                match pattern(name, value) {
-                    Ok(pattern) => patterns.push(pattern),
-                    Err(message) => wrong.push((name.clone(), message)),
-                }
-            }
-            fields.push((field, patterns.into()));
+            let (patterns, problems) = Patterns::new(name, values);
+            wrong.extend(problems.into_iter().map(|message| (name.clone(), message)));
+            fields.push((field, patterns));
         }
         if wrong.is_empty() { Ok(Matcher { fields: fields.into() }) } else { Err(wrong) }
     }
@@ -92,30 +125,18 @@ impl Matcher {
         let mut bits = 0;
         for (field, patterns) in &self.fields {
             let value = subject.value(field)?;
-            let address = || std::str::from_utf8(value).ok().and_then(address_of);
-            let fits = |pattern: &Pattern| match pattern {
-                Pattern::Text(text) => (text.as_bytes() == value).then_some(0),
-                Pattern::Range(range) => {
-                    address().filter(|a| range.holds(*a)).map(|_| range.bits())
-                }
-            };
-            bits = bits.max(patterns.iter().filter_map(fits).max()?);
+            bits = bits.max(patterns.fit(value)?);
         }
         Some((self.fields.len(), bits))
     }
 
     /// Whether every call fits.
     pub(crate) fn is_all(&self) -> bool {
-        let whole =
-            |pattern: &Pattern| matches!(pattern, Pattern::Range(range) if range.bits() == 0);
-        self.fields.iter().all(|(_, patterns)| patterns.iter().any(whole))
-    }
-}
-
-fn pattern(field: &str, value: &str) -> Result<Pattern, String> {
-    match field {
-        ADDRESS => Range::parse(value).map(Pattern::Range),
-        _ => Ok(Pattern::Text(value.into())),
+        let is_whole = |patterns: &Patterns| match patterns {
+            Patterns::Texts(_) => false,
+            Patterns::Ranges(ranges) => ranges.iter().any(|range| range.bits() == 0),
+        };
+        self.fields.iter().all(|(_, patterns)| is_whole(patterns))
     }
 }
 

@@ -1,5 +1,7 @@
 //! What a snapshot says of one call: its key, its exemption, and the limits that it is judged by.
 
+use tidegate_core::Hash;
+
 use crate::compiled::interned::Interned;
 use crate::compiled::matching::{Matcher, Subject, closest};
 use crate::compiled::variant::Variant;
@@ -33,8 +35,10 @@ impl Snapshot {
             len: wanted,
             attributes: call.attributes,
             classified: None,
+            hash: Hash::default(),
         };
         let Some(classes) = &self.classes else {
+            subject.hash = self.hash_parts(subject.parts());
             return Ok((subject, false));
         };
         let known = subject.attribute(&classes.from).and_then(|value| classes.map.get(value));
@@ -45,6 +49,7 @@ impl Snapshot {
         } else {
             subject.classified = Some((&classes.to, class));
         }
+        subject.hash = self.hash_parts(subject.parts());
         Ok((subject, known.is_none()))
     }
 

@@ -16,7 +16,7 @@ impl Snapshot {
         let Some((ledger, budget)) = self.tables.budgets().zip(self.config.budget.as_ref()) else {
             return Spent::default();
         };
-        let hash = self.whole_hash(subject);
+        let hash = subject.hash;
         // The wall clock is read only where others have spent something in this key's place.
         let today = LazyCell::new(|| Day::today(self.tables.clock(), budget.reset_hour_utc).number);
         let notes = match self.tables.on_full {
@@ -36,7 +36,7 @@ impl Snapshot {
         day: u64,
         today_again: impl Fn() -> u64,
     ) -> Option<u64> {
-        let (ledger, hash) = (self.tables.budgets()?, self.whole_hash(subject));
+        let (ledger, hash) = (self.tables.budgets()?, subject.hash);
         let idle = |notes: &[u64; 1]| is_unspent(notes, day);
         let add = |note: u64| {
             let spent = Spent::from_note(note);
@@ -55,7 +55,7 @@ impl Snapshot {
     #[cold]
     pub(crate) fn repair_spent(&self, subject: &Subject<'_>, ahead: Spent, day: u64) {
         let Some(ledger) = self.tables.budgets() else { return };
-        let hash = self.whole_hash(subject);
+        let hash = subject.hash;
         let repair = |note: u64| match note == ahead.note() {
             true => (ahead.repaired(day).note(), ()),
             false => (note, ()),
