@@ -2,7 +2,9 @@
 
 const { native, typeError } = require('./native.js');
 const {
+  PRICED,
   UNDO,
+  UNPRICED,
   WAITING,
   blocking,
   change,
@@ -15,6 +17,7 @@ const { Decision } = require('./decision.js');
 const { Permit, Reservation } = require('./held.js');
 const { limitsJson, matchJson, matchesJson } = require('./policy.js');
 const { budgetFields, decisionFields, flagBits, recordedFields } = require('./scratch.js');
+const { Spread } = require('./spread.js');
 const { keyOf, readChanges } = require('./trail.js');
 const { Line } = require('./wait.js');
 
@@ -41,10 +44,12 @@ function target(keyOrMatch) {
 class Rule {
   #native;
   #line;
+  #spread;
 
   constructor(made) {
     if (made?.handle === undefined) throw typeError('a rule comes from limiter.rule(name)');
     this.#native = made;
+    this.#spread = new Spread(made.handle);
     this.#line = new Line(made);
   }
 
@@ -53,47 +58,56 @@ class Rule {
   }
 
   allow(key, options) {
-    if (options === undefined) return this.#native.allow(key) === undefined;
-    const { max, attributes } = withoutCost(options);
-    this.#native.hit(key, 1, max, attributes);
-    return (decisionFields.flags & flagBits.allowed) !== 0;
+    const { allow, spread } = this.#native;
+    let answer;
+    if (options !== undefined)
+      answer = this.#spread.withOptions(this.#allow, spread.allow, key, options, UNPRICED);
+    else if (typeof key === 'object')
+      answer = this.#spread.keyed(this.#allow, spread.allow, key, 1);
+    else answer = allow(key);
+    return answer === undefined;
   }
 
   hit(key, cost = 1) {
+    const { hit, spread } = this.#native;
+    if (typeof key === 'object' || typeof cost !== 'number')
+      this.#judge(hit, spread.hit, key, cost);
     // A cost that is not handed on need not be read.
-    if (cost === 1) this.#native.hit(key);
-    else if (typeof cost === 'number') this.#native.hit(key, cost);
-    else this.#withOptions(this.#native.hit, key, cost);
+    else if (cost === 1) hit(key);
+    else hit(key, cost);
     return new Decision(this.#native);
   }
 
   check(key, cost = 1) {
-    if (typeof cost === 'number') this.#native.check(key, cost);
-    else this.#withOptions(this.#native.check, key, cost);
+    this.#judge(this.#native.check, this.#native.spread.check, key, cost);
     return new Decision(this.#native);
   }
 
   peek(key, cost = 1) {
-    if (typeof cost === 'number') this.#native.peek(key, cost);
-    else this.#withOptions(this.#native.peek, key, cost);
+    this.#judge(this.#native.peek, this.#native.spread.peek, key, cost);
     return new Decision(this.#native);
   }
 
   record(key, cost = 1) {
-    if (typeof cost === 'number') this.#native.record(key, cost);
-    else this.#withOptions(this.#native.record, key, cost);
+    this.#judge(this.#native.record, this.#native.spread.record, key, cost);
     return readRecorded();
   }
 
-  #withOptions(operation, key, options) {
-    const { cost, max, attributes } = takeApart(options);
-    operation(key, cost, max, attributes);
+  #judge(listed, spread, key, cost) {
+    if (typeof cost === 'number') this.#spread.keyed(listed, spread, key, cost);
+    else this.#spread.withOptions(listed, spread, key, cost, PRICED);
   }
 
   refund(key, cost = 1) {
     const call = typeof cost === 'number' ? { cost } : takeApart(cost);
     native.refund(this.#native.handle, key, call.cost, call.max, call.attributes);
   }
+
+  /** What `allow` comes to where attributes are a list. */
+  #allow = (key, cost, max, attributes) => {
+    this.#native.hit(key, cost, max, attributes);
+    return (decisionFields.flags & flagBits.allowed) === 0 ? false : undefined;
+  };
 
   /** A cold operation by key that takes a number, or none. */
   #keyed(operation, key, number, options) {

@@ -10,7 +10,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 
-use policy::bindings::{DecisionSink, DecisionView, Facts};
+use policy::bindings::{DecisionSink, DecisionView, Facts, ReadAttributes};
 use policy::{Budget, LimitLeft, Recorded, Rule, Style};
 
 use crate::failure::Failure;
@@ -110,10 +110,13 @@ fn camel_case(name: &str) -> String {
     words.fold(first, |camel, word| camel + &word[..1].to_uppercase() + &word[1..])
 }
 
-/// A rule, and the numbers of its limits' names.
+/// A rule, and what JavaScript knows of it.
 pub(crate) struct RuleAt {
     pub(crate) rule: Rule,
+    /// The numbers of its limits' names.
     names: RefCell<Vec<(Box<str>, u32)>>,
+    /// The attributes of which JavaScript hands over the values.
+    pub(crate) read: RefCell<ReadAttributes>,
 }
 
 pub(crate) fn ms(duration: Duration) -> f64 {
@@ -129,7 +132,7 @@ fn or_none(number: Option<u64>) -> f64 {
 
 impl RuleAt {
     pub(crate) fn new(rule: Rule) -> RuleAt {
-        RuleAt { rule, names: RefCell::default() }
+        RuleAt { rule, names: RefCell::default(), read: RefCell::default() }
     }
 
     /// The number of a limit's name, most likely the one at this place.

@@ -13,7 +13,10 @@ use crate::failure::Failure;
 use crate::handle::Handle;
 use crate::js::{Result, Scope, Value};
 use crate::json;
-use crate::key::{count, optional_text, owned_call, text, with_any_key, with_call, with_plain_key};
+use crate::key::{
+    MOST_TEXTS, Shape, count, optional_text, owned_call, text, with_any_key, with_call,
+    with_plain_key, with_spread,
+};
 use crate::surface::{Add, Answer, Call, Surface, bind};
 use crate::wait::Line;
 
@@ -30,6 +33,26 @@ fn decide(
         judge(one, cost, Written { rule, scope, surface })
     })?;
     Ok(None)
+}
+
+/// The same, with the texts of the call as arguments of their own: `(shape, cost, max, ...texts)`.
+/// `true` if nothing was judged, because the rule reads other attributes than JavaScript knew.
+#[inline(always)]
+fn spread(
+    call: &Call<'_, Rc<RuleAt>>,
+    [shape, cost, max, texts @ ..]: [Value; 3 + MOST_TEXTS],
+    judge: impl FnOnce(&policy::Call<'_>, u64) -> Answer,
+) -> Answer {
+    let (scope, rule) = (call.scope, call.it);
+    let (shape, cost) = (Shape::read(scope, shape), cost_of(scope, cost)?);
+    if !shape.has_attributes {
+        return with_spread(scope, (shape, max), texts, &[], |one| judge(one, cost));
+    }
+    let mut read = rule.read.borrow_mut();
+    if read.is_renewed(&rule.rule)? {
+        return scope.boolean(true).map(Some);
+    }
+    with_spread(scope, (shape, max), texts, read.names(), |one| judge(one, cost))
 }
 
 #[inline]
@@ -82,6 +105,41 @@ fn hot(scope: Scope<'_>, surface: &Rc<Surface>, rule: &Rc<RuleAt>) -> Result<Val
         Ok(None)
     })?;
     scope.set(object, c"record", record)?;
+    scope.set(object, c"spread", spread_out(scope, surface, rule)?)?;
+    Ok(object)
+}
+
+/// The same calls, as [`spread`] takes them.
+fn spread_out(scope: Scope<'_>, surface: &Rc<Surface>, rule: &Rc<RuleAt>) -> Result<Value> {
+    let object = scope.object()?;
+    macro_rules! spread_out {
+        ($($name:literal: $judge:expr;)*) => { $(
+            let function = bind(scope, surface, rule.clone(), |call: Call<'_, Rc<RuleAt>>, values| {
+                let to = Written { rule: call.it, scope: call.scope, surface: call.surface };
+                spread(&call, values, |one, cost| $judge(to, one, cost))
+            })?;
+            scope.set(object, $name, function)?;
+        )* };
+    }
+    spread_out! {
+        c"allow": |to: Written<'_, '_>, one: &policy::Call<'_>, _| {
+            let allowed = to.rule.rule.allow(*one)?;
+            if allowed { Ok(None) } else { to.scope.boolean(false).map(Some) }
+        };
+        c"hit": |to: Written<'_, '_>, one: &policy::Call<'_>, cost| {
+            to.rule.rule.hit_into(one, cost, to)?.map(|()| None)
+        };
+        c"check": |to: Written<'_, '_>, one: &policy::Call<'_>, cost| {
+            to.accept(&to.rule.rule.check(*one, cost)?.view()).map(|()| None)
+        };
+        c"peek": |to: Written<'_, '_>, one: &policy::Call<'_>, cost| {
+            to.accept(&to.rule.rule.peek(*one, cost)?.view()).map(|()| None)
+        };
+        c"record": |to: Written<'_, '_>, one: &policy::Call<'_>, cost| {
+            write_recorded(to.surface, &to.rule.rule.record(*one, cost)?);
+            Ok(None)
+        };
+    }
     Ok(object)
 }
 
@@ -175,6 +233,11 @@ pub(crate) fn functions(add: Add<'_>, scope: Scope<'_>, surface: &Rc<Surface>) -
             let lines: Vec<&str> =
                 fields.iter().flat_map(|(name, value)| [name.as_str(), value.as_str()]).collect();
             call.scope.text(&lines.join("\n")).map(Some)
+        };
+        // The names of the attributes that the rule reads, as the last call found them.
+        c"readAttributes": |call: Cold<'_>, [handle]: [Value; 1]| {
+            let read = rule(&call, handle)?.read.borrow();
+            call.scope.array_of_texts(read.names().iter().map(String::as_str)).map(Some)
         };
         c"refund": |call: Cold<'_>, [handle, key, cost, max, attributes]: [Value; 5]| {
             let cost = cost_of(call.scope, cost)?;

@@ -5,7 +5,7 @@ pub(crate) mod source;
 
 use std::borrow::Cow;
 use std::cell::LazyCell;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use crate::notes::Spent;
@@ -572,6 +572,14 @@ impl Snapshot {
     pub(crate) fn exempts_in_force(&self) -> Vec<Match> {
         let all = self.changes().exempts(&self.config.exempt);
         all.into_iter().filter(|one| Matcher::new(one, &self.config.key).is_ok()).collect()
+    }
+
+    /// The attributes that its hits may read, each once.
+    pub(crate) fn attributes(&self) -> BTreeSet<&str> {
+        let by_match = self.by_match.iter().map(|(matcher, _)| matcher);
+        let matchers = self.whens.iter().chain(&self.exempts).chain(by_match);
+        let classified = self.classes.iter().map(|classes| classes.from.as_str());
+        matchers.flat_map(Matcher::attributes).chain(classified).collect()
     }
 
     /// Which exemption a call has.

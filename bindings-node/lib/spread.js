@@ -1,0 +1,74 @@
+'use strict';
+// Calls whose key is a list, or which have options.
+//
+// Their texts are arguments of their own: the parts of the key, then the values of the attributes
+// that the rule reads. To read a text from a list costs the native part more than the text itself.
+// Other attributes are checked here, and not handed over.
+//
+// A policy or a change at run time may have the rule read other attributes. The native part notices
+// before it judges, and answers `true`.
+
+const { native } = require('./native.js');
+const { addAttributes, checkIsMap, takeApart } = require('./call.js');
+
+/** What the texts are, as `Shape` in src/key.rs has it. The lowest bits count the listed parts. */
+const ATTRIBUTES = 16;
+const MAX = 32;
+const MOST_TEXTS = 6;
+
+class Spread {
+  #handle;
+  /** The names of the attributes that the rule reads. */
+  #read = [];
+
+  constructor(handle) {
+    this.#handle = handle;
+  }
+
+  /** The answer of `spread`, or of `listed` where there are too many texts. */
+  keyed(listed, spread, key, cost) {
+    if (!Array.isArray(key)) return spread(0, cost, 0, key);
+    if (key.length === 2) return spread(2, cost, 0, key[0], key[1]);
+    const fits = key.length > 0 && key.length <= MOST_TEXTS;
+    return fits ? spreadOut(spread, key.length, cost, 0, key) : listed(key, cost);
+  }
+
+  /** The same, of a call that has options. */
+  withOptions(listed, spread, key, options, own) {
+    checkIsMap(options, own, ', ...attributes');
+    for (;;) {
+      const read = this.#read;
+      const texts = Array.isArray(key) ? key.slice() : [key];
+      let shape = ATTRIBUTES | (Array.isArray(key) ? texts.length : 0);
+      const fits = texts.length > 0 && texts.length + read.length <= MOST_TEXTS;
+      if (!fits || !addAttributes(texts, options, own, read)) {
+        const { cost, max, attributes } = takeApart(options, own);
+        return listed(key, cost, max, attributes);
+      }
+      const { cost = 1, max } = options;
+      if (max !== undefined) shape |= MAX;
+      // An option may be a getter, and that may have made a call of its own.
+      if (read !== this.#read) continue;
+      const answer = spreadOut(spread, shape, cost, max, texts);
+      if (answer !== true) return answer;
+      this.#read = native.readAttributes(this.#handle);
+    }
+  }
+}
+
+/** Calls with so many arguments. `...texts` would take longer than the call. */
+function spreadOut(spread, shape, cost, max, texts) {
+  const [a, b, c, d, e, f] = texts;
+  switch (texts.length) {
+    case 1:
+      return spread(shape, cost, max, a);
+    case 2:
+      return spread(shape, cost, max, a, b);
+    case 3:
+      return spread(shape, cost, max, a, b, c);
+    default:
+      return spread(shape, cost, max, a, b, c, d, e, f);
+  }
+}
+
+module.exports = { Spread };
