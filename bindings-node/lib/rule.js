@@ -2,9 +2,7 @@
 
 const { native, typeError } = require('./native.js');
 const {
-  PRICED,
   UNDO,
-  UNPRICED,
   WAITING,
   blocking,
   change,
@@ -16,7 +14,7 @@ const {
 const { Decision } = require('./decision.js');
 const { Permit, Reservation } = require('./held.js');
 const { limitsJson, matchJson, matchesJson } = require('./policy.js');
-const { budgetFields, decisionFields, flagBits, recordedFields } = require('./scratch.js');
+const { budgetFields, recordedFields } = require('./scratch.js');
 const { Spread } = require('./spread.js');
 const { keyOf, readChanges } = require('./trail.js');
 const { Line } = require('./wait.js');
@@ -49,7 +47,7 @@ class Rule {
   constructor(made) {
     if (made?.handle === undefined) throw typeError('a rule comes from limiter.rule(name)');
     this.#native = made;
-    this.#spread = new Spread(made.handle);
+    this.#spread = new Spread(made);
     this.#line = new Line(made);
   }
 
@@ -58,56 +56,40 @@ class Rule {
   }
 
   allow(key, options) {
-    const { allow, spread } = this.#native;
     let answer;
-    if (options !== undefined)
-      answer = this.#spread.withOptions(this.#allow, spread.allow, key, options, UNPRICED);
-    else if (typeof key === 'object')
-      answer = this.#spread.keyed(this.#allow, spread.allow, key, 1);
-    else answer = allow(key);
+    if (options !== undefined) answer = this.#spread.allow(key, options);
+    else if (typeof key === 'object') answer = this.#spread.allow(key);
+    else answer = this.#native.allow(key);
     return answer === undefined;
   }
 
   hit(key, cost = 1) {
-    const { hit, spread } = this.#native;
-    if (typeof key === 'object' || typeof cost !== 'number')
-      this.#judge(hit, spread.hit, key, cost);
+    if (typeof key === 'object' || typeof cost !== 'number') this.#spread.hit(key, cost);
     // A cost that is not handed on need not be read.
-    else if (cost === 1) hit(key);
-    else hit(key, cost);
+    else if (cost === 1) this.#native.hit(key);
+    else this.#native.hit(key, cost);
     return new Decision(this.#native);
   }
 
   check(key, cost = 1) {
-    this.#judge(this.#native.check, this.#native.spread.check, key, cost);
+    this.#spread.check(key, cost);
     return new Decision(this.#native);
   }
 
   peek(key, cost = 1) {
-    this.#judge(this.#native.peek, this.#native.spread.peek, key, cost);
+    this.#spread.peek(key, cost);
     return new Decision(this.#native);
   }
 
   record(key, cost = 1) {
-    this.#judge(this.#native.record, this.#native.spread.record, key, cost);
+    this.#spread.record(key, cost);
     return readRecorded();
-  }
-
-  #judge(listed, spread, key, cost) {
-    if (typeof cost === 'number') this.#spread.keyed(listed, spread, key, cost);
-    else this.#spread.withOptions(listed, spread, key, cost, PRICED);
   }
 
   refund(key, cost = 1) {
     const call = typeof cost === 'number' ? { cost } : takeApart(cost);
     native.refund(this.#native.handle, key, call.cost, call.max, call.attributes);
   }
-
-  /** What `allow` comes to where attributes are a list. */
-  #allow = (key, cost, max, attributes) => {
-    this.#native.hit(key, cost, max, attributes);
-    return (decisionFields.flags & flagBits.allowed) === 0 ? false : undefined;
-  };
 
   /** A cold operation by key that takes a number, or none. */
   #keyed(operation, key, number, options) {

@@ -9,7 +9,8 @@
 // before it judges, and answers `true`.
 
 const { native } = require('./native.js');
-const { addAttributes, checkIsMap, takeApart } = require('./call.js');
+const { PRICED, UNPRICED, addAttributes, checkIsMap, takeApart } = require('./call.js');
+const { decisionFields, flagBits } = require('./scratch.js');
 
 /** What the texts are, as `Shape` in src/key.rs has it. The lowest bits count the listed parts. */
 const ATTRIBUTES = 16;
@@ -17,16 +18,57 @@ const MAX = 32;
 const MOST_TEXTS = 6;
 
 class Spread {
-  #handle;
+  /** The calls that take attributes as a list. */
+  #listed;
+  #functions = null;
   /** The names of the attributes that the rule reads. */
   #read = [];
 
-  constructor(handle) {
-    this.#handle = handle;
+  constructor(made) {
+    this.#listed = made;
+  }
+
+  get #spread() {
+    return (this.#functions ??= native.spread(this.#listed.handle));
+  }
+
+  /** `undefined` for a yes. */
+  allow(key, options) {
+    const { allow } = this.#spread;
+    return options === undefined
+      ? this.#keyed(this.#allowListed, allow, key, 1)
+      : this.#withOptions(this.#allowListed, allow, key, options, UNPRICED);
+  }
+
+  #allowListed = (key, cost, max, attributes) => {
+    this.#listed.hit(key, cost, max, attributes);
+    return (decisionFields.flags & flagBits.allowed) === 0 ? false : undefined;
+  };
+
+  hit(key, cost) {
+    this.#judge(this.#listed.hit, this.#spread.hit, key, cost);
+  }
+
+  check(key, cost) {
+    this.#judge(this.#listed.check, this.#spread.check, key, cost);
+  }
+
+  peek(key, cost) {
+    this.#judge(this.#listed.peek, this.#spread.peek, key, cost);
+  }
+
+  record(key, cost) {
+    this.#judge(this.#listed.record, this.#spread.record, key, cost);
+  }
+
+  /** `cost` may be options. */
+  #judge(listed, spread, key, cost) {
+    if (typeof cost === 'number') this.#keyed(listed, spread, key, cost);
+    else this.#withOptions(listed, spread, key, cost, PRICED);
   }
 
   /** The answer of `spread`, or of `listed` where there are too many texts. */
-  keyed(listed, spread, key, cost) {
+  #keyed(listed, spread, key, cost) {
     if (!Array.isArray(key)) return spread(0, cost, 0, key);
     if (key.length === 2) return spread(2, cost, 0, key[0], key[1]);
     const fits = key.length > 0 && key.length <= MOST_TEXTS;
@@ -34,7 +76,7 @@ class Spread {
   }
 
   /** The same, of a call that has options. */
-  withOptions(listed, spread, key, options, own) {
+  #withOptions(listed, spread, key, options, own) {
     checkIsMap(options, own, ', ...attributes');
     for (;;) {
       const read = this.#read;
@@ -51,7 +93,7 @@ class Spread {
       if (read !== this.#read) continue;
       const answer = spreadOut(spread, shape, cost, max, texts);
       if (answer !== true) return answer;
-      this.#read = native.readAttributes(this.#handle);
+      this.#read = native.readAttributes(this.#listed.handle);
     }
   }
 }

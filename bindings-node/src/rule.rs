@@ -14,8 +14,8 @@ use crate::handle::Handle;
 use crate::js::{Result, Scope, Value};
 use crate::json;
 use crate::key::{
-    MOST_TEXTS, Shape, count, optional_text, owned_call, text, with_any_key, with_call,
-    with_plain_key, with_spread,
+    MOST_TEXTS, Shape, count, optional_text, owned_call, with_any_key, with_call, with_plain_key,
+    with_spread,
 };
 use crate::surface::{Add, Answer, Call, Surface, bind};
 use crate::wait::Line;
@@ -105,11 +105,11 @@ fn hot(scope: Scope<'_>, surface: &Rc<Surface>, rule: &Rc<RuleAt>) -> Result<Val
         Ok(None)
     })?;
     scope.set(object, c"record", record)?;
-    scope.set(object, c"spread", spread_out(scope, surface, rule)?)?;
     Ok(object)
 }
 
-/// The same calls, as [`spread`] takes them.
+/// The same calls, as [`spread`] takes them. JavaScript asks for them when it first needs one: most
+/// rules need none, and each function takes memory.
 fn spread_out(scope: Scope<'_>, surface: &Rc<Surface>, rule: &Rc<RuleAt>) -> Result<Value> {
     let object = scope.object()?;
     macro_rules! spread_out {
@@ -225,14 +225,13 @@ pub(crate) fn functions(add: Add<'_>, scope: Scope<'_>, surface: &Rc<Surface>) -
         ($($name:literal: $body:expr;)*) => { $(add($name, bind(scope, surface, (), $body)?)?;)* };
     }
     functions! {
-        // One text, as that costs a fraction of a list of ten: names and values in turn, on lines
-        // of their own.
-        c"headers": |call: Cold<'_>, [handle, style]: [Value; 2]| {
-            let style = text(call.scope, style, "the style of headers")?;
-            let fields = rule(&call, handle)?.headers(call.surface, &style)?;
-            let lines: Vec<&str> =
-                fields.iter().flat_map(|(name, value)| [name.as_str(), value.as_str()]).collect();
-            call.scope.text(&lines.join("\n")).map(Some)
+        c"spread": |call: Cold<'_>, [handle]: [Value; 1]| {
+            spread_out(call.scope, call.surface, rule(&call, handle)?).map(Some)
+        };
+        // Dates a decision that JavaScript has put back in the scratch array.
+        c"date": |call: Cold<'_>, [handle]: [Value; 1]| {
+            rule(&call, handle)?.date(call.scope, call.surface)?;
+            Ok(None)
         };
         // The names of the attributes that the rule reads, as the last call found them.
         c"readAttributes": |call: Cold<'_>, [handle]: [Value; 1]| {
