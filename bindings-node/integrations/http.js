@@ -15,10 +15,30 @@ const NO_KEY =
   'This request has no key to be limited by: either the option `key` gave none, or the peer has ' +
   'no address. Say with `peer` where it is to be found, or set a `fallbackKey`.';
 
+/** How many texts one function remembers. */
+const MOST_REMEMBERED = 1_000;
+
+/** The same function of a text, with its results kept. It forgets all when it has too many. */
+function remembering(make) {
+  const known = new Map();
+  return (text) => {
+    let made = known.get(text);
+    if (made === undefined) {
+      made = make(text);
+      if (known.size >= MOST_REMEMBERED) known.clear();
+      known.set(text, made);
+    }
+    return made;
+  };
+}
+
 /** Finds the client's address, given the peer's and `X-Forwarded-For`. Null if it is unknown. */
 function clientBy({ trustedHops = 0, trustedProxies }) {
   const trust = native.trust(trustedHops, trustedProxies ?? []);
-  return (peer, header) => native.client(trust, peer, header) ?? null;
+  const client = (peer, header) => native.client(trust, peer, header) ?? null;
+  // Without trust the client is the peer, and most requests come over a connection that is known.
+  const trustsNone = trustedHops === 0 && !trustedProxies?.length;
+  return trustsNone ? remembering(client) : client;
 }
 
 /**
@@ -27,10 +47,12 @@ function clientBy({ trustedHops = 0, trustedProxies }) {
  * `attributes` states another.
  */
 function callBy({ key = (_, client) => client, attributes, fallbackKey }) {
+  const keyOf = remembering((address) => ipKey(address));
   return (asked, address, request) => {
-    const id = key(asked, address && ipKey(address), request) ?? fallbackKey;
+    const id = key(asked, address && keyOf(address), request) ?? fallbackKey;
     if (id == null) return null;
-    return [id, { ...(address && { ip: address }), ...attributes?.(asked, request) }];
+    const own = address ? { ip: address } : {};
+    return [id, attributes ? { ...own, ...attributes(asked, request) } : own];
   };
 }
 

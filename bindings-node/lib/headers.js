@@ -10,7 +10,8 @@ const { places } = require('./facts.js');
 const { datedFields: dated, decisionFields: fields } = require('./scratch.js');
 
 const { texts } = native;
-const { AT_HIGH, AT_LOW, EACH, HEAD, MAX, MORE_AFTER, NAME, REASON, REMAINING, WINDOW } = places;
+const { REASON, AT_HIGH, AT_LOW, HEAD, EACH } = places;
+const { NAME, MAX, WINDOW, REMAINING, MORE_AFTER } = places;
 const STYLES = ['both', 'legacy', 'ietf'];
 /** Reasons of a call that was not counted. No limit has such a name. */
 const UNCOUNTED = ['exempt', 'off'];
@@ -29,7 +30,7 @@ function fixedOf(name) {
   return fixedTexts[name];
 }
 
-/** Names of fields, by their number. A name that was a key is found at once when it is one again. */
+/** Names of fields, by their number. V8 finds a name that was a key already at once. */
 const fieldNames = [];
 function fieldName(number) {
   return (fieldNames[number] ??= Object.keys({ [texts[number]]: '' })[0]);
@@ -68,7 +69,8 @@ function addItems(headers, facts, reason, retryAfterMs) {
 }
 
 /** The fields whose names the policy gives. Only the native part knows these, and the date. */
-function addLegacy(headers, { allowed, limit, remaining, retryAfterMs, resetAfterMs }, facts, handle) {
+function addLegacy(headers, decision, facts, handle) {
+  const { allowed, limit, remaining, retryAfterMs, resetAfterMs } = decision;
   const afterMs = allowed ? resetAfterMs : retryAfterMs;
   fields.atHigh = facts[AT_HIGH];
   fields.atLow = facts[AT_LOW];
