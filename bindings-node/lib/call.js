@@ -77,10 +77,17 @@ function takeApart(options, own = PRICED) {
   return { cost: options.cost, max: options.max, attributes };
 }
 
-/**
- * Adds the values of the attributes `read` to `texts`, in that order, and checks the others like
- * them. False if the native part has to refuse one of the others.
- */
+/** Checks attributes that are not handed over. False if the native part has to refuse one. */
+function checkAttributes(options, own) {
+  for (const name in options) {
+    if (!hasOwn.call(options, name) || own.includes(name)) continue;
+    const value = attribute(name, options[name]);
+    if (value !== null && !value.isWellFormed()) return false;
+  }
+  return true;
+}
+
+/** Adds the values of the attributes `read` to `texts`, in that order, and checks the others. */
 function addAttributes(texts, options, own, read) {
   const start = texts.length;
   for (let i = 0; i < read.length; i++) texts.push(undefined);
@@ -149,6 +156,7 @@ module.exports = {
   addAttributes,
   blocking,
   change,
+  checkAttributes,
   checkIsMap,
   takeApart,
   timeout,

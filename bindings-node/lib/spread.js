@@ -9,13 +9,23 @@
 // before it judges, and answers `true`.
 
 const { native } = require('./native.js');
-const { PRICED, UNPRICED, addAttributes, checkIsMap, takeApart } = require('./call.js');
+const {
+  PRICED,
+  UNPRICED,
+  addAttributes,
+  checkAttributes,
+  checkIsMap,
+  takeApart,
+} = require('./call.js');
 const { decisionFields, flagBits } = require('./scratch.js');
 
 /** What the texts are, as `Shape` in src/key.rs has it. The lowest bits count the listed parts. */
 const ATTRIBUTES = 16;
 const MAX = 32;
 const MOST_TEXTS = 6;
+/** The answer of a call that did not judge: the rule reads other attributes than were known. */
+const OUTDATED = true;
+const NONE = [];
 
 class Spread {
   /** The calls that take attributes as a list. */
@@ -34,10 +44,10 @@ class Spread {
 
   /** `undefined` for a yes. */
   allow(key, options) {
-    const { allow } = this.#spread;
+    const [plain, listed, { allow }] = [this.#listed.allow, this.#allowListed, this.#spread];
     return options === undefined
-      ? this.#keyed(this.#allowListed, allow, key, 1)
-      : this.#withOptions(this.#allowListed, allow, key, options, UNPRICED);
+      ? this.#keyed(listed, allow, key, 1)
+      : this.#withOptions(plain, listed, allow, key, options, UNPRICED);
   }
 
   #allowListed = (key, cost, max, attributes) => {
@@ -64,7 +74,7 @@ class Spread {
   /** `cost` may be options. */
   #judge(listed, spread, key, cost) {
     if (typeof cost === 'number') this.#keyed(listed, spread, key, cost);
-    else this.#withOptions(listed, spread, key, cost, PRICED);
+    else this.#withOptions(listed, listed, spread, key, cost, PRICED);
   }
 
   /** The answer of `spread`, or of `listed` where there are too many texts. */
@@ -75,41 +85,53 @@ class Spread {
     return fits ? spreadOut(spread, key.length, cost, 0, key) : listed(key, cost);
   }
 
-  /** The same, of a call that has options. */
-  #withOptions(listed, spread, key, options, own) {
+  /** The same, of a call that has options. `plain` is for a call of which nothing else is read. */
+  #withOptions(plain, listed, spread, key, options, own) {
     checkIsMap(options, own, ', ...attributes');
-    for (;;) {
+    let answer = OUTDATED;
+    while (answer === OUTDATED) {
       const read = this.#read;
-      const texts = Array.isArray(key) ? key.slice() : [key];
-      let shape = ATTRIBUTES | (Array.isArray(key) ? texts.length : 0);
-      const fits = texts.length > 0 && texts.length + read.length <= MOST_TEXTS;
-      if (!fits || !addAttributes(texts, options, own, read)) {
+      const isPlain = read.length === 0 && !Array.isArray(key) && options.max === undefined;
+      const texts = isPlain ? NONE : textsOf(key, options, own, read);
+      if (texts === null || (isPlain && !checkAttributes(options, own))) {
         const { cost, max, attributes } = takeApart(options, own);
         return listed(key, cost, max, attributes);
       }
       const { cost = 1, max } = options;
-      if (max !== undefined) shape |= MAX;
       // An option may be a getter, and that may have made a call of its own.
       if (read !== this.#read) continue;
-      const answer = spreadOut(spread, shape, cost, max, texts);
-      if (answer !== true) return answer;
-      this.#read = native.readAttributes(this.#listed.handle);
+      answer = isPlain
+        ? plain(key, cost, 0, 0)
+        : spreadOut(spread, shapeOf(key, max), cost, max, texts);
+      if (answer === OUTDATED) this.#read = native.readAttributes(this.#listed.handle);
     }
+    return answer;
   }
+}
+
+const shapeOf = (key, max) =>
+  ATTRIBUTES | (max === undefined ? 0 : MAX) | (Array.isArray(key) ? key.length : 0);
+
+/** All texts of a call. None if they are too many, or one is to be refused by the native part. */
+function textsOf(key, options, own, read) {
+  const texts = Array.isArray(key) ? key.slice() : [key];
+  const fits = texts.length > 0 && texts.length + read.length <= MOST_TEXTS;
+  return fits && addAttributes(texts, options, own, read) ? texts : null;
 }
 
 /** Calls with so many arguments. `...texts` would take longer than the call. */
 function spreadOut(spread, shape, cost, max, texts) {
-  const [a, b, c, d, e, f] = texts;
   switch (texts.length) {
     case 1:
-      return spread(shape, cost, max, a);
+      return spread(shape, cost, max, texts[0]);
     case 2:
-      return spread(shape, cost, max, a, b);
+      return spread(shape, cost, max, texts[0], texts[1]);
     case 3:
-      return spread(shape, cost, max, a, b, c);
-    default:
+      return spread(shape, cost, max, texts[0], texts[1], texts[2]);
+    default: {
+      const [a, b, c, d, e, f] = texts;
       return spread(shape, cost, max, a, b, c, d, e, f);
+    }
   }
 }
 

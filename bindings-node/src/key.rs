@@ -190,14 +190,15 @@ fn attributes(scope: Scope<'_>, value: Value) -> Result<Vec<String>> {
     (0..len).map(|index| text(scope, scope.element(value, index)?, "an attribute")).collect()
 }
 
-/// Runs `act` on a call: a key, and perhaps a `max` of its own and attributes.
+/// Runs `act` on a call: a key, and perhaps attributes and a `max` of its own. A number in place of
+/// the attributes says that the call has neither.
 #[inline(always)]
 pub(crate) fn with_call<R>(
     scope: Scope<'_>,
     [key, max, attributes]: [Value; 3],
     act: impl FnOnce(&Call<'_>) -> Result<R>,
 ) -> Result<R> {
-    if attributes.is_null() {
+    if attributes.is_null() || scope.double(attributes).is_some() {
         return with_key(scope, key, act);
     }
     with_all(scope, [key, max, attributes], act)

@@ -21,6 +21,7 @@ use crate::surface::{Add, Answer, Call, Surface, bind};
 use crate::wait::Line;
 
 /// Judges a call by its rule, and has the decision written down: `(key, cost, max, attributes)`.
+/// `true` as of [`spread`].
 #[inline(always)]
 fn decide(
     call: Call<'_, Rc<RuleAt>>,
@@ -29,10 +30,23 @@ fn decide(
 ) -> Answer {
     let Call { scope, surface, it: rule } = call;
     let cost = cost_of(scope, cost)?;
+    if is_outdated(scope, rule, attributes)? {
+        return scope.boolean(true).map(Some);
+    }
     with_call(scope, [key, max, attributes], |one| {
         judge(one, cost, Written { rule, scope, surface })
     })?;
     Ok(None)
+}
+
+/// Whether attributes were left out, and wrongly so: the rule reads others than JavaScript knew.
+/// A number in place of the attributes says that none of them was to be read.
+#[inline]
+fn is_outdated(scope: Scope<'_>, rule: &RuleAt, attributes: Value) -> Result<bool> {
+    if attributes.is_null() || scope.double(attributes).is_none() {
+        return Ok(false);
+    }
+    Ok(rule.read.borrow_mut().is_renewed(&rule.rule)?)
 }
 
 /// The same, with the texts of the call as arguments of their own: `(shape, cost, max, ...texts)`.
@@ -72,8 +86,14 @@ fn given_count(scope: Scope<'_>, value: Value, what: &str) -> Result<u64> {
 /// The calls that must be fast, bound to their rule.
 fn hot(scope: Scope<'_>, surface: &Rc<Surface>, rule: &Rc<RuleAt>) -> Result<Value> {
     let object = scope.object()?;
-    let allow =
-        bind(scope, surface, rule.clone(), |call: Call<'_, Rc<RuleAt>>, [key]: [Value; 1]| {
+    let allow = bind(
+        scope,
+        surface,
+        rule.clone(),
+        |call: Call<'_, Rc<RuleAt>>, [key, left_out]: [Value; 2]| {
+            if is_outdated(call.scope, call.it, left_out)? {
+                return call.scope.boolean(true).map(Some);
+            }
             let (rule, mut buffer) = (&call.it.rule, [const { MaybeUninit::uninit() }; _]);
             let allowed = match call.scope.short_ascii(key, &mut buffer) {
                 Some(text) => rule.allow(text)?,
@@ -81,7 +101,8 @@ fn hot(scope: Scope<'_>, surface: &Rc<Surface>, rule: &Rc<RuleAt>) -> Result<Val
             };
             // A yes is `undefined`, which need not be asked for.
             if allowed { Ok(None) } else { call.scope.boolean(false).map(Some) }
-        })?;
+        },
+    )?;
     scope.set(object, c"allow", allow)?;
     let hit = bind(scope, surface, rule.clone(), |call: Call<'_, Rc<RuleAt>>, values| {
         decide(call, values, |one, cost, to| to.rule.rule.hit_into(one, cost, to)?)
@@ -98,6 +119,9 @@ fn hot(scope: Scope<'_>, surface: &Rc<Surface>, rule: &Rc<RuleAt>) -> Result<Val
     let record = bind(scope, surface, rule.clone(), |call: Call<'_, Rc<RuleAt>>, values| {
         let [key, cost, max, attributes] = values;
         let cost = cost_of(call.scope, cost)?;
+        if is_outdated(call.scope, call.it, attributes)? {
+            return call.scope.boolean(true).map(Some);
+        }
         let recorded = with_call(call.scope, [key, max, attributes], |one| {
             Ok(call.it.rule.record(*one, cost)?)
         })?;
