@@ -32,13 +32,16 @@ function remembering(make) {
   };
 }
 
+/** Whether `X-Forwarded-For` is read. */
+const trusts = ({ trustedHops, trustedProxies }) =>
+  (trustedHops ?? 0) !== 0 || (trustedProxies?.length ?? 0) > 0;
+
 /** Finds the client's address, given the peer's and `X-Forwarded-For`. Null if it is unknown. */
 function clientBy({ trustedHops = 0, trustedProxies }) {
   const trust = native.trust(trustedHops, trustedProxies ?? []);
   const client = (peer, header) => native.client(trust, peer, header) ?? null;
   // Without trust the client is the peer, and most requests come over a connection that is known.
-  const trustsNone = trustedHops === 0 && !trustedProxies?.length;
-  return trustsNone ? remembering(client) : client;
+  return trusts({ trustedHops, trustedProxies }) ? client : remembering(client);
 }
 
 /**
@@ -70,8 +73,10 @@ function checkRule(rule) {
 function gate(rule, options = {}, { peer, header }) {
   checkRule(rule);
   const [clientOf, callOf, peerOf] = [clientBy(options), callBy(options), options.peer ?? peer];
+  // Node parses the headers of a request when they are first read.
+  const forwarded = trusts(options) ? (request) => header(request, 'x-forwarded-for') : () => {};
   return (request) => {
-    const address = clientOf(peerOf(request), header(request, 'x-forwarded-for'));
+    const address = clientOf(peerOf(request), forwarded(request));
     const call = callOf(request, address, request);
     if (!call) return unjudged(NO_KEY);
     try {
