@@ -15,10 +15,33 @@ const NO_KEY =
   'This request has no key to be limited by: either the option `key` gave none, or the peer has ' +
   'no address. Say with `peer` where it is to be found, or set a `fallbackKey`.';
 
+/** How many texts one function remembers. */
+const MOST_REMEMBERED = 1_000;
+
+/** The same function of a text, with its results kept. It forgets all when it has too many. */
+function remembering(make) {
+  const known = new Map();
+  return (text) => {
+    let made = known.get(text);
+    if (made === undefined) {
+      made = make(text);
+      if (known.size >= MOST_REMEMBERED) known.clear();
+      known.set(text, made);
+    }
+    return made;
+  };
+}
+
+/** Whether `X-Forwarded-For` is read. */
+const trusts = ({ trustedHops, trustedProxies }) =>
+  (trustedHops ?? 0) !== 0 || (trustedProxies?.length ?? 0) > 0;
+
 /** Finds the client's address, given the peer's and `X-Forwarded-For`. Null if it is unknown. */
 function clientBy({ trustedHops = 0, trustedProxies }) {
   const trust = native.trust(trustedHops, trustedProxies ?? []);
-  return (peer, header) => native.client(trust, peer, header) ?? null;
+  const client = (peer, header) => native.client(trust, peer, header) ?? null;
+  // Without trust the client is the peer, and most requests come over a connection that is known.
+  return trusts({ trustedHops, trustedProxies }) ? client : remembering(client);
 }
 
 /**
@@ -27,10 +50,12 @@ function clientBy({ trustedHops = 0, trustedProxies }) {
  * `attributes` states another.
  */
 function callBy({ key = (_, client) => client, attributes, fallbackKey }) {
+  const keyOf = remembering((address) => ipKey(address));
   return (asked, address, request) => {
-    const id = key(asked, address && ipKey(address), request) ?? fallbackKey;
+    const id = key(asked, address && keyOf(address), request) ?? fallbackKey;
     if (id == null) return null;
-    return [id, { ...(address && { ip: address }), ...attributes?.(asked, request) }];
+    const own = address ? { ip: address } : {};
+    return [id, attributes ? { ...own, ...attributes(asked, request) } : own];
   };
 }
 
@@ -48,8 +73,10 @@ function checkRule(rule) {
 function gate(rule, options = {}, { peer, header }) {
   checkRule(rule);
   const [clientOf, callOf, peerOf] = [clientBy(options), callBy(options), options.peer ?? peer];
+  // Node parses the headers of a request when they are first read.
+  const forwarded = trusts(options) ? (request) => header(request, 'x-forwarded-for') : () => {};
   return (request) => {
-    const address = clientOf(peerOf(request), header(request, 'x-forwarded-for'));
+    const address = clientOf(peerOf(request), forwarded(request));
     const call = callOf(request, address, request);
     if (!call) return unjudged(NO_KEY);
     try {

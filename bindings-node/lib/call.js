@@ -3,8 +3,13 @@
 
 const { rangeError, typeError } = require('./native.js');
 
+const hasOwn = Object.prototype.hasOwnProperty;
+
 /** An attribute as text; none if there is none. */
 function attribute(name, value) {
+  if (isGiven(value) && RESERVED.has(name)) {
+    throw typeError(`${name} is never an attribute: it is an option of ${RESERVED.get(name)}`);
+  }
   switch (typeof value) {
     case 'string':
       return value;
@@ -66,14 +71,34 @@ function takeApart(options, own = PRICED) {
   const attributes = [];
   for (const name of Object.keys(options)) {
     if (own.includes(name)) continue;
-    const given = options[name];
-    if (isGiven(given) && RESERVED.has(name)) {
-      throw typeError(`${name} is never an attribute: it is an option of ${RESERVED.get(name)}`);
-    }
-    const value = attribute(name, given);
+    const value = attribute(name, options[name]);
     if (value !== null) attributes.push(name, value);
   }
   return { cost: options.cost, max: options.max, attributes };
+}
+
+/** Checks attributes that are not handed over. False if the native part has to refuse one. */
+function checkAttributes(options, own) {
+  for (const name in options) {
+    if (!hasOwn.call(options, name) || own.includes(name)) continue;
+    const value = attribute(name, options[name]);
+    if (value !== null && !value.isWellFormed()) return false;
+  }
+  return true;
+}
+
+/** Adds the values of the attributes `read` to `texts`, in that order, and checks the others. */
+function addAttributes(texts, options, own, read) {
+  const start = texts.length;
+  for (let i = 0; i < read.length; i++) texts.push(undefined);
+  for (const name in options) {
+    if (!hasOwn.call(options, name) || own.includes(name)) continue;
+    const value = attribute(name, options[name]);
+    const place = read.indexOf(name);
+    if (place >= 0) texts[start + place] = value ?? undefined;
+    else if (value !== null && !value.isWellFormed()) return false;
+  }
+  return true;
 }
 
 /** Options of a call that takes no cost, or has it as an argument. */
@@ -123,4 +148,18 @@ function timeout(ms) {
   return Math.min(Math.floor(ms), Number.MAX_SAFE_INTEGER);
 }
 
-module.exports = { UNDO, WAITING, blocking, change, takeApart, timeout, whileWaiting, withoutCost };
+module.exports = {
+  PRICED,
+  UNDO,
+  UNPRICED,
+  WAITING,
+  addAttributes,
+  blocking,
+  change,
+  checkAttributes,
+  checkIsMap,
+  takeApart,
+  timeout,
+  whileWaiting,
+  withoutCost,
+};

@@ -14,7 +14,8 @@ const {
 const { Decision } = require('./decision.js');
 const { Permit, Reservation } = require('./held.js');
 const { limitsJson, matchJson, matchesJson } = require('./policy.js');
-const { budgetFields, decisionFields, flagBits, recordedFields } = require('./scratch.js');
+const { budgetFields, recordedFields } = require('./scratch.js');
+const { Spread } = require('./spread.js');
 const { keyOf, readChanges } = require('./trail.js');
 const { Line } = require('./wait.js');
 
@@ -41,10 +42,12 @@ function target(keyOrMatch) {
 class Rule {
   #native;
   #line;
+  #spread;
 
   constructor(made) {
     if (made?.handle === undefined) throw typeError('a rule comes from limiter.rule(name)');
     this.#native = made;
+    this.#spread = new Spread(made);
     this.#line = new Line(made);
   }
 
@@ -53,41 +56,34 @@ class Rule {
   }
 
   allow(key, options) {
-    if (options === undefined) return this.#native.allow(key) === undefined;
-    const { max, attributes } = withoutCost(options);
-    this.#native.hit(key, 1, max, attributes);
-    return (decisionFields.flags & flagBits.allowed) !== 0;
+    let answer;
+    if (options !== undefined) answer = this.#spread.allow(key, options);
+    else if (typeof key === 'object') answer = this.#spread.allow(key);
+    else answer = this.#native.allow(key);
+    return answer === undefined;
   }
 
   hit(key, cost = 1) {
+    if (typeof key === 'object' || typeof cost !== 'number') this.#spread.hit(key, cost);
     // A cost that is not handed on need not be read.
-    if (cost === 1) this.#native.hit(key);
-    else if (typeof cost === 'number') this.#native.hit(key, cost);
-    else this.#withOptions(this.#native.hit, key, cost);
+    else if (cost === 1) this.#native.hit(key);
+    else this.#native.hit(key, cost);
     return new Decision(this.#native);
   }
 
   check(key, cost = 1) {
-    if (typeof cost === 'number') this.#native.check(key, cost);
-    else this.#withOptions(this.#native.check, key, cost);
+    this.#spread.check(key, cost);
     return new Decision(this.#native);
   }
 
   peek(key, cost = 1) {
-    if (typeof cost === 'number') this.#native.peek(key, cost);
-    else this.#withOptions(this.#native.peek, key, cost);
+    this.#spread.peek(key, cost);
     return new Decision(this.#native);
   }
 
   record(key, cost = 1) {
-    if (typeof cost === 'number') this.#native.record(key, cost);
-    else this.#withOptions(this.#native.record, key, cost);
+    this.#spread.record(key, cost);
     return readRecorded();
-  }
-
-  #withOptions(operation, key, options) {
-    const { cost, max, attributes } = takeApart(options);
-    operation(key, cost, max, attributes);
   }
 
   refund(key, cost = 1) {

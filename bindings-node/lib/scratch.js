@@ -50,6 +50,7 @@ module.exports = {
   flagBits: Object.fromEntries(layout.flags.map((name, index) => [name, 1 << index])),
   /** In declared order of the limits. */
   limitFields: Array.from({ length: limits }, (_, limit) => new LimitFields(limit)),
+  datedFields: fieldsOf(layout.dated),
   recordedFields: fieldsOf(layout.recorded),
   budgetFields: fieldsOf(layout.budget),
 };

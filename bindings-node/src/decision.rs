@@ -7,13 +7,11 @@
 //! the list of texts, a time in milliseconds, yes as 1, and none as -1.
 
 use std::cell::RefCell;
-use std::rc::Rc;
 use std::time::Duration;
 
-use policy::bindings::{DecisionSink, DecisionView, Facts};
-use policy::{Budget, LimitLeft, Recorded, Rule, Style};
+use policy::bindings::{DecisionSink, DecisionView, HeaderTexts, ReadAttributes};
+use policy::{Budget, Recorded, Rule};
 
-use crate::failure::Failure;
 use crate::js::{Result, Scope};
 use crate::surface::{Add, Surface};
 
@@ -46,7 +44,6 @@ macro_rules! fields {
 
 /// What each bit of a decision's flags says, from the lowest on.
 const FLAGS: &[&str] = &["allowed", "warning", "alert", "notify"];
-const ALLOWED: u8 = 1;
 
 fields! {
     DecisionFields {
@@ -80,6 +77,16 @@ fields! {
     BudgetFields { spent, remaining, over, over_per_hit, reset_after_ms, }
 }
 
+fields! {
+    DatedFields {
+        /// Seconds of the wall clock.
+        reset_at,
+        limit_name,
+        remaining_name,
+        reset_name,
+    }
+}
+
 /// Where the fields of a limit stand.
 fn place_of(limit: usize) -> usize {
     DecisionFields::LEN + LimitFields::LEN * limit
@@ -91,6 +98,7 @@ pub(crate) fn layout(add: Add<'_>, scope: Scope<'_>) -> Result<()> {
     let lists = [
         (c"decision", DecisionFields::NAMES),
         (c"limit", LimitFields::NAMES),
+        (c"dated", DatedFields::NAMES),
         (c"recorded", RecordedFields::NAMES),
         (c"budget", BudgetFields::NAMES),
         (c"flags", FLAGS),
@@ -110,10 +118,15 @@ fn camel_case(name: &str) -> String {
     words.fold(first, |camel, word| camel + &word[..1].to_uppercase() + &word[1..])
 }
 
-/// A rule, and the numbers of its limits' names.
+/// A rule, and what JavaScript knows of it.
 pub(crate) struct RuleAt {
     pub(crate) rule: Rule,
+    /// The numbers of its limits' names.
     names: RefCell<Vec<(Box<str>, u32)>>,
+    /// The attributes of which JavaScript hands over the values.
+    pub(crate) read: RefCell<ReadAttributes>,
+    /// What its header fields have in common, and the numbers of their names.
+    headers: RefCell<Option<(HeaderTexts, [u32; 3])>>,
 }
 
 pub(crate) fn ms(duration: Duration) -> f64 {
@@ -129,7 +142,12 @@ fn or_none(number: Option<u64>) -> f64 {
 
 impl RuleAt {
     pub(crate) fn new(rule: Rule) -> RuleAt {
-        RuleAt { rule, names: RefCell::default() }
+        RuleAt {
+            rule,
+            names: RefCell::default(),
+            read: RefCell::default(),
+            headers: RefCell::default(),
+        }
     }
 
     /// The number of a limit's name, most likely the one at this place.
@@ -199,48 +217,30 @@ impl RuleAt {
         Ok(())
     }
 
-    /// The header fields of the decision that JavaScript has put back in the scratch array.
-    pub(crate) fn headers(&self, surface: &Surface, style: &str) -> Result<Vec<(String, String)>> {
-        let style = match style {
-            "both" => Style::Both,
-            "legacy" => Style::Legacy,
-            "ietf" => Style::Ietf,
-            other => {
-                let message = format!("the style of headers is legacy, ietf or both, not {other}");
-                return Err(Failure::range(message));
+    /// Dates the reset of a decision, and finds the names of its header fields. JavaScript has put
+    /// the decision's time and what is left until the reset in the scratch array.
+    pub(crate) fn date(&self, scope: Scope<'_>, surface: &Surface) -> Result<()> {
+        let decision = DecisionFields::from(surface.read());
+        let at = (decision.at_high as u64) << 32 | decision.at_low as u64;
+        let after = Duration::from_millis(decision.reset_after_ms as u64);
+        let mut known = self.headers.borrow_mut();
+        if !known.as_ref().is_some_and(|(texts, _)| texts.are_of(&self.rule)) {
+            let texts = HeaderTexts::of(&self.rule);
+            let mut numbers = [0; 3];
+            for (number, name) in numbers.iter_mut().zip(texts.names()) {
+                *number = surface.text(scope, name)?;
             }
+            *known = Some((texts, numbers));
+        }
+        let Some((texts, [limit, remaining, reset])) = &*known else { return Ok(()) };
+        let fields = DatedFields {
+            reset_at: texts.reset_at(at, after) as f64,
+            limit_name: f64::from(*limit),
+            remaining_name: f64::from(*remaining),
+            reset_name: f64::from(*reset),
         };
-        let scratch = surface.read();
-        let decision = DecisionFields::from(fields_at(&scratch, 0));
-        let fields: Vec<LimitFields> = (0..decision.limits as usize)
-            .map(|index| LimitFields::from(fields_at(&scratch, place_of(index))))
-            .collect();
-        let name = |left: &LimitFields| surface.text_of(left.name).unwrap_or_default();
-        let names: Vec<Rc<str>> = fields.iter().map(name).collect();
-        let limits: Vec<LimitLeft<'_>> = names
-            .iter()
-            .zip(&fields)
-            .map(|(name, left)| LimitLeft {
-                name,
-                max: left.max as u64,
-                window_seconds: left.window_seconds as u64,
-                remaining: left.remaining as u64,
-                reset_after: time(left.reset_after_ms).unwrap_or_default(),
-                more_after: time(left.more_after_ms),
-            })
-            .collect();
-        let reason = surface.text_of(decision.reason);
-        let facts = Facts {
-            allowed: decision.flags as u8 & ALLOWED != 0,
-            reason: reason.as_deref(),
-            limit: number(decision.limit),
-            remaining: number(decision.remaining),
-            retry_after: time(decision.retry_after_ms),
-            reset_after: time(decision.reset_after_ms).unwrap_or_default(),
-            at: (decision.at_high as u64) << 32 | decision.at_low as u64,
-            limits: &limits,
-        };
-        Ok(facts.headers(&self.rule, style))
+        surface.write(0, &<[f64; _]>::from(fields));
+        Ok(())
     }
 }
 
@@ -265,19 +265,6 @@ impl DecisionSink for Written<'_, '_> {
     fn accept(self, view: &DecisionView<'_>) -> Result<()> {
         self.rule.write(self.scope, self.surface, view)
     }
-}
-
-fn number(number: f64) -> Option<u64> {
-    (number >= 0.0).then_some(number as u64)
-}
-
-fn time(ms: f64) -> Option<Duration> {
-    number(ms).map(Duration::from_millis)
-}
-
-/// The numbers from a place on.
-fn fields_at<const N: usize>(scratch: &[f64], place: usize) -> [f64; N] {
-    std::array::from_fn(|index| scratch[place + index])
 }
 
 pub(crate) fn write_recorded(surface: &Surface, recorded: &Recorded) {

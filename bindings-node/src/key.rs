@@ -1,5 +1,7 @@
 //! Keys, costs and attributes, as JavaScript has them.
 
+use std::mem::MaybeUninit;
+
 use policy::bindings::OwnedCall;
 use policy::{Call, Key, MOST_PARTS};
 
@@ -19,7 +21,7 @@ fn with_key<R>(
     value: Value,
     act: impl FnOnce(&Call<'_>) -> Result<R>,
 ) -> Result<R> {
-    let mut buffer: Short = [const { std::mem::MaybeUninit::uninit() }; _];
+    let mut buffer: Short = [const { MaybeUninit::uninit() }; _];
     if let Some(text) = scope.short_ascii(value, &mut buffer) {
         return act(&Call::from(text));
     }
@@ -32,7 +34,7 @@ pub(crate) fn with_plain_key(
     value: Value,
     act: impl FnOnce(&[u8]),
 ) -> Result<()> {
-    let mut buffer: Short = [const { std::mem::MaybeUninit::uninit() }; _];
+    let mut buffer: Short = [const { MaybeUninit::uninit() }; _];
     if let Some(text) = scope.short_ascii(value, &mut buffer) {
         act(text);
         return Ok(());
@@ -107,21 +109,23 @@ fn number_key(number: f64) -> Result<i64> {
 fn listed_parts(scope: Scope<'_>, value: Value) -> Result<Vec<Vec<u8>>> {
     let len = scope.array_len(value)?.ok_or_else(not_a_key)?;
     // No rule has more parts; one more is enough for it to say so.
-    let part = |index| {
-        let part = scope.element(value, index)?;
-        if let Some(text) = scope.long_text(part) {
-            return whole(scope, part, text);
-        }
-        let none = || {
-            let forms = "a string, a whole number, a bigint or a Uint8Array";
-            Failure::argument(format!("part {index} of the key is not {forms}"))
-        };
-        match scope.kind(part)? {
-            Kind::Number | Kind::BigInt | Kind::Object => other_part(scope, part)?.ok_or_else(none),
-            _ => Err(none()),
-        }
-    };
+    let part = |index| listed_part(scope, scope.element(value, index)?, index);
     (0..len.min(MOST_PARTS as u32 + 1)).map(part).collect()
+}
+
+/// The part of a key that stands at this place of a list.
+fn listed_part(scope: Scope<'_>, part: Value, index: u32) -> Result<Vec<u8>> {
+    if let Some(text) = scope.long_text(part) {
+        return whole(scope, part, text);
+    }
+    let none = || {
+        let forms = "a string, a whole number, a bigint or a Uint8Array";
+        Failure::argument(format!("part {index} of the key is not {forms}"))
+    };
+    match scope.kind(part)? {
+        Kind::Number | Kind::BigInt | Kind::Object => other_part(scope, part)?.ok_or_else(none),
+        _ => Err(none()),
+    }
 }
 
 /// A text as it was converted, unless something was lost: half a surrogate pair has no UTF-8, and
@@ -186,14 +190,15 @@ fn attributes(scope: Scope<'_>, value: Value) -> Result<Vec<String>> {
     (0..len).map(|index| text(scope, scope.element(value, index)?, "an attribute")).collect()
 }
 
-/// Runs `act` on a call: a key, and perhaps a `max` of its own and attributes.
+/// Runs `act` on a call: a key, and perhaps attributes and a `max` of its own. A number in place of
+/// the attributes says that the call has neither.
 #[inline(always)]
 pub(crate) fn with_call<R>(
     scope: Scope<'_>,
     [key, max, attributes]: [Value; 3],
     act: impl FnOnce(&Call<'_>) -> Result<R>,
 ) -> Result<R> {
-    if attributes.is_null() {
+    if attributes.is_null() || scope.double(attributes).is_some() {
         return with_key(scope, key, act);
     }
     with_all(scope, [key, max, attributes], act)
@@ -213,4 +218,100 @@ pub(crate) fn owned_call(scope: Scope<'_>, [key, max, list]: [Value; 3]) -> Resu
     let mut texts = attributes(scope, list)?.into_iter();
     let attributes = std::iter::from_fn(|| texts.next().zip(texts.next())).collect();
     Ok(OwnedCall::new(key_parts(scope, key)?, attributes, count(scope, max, "max")?))
+}
+
+/// The most texts that a call has as arguments of their own. Reading one from a list costs more
+/// than reading the text itself.
+pub(crate) const MOST_TEXTS: usize = 6;
+
+/// What the texts of a call are. `lib/spread.js` makes the number that says so.
+#[derive(Clone, Copy)]
+pub(crate) struct Shape {
+    /// How many parts of a listed key come first; none for a key that is no list.
+    parts: usize,
+    /// Whether the call has attributes. The values of those that the rule reads come last.
+    pub(crate) has_attributes: bool,
+    /// Whether it has a `max` of its own.
+    has_max: bool,
+}
+
+impl Shape {
+    const PARTS: u32 = 15;
+    const ATTRIBUTES: u32 = 16;
+    const MAX: u32 = 32;
+
+    pub(crate) fn read(scope: Scope<'_>, value: Value) -> Shape {
+        let bits = scope.double(value).unwrap_or_default() as u32;
+        Shape {
+            parts: (bits & Shape::PARTS) as usize,
+            has_attributes: bits & Shape::ATTRIBUTES != 0,
+            has_max: bits & Shape::MAX != 0,
+        }
+    }
+}
+
+/// Runs `act` on a call whose texts are arguments of their own. The key comes first, then the
+/// values of the attributes with these names.
+#[inline(always)]
+pub(crate) fn with_spread<R>(
+    scope: Scope<'_>,
+    (shape, max): (Shape, Value),
+    texts: [Value; MOST_TEXTS],
+    names: &[String],
+    act: impl FnOnce(&Call<'_>) -> Result<R>,
+) -> Result<R> {
+    let keys = shape.parts.max(1);
+    let mut buffers: [Short; MOST_TEXTS] = [const { [const { MaybeUninit::uninit() }; _] }; _];
+    let mut long: [Vec<u8>; MOST_TEXTS] = [const { Vec::new() }; _];
+    let mut read: [Option<&[u8]>; MOST_TEXTS] = [None; _];
+    let places = buffers.iter_mut().zip(&mut long).zip(&mut read);
+    for (index, ((buffer, long), read)) in places.enumerate().take(keys + names.len()) {
+        let value = texts[index];
+        if let Some(short) = scope.short_ascii(value, buffer) {
+            *read = Some(short);
+        } else if let Some(other) = other_text(scope, value, index, shape)? {
+            *long = other;
+            *read = Some(long);
+        }
+    }
+    let (parts, values) = read.split_at(keys.min(MOST_TEXTS));
+    let key = match shape.parts {
+        0 => Key::from(parts[0].unwrap_or_default()),
+        _ => Key::parts(parts.iter().map(|part| part.unwrap_or_default())),
+    };
+    let mut attributes = [("", ""); MOST_TEXTS];
+    let mut given = 0;
+    for (name, value) in names.iter().zip(values) {
+        let Some(value) = value else { continue };
+        let value = std::str::from_utf8(value).map_err(|_| Failure::mistake("no text"))?;
+        attributes[given] = (name, value);
+        given += 1;
+    }
+    let call = Call::of(key).with(&attributes[..given]);
+    let max = if shape.has_max { count(scope, max, "max")? } else { None };
+    match max {
+        Some(max) => act(&call.max(max)),
+        None => act(&call),
+    }
+}
+
+/// A text that is long or not in ASCII, or a part that is no text. None if there is no value.
+#[inline(never)]
+fn other_text(
+    scope: Scope<'_>,
+    value: Value,
+    index: usize,
+    shape: Shape,
+) -> Result<Option<Vec<u8>>> {
+    if index < shape.parts {
+        return listed_part(scope, value, index as u32).map(Some);
+    }
+    if index > 0 {
+        return Ok(optional_text(scope, value, "an attribute")?.map(String::into_bytes));
+    }
+    // A list comes as its parts.
+    let Some(text) = scope.long_text(value) else {
+        return other_part(scope, value)?.ok_or_else(not_a_key).map(Some);
+    };
+    whole(scope, value, text).map(Some)
 }

@@ -13,11 +13,15 @@ use crate::failure::Failure;
 use crate::handle::Handle;
 use crate::js::{Result, Scope, Value};
 use crate::json;
-use crate::key::{count, optional_text, owned_call, text, with_any_key, with_call, with_plain_key};
+use crate::key::{
+    MOST_TEXTS, Shape, count, optional_text, owned_call, with_any_key, with_call, with_plain_key,
+    with_spread,
+};
 use crate::surface::{Add, Answer, Call, Surface, bind};
 use crate::wait::Line;
 
 /// Judges a call by its rule, and has the decision written down: `(key, cost, max, attributes)`.
+/// `true` as of [`spread`].
 #[inline(always)]
 fn decide(
     call: Call<'_, Rc<RuleAt>>,
@@ -26,10 +30,43 @@ fn decide(
 ) -> Answer {
     let Call { scope, surface, it: rule } = call;
     let cost = cost_of(scope, cost)?;
+    if is_outdated(scope, rule, attributes)? {
+        return scope.boolean(true).map(Some);
+    }
     with_call(scope, [key, max, attributes], |one| {
         judge(one, cost, Written { rule, scope, surface })
     })?;
     Ok(None)
+}
+
+/// Whether attributes were left out, and wrongly so: the rule reads others than JavaScript knew.
+/// A number in place of the attributes says that none of them was to be read.
+#[inline]
+fn is_outdated(scope: Scope<'_>, rule: &RuleAt, attributes: Value) -> Result<bool> {
+    if attributes.is_null() || scope.double(attributes).is_none() {
+        return Ok(false);
+    }
+    Ok(rule.read.borrow_mut().is_renewed(&rule.rule)?)
+}
+
+/// The same, with the texts of the call as arguments of their own: `(shape, cost, max, ...texts)`.
+/// `true` if nothing was judged, because the rule reads other attributes than JavaScript knew.
+#[inline(always)]
+fn spread(
+    call: &Call<'_, Rc<RuleAt>>,
+    [shape, cost, max, texts @ ..]: [Value; 3 + MOST_TEXTS],
+    judge: impl FnOnce(&policy::Call<'_>, u64) -> Answer,
+) -> Answer {
+    let (scope, rule) = (call.scope, call.it);
+    let (shape, cost) = (Shape::read(scope, shape), cost_of(scope, cost)?);
+    if !shape.has_attributes {
+        return with_spread(scope, (shape, max), texts, &[], |one| judge(one, cost));
+    }
+    let mut read = rule.read.borrow_mut();
+    if read.is_renewed(&rule.rule)? {
+        return scope.boolean(true).map(Some);
+    }
+    with_spread(scope, (shape, max), texts, read.names(), |one| judge(one, cost))
 }
 
 #[inline]
@@ -49,8 +86,14 @@ fn given_count(scope: Scope<'_>, value: Value, what: &str) -> Result<u64> {
 /// The calls that must be fast, bound to their rule.
 fn hot(scope: Scope<'_>, surface: &Rc<Surface>, rule: &Rc<RuleAt>) -> Result<Value> {
     let object = scope.object()?;
-    let allow =
-        bind(scope, surface, rule.clone(), |call: Call<'_, Rc<RuleAt>>, [key]: [Value; 1]| {
+    let allow = bind(
+        scope,
+        surface,
+        rule.clone(),
+        |call: Call<'_, Rc<RuleAt>>, [key, left_out]: [Value; 2]| {
+            if is_outdated(call.scope, call.it, left_out)? {
+                return call.scope.boolean(true).map(Some);
+            }
             let (rule, mut buffer) = (&call.it.rule, [const { MaybeUninit::uninit() }; _]);
             let allowed = match call.scope.short_ascii(key, &mut buffer) {
                 Some(text) => rule.allow(text)?,
@@ -58,7 +101,8 @@ fn hot(scope: Scope<'_>, surface: &Rc<Surface>, rule: &Rc<RuleAt>) -> Result<Val
             };
             // A yes is `undefined`, which need not be asked for.
             if allowed { Ok(None) } else { call.scope.boolean(false).map(Some) }
-        })?;
+        },
+    )?;
     scope.set(object, c"allow", allow)?;
     let hit = bind(scope, surface, rule.clone(), |call: Call<'_, Rc<RuleAt>>, values| {
         decide(call, values, |one, cost, to| to.rule.rule.hit_into(one, cost, to)?)
@@ -75,6 +119,9 @@ fn hot(scope: Scope<'_>, surface: &Rc<Surface>, rule: &Rc<RuleAt>) -> Result<Val
     let record = bind(scope, surface, rule.clone(), |call: Call<'_, Rc<RuleAt>>, values| {
         let [key, cost, max, attributes] = values;
         let cost = cost_of(call.scope, cost)?;
+        if is_outdated(call.scope, call.it, attributes)? {
+            return call.scope.boolean(true).map(Some);
+        }
         let recorded = with_call(call.scope, [key, max, attributes], |one| {
             Ok(call.it.rule.record(*one, cost)?)
         })?;
@@ -82,6 +129,41 @@ fn hot(scope: Scope<'_>, surface: &Rc<Surface>, rule: &Rc<RuleAt>) -> Result<Val
         Ok(None)
     })?;
     scope.set(object, c"record", record)?;
+    Ok(object)
+}
+
+/// The same calls, as [`spread`] takes them. JavaScript asks for them when it first needs one: most
+/// rules need none, and each function takes memory.
+fn spread_out(scope: Scope<'_>, surface: &Rc<Surface>, rule: &Rc<RuleAt>) -> Result<Value> {
+    let object = scope.object()?;
+    macro_rules! spread_out {
+        ($($name:literal: $judge:expr;)*) => { $(
+            let function = bind(scope, surface, rule.clone(), |call: Call<'_, Rc<RuleAt>>, values| {
+                let to = Written { rule: call.it, scope: call.scope, surface: call.surface };
+                spread(&call, values, |one, cost| $judge(to, one, cost))
+            })?;
+            scope.set(object, $name, function)?;
+        )* };
+    }
+    spread_out! {
+        c"allow": |to: Written<'_, '_>, one: &policy::Call<'_>, _| {
+            let allowed = to.rule.rule.allow(*one)?;
+            if allowed { Ok(None) } else { to.scope.boolean(false).map(Some) }
+        };
+        c"hit": |to: Written<'_, '_>, one: &policy::Call<'_>, cost| {
+            to.rule.rule.hit_into(one, cost, to)?.map(|()| None)
+        };
+        c"check": |to: Written<'_, '_>, one: &policy::Call<'_>, cost| {
+            to.accept(&to.rule.rule.check(*one, cost)?.view()).map(|()| None)
+        };
+        c"peek": |to: Written<'_, '_>, one: &policy::Call<'_>, cost| {
+            to.accept(&to.rule.rule.peek(*one, cost)?.view()).map(|()| None)
+        };
+        c"record": |to: Written<'_, '_>, one: &policy::Call<'_>, cost| {
+            write_recorded(to.surface, &to.rule.rule.record(*one, cost)?);
+            Ok(None)
+        };
+    }
     Ok(object)
 }
 
@@ -167,14 +249,18 @@ pub(crate) fn functions(add: Add<'_>, scope: Scope<'_>, surface: &Rc<Surface>) -
         ($($name:literal: $body:expr;)*) => { $(add($name, bind(scope, surface, (), $body)?)?;)* };
     }
     functions! {
-        // One text, as that costs a fraction of a list of ten: names and values in turn, on lines
-        // of their own.
-        c"headers": |call: Cold<'_>, [handle, style]: [Value; 2]| {
-            let style = text(call.scope, style, "the style of headers")?;
-            let fields = rule(&call, handle)?.headers(call.surface, &style)?;
-            let lines: Vec<&str> =
-                fields.iter().flat_map(|(name, value)| [name.as_str(), value.as_str()]).collect();
-            call.scope.text(&lines.join("\n")).map(Some)
+        c"spread": |call: Cold<'_>, [handle]: [Value; 1]| {
+            spread_out(call.scope, call.surface, rule(&call, handle)?).map(Some)
+        };
+        // Dates a decision that JavaScript has put back in the scratch array.
+        c"date": |call: Cold<'_>, [handle]: [Value; 1]| {
+            rule(&call, handle)?.date(call.scope, call.surface)?;
+            Ok(None)
+        };
+        // The names of the attributes that the rule reads, as the last call found them.
+        c"readAttributes": |call: Cold<'_>, [handle]: [Value; 1]| {
+            let read = rule(&call, handle)?.read.borrow();
+            call.scope.array_of_texts(read.names().iter().map(String::as_str)).map(Some)
         };
         c"refund": |call: Cold<'_>, [handle, key, cost, max, attributes]: [Value; 5]| {
             let cost = cost_of(call.scope, cost)?;

@@ -25,15 +25,8 @@ pub(crate) struct Surface {
     numbers: *mut f64,
     /// Texts that are named by their number; JavaScript has the same list.
     texts: Kept,
-    known: RefCell<Known>,
-}
-
-/// The same, by number and by text. It grows with the names and attachments of policies, and no
-/// further.
-#[derive(Default)]
-struct Known {
-    texts: Vec<Rc<str>>,
-    numbers: HashMap<Rc<str>, u32>,
+    /// Their numbers. There are as many as policies have names and attachments.
+    known: RefCell<HashMap<Box<str>, u32>>,
 }
 
 impl Surface {
@@ -54,27 +47,21 @@ impl Surface {
         places.zip(numbers).for_each(|(place, number)| place.set(*number));
     }
 
-    /// What JavaScript has written.
-    pub(crate) fn read(&self) -> [f64; SCRATCH] {
-        self.scratch().each_ref().map(Cell::get)
+    /// The first numbers, as JavaScript has written them.
+    pub(crate) fn read<const N: usize>(&self) -> [f64; N] {
+        const { assert!(N <= SCRATCH) };
+        std::array::from_fn(|place| self.scratch()[place].get())
     }
 
     /// The number of a text.
     pub(crate) fn text(&self, scope: Scope<'_>, text: &str) -> Result<u32> {
-        if let Some(number) = self.known.borrow().numbers.get(text) {
+        if let Some(number) = self.known.borrow().get(text) {
             return Ok(*number);
         }
-        let number = self.known.borrow().texts.len() as u32;
+        let number = self.known.borrow().len() as u32;
         scope.set_element(scope.kept(&self.texts)?, number, scope.text(text)?)?;
-        let (text, mut known): (Rc<str>, _) = (text.into(), self.known.borrow_mut());
-        known.texts.push(text.clone());
-        known.numbers.insert(text, number);
+        self.known.borrow_mut().insert(text.into(), number);
         Ok(number)
-    }
-
-    /// The text of a number; none for one that is none.
-    pub(crate) fn text_of(&self, number: f64) -> Option<Rc<str>> {
-        self.known.borrow().texts.get(number as usize).filter(|_| number >= 0.0).cloned()
     }
 }
 

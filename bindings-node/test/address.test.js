@@ -48,3 +48,12 @@ test('a header with lone surrogates names nobody', () => {
   assert.equal(client('10.0.0.1', '1.1.1.1, \ud800'), '10.0.0.1');
   assert.equal(client('\ud800', undefined), null);
 });
+
+test('more addresses than are remembered are told apart', () => {
+  const limiter = new Limiter('1/h', { capacity: 10_000, clock: new ManualClock() });
+  const judge = gate(limiter, {}, { peer: (request) => request, header: () => undefined });
+  const peers = Array.from({ length: 2500 }, (_, i) => `10.0.${i >> 8}.${i & 255}`);
+  const statuses = () => new Set(peers.map((peer) => judge(peer).status));
+  assert.deepEqual([statuses(), statuses()], [new Set([undefined]), new Set([429])]);
+  assert.equal(judge('not an address').status, 500);
+});

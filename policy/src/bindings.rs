@@ -11,6 +11,8 @@ pub use crate::config::read::{limit_patches, limit_patches_in, parse_bytes};
 pub use crate::decision::headers::Facts;
 pub use crate::decision::view::{DecisionSink, DecisionView, Names};
 pub use crate::key::{RESERVED, not_an_attribute};
+pub use crate::rule::attributes::ReadAttributes;
+pub use crate::rule::headers::HeaderTexts;
 pub use call::{OwnedCall, address_key, is_reserved};
 pub use choices::{PERIODS, STYLES, mode, on_full, style};
 #[cfg(target_os = "linux")]

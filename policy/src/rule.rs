@@ -1,5 +1,6 @@
 //! A rule at work, and everything that can be done with it.
 
+pub(crate) mod attributes;
 pub(crate) mod changes;
 mod fast;
 pub(crate) mod headers;

@@ -27,8 +27,7 @@ use governor::state::keyed::DashMapStateStore;
 use tidegate_benches::{BATCH, CAPACITY, Exact, Floor, Quota, Tidegate, cell, median, uniform};
 
 type Key = [u8; 24];
-type Keyed =
-    governor::RateLimiter<Key, DashMapStateStore<Key, RandomState>, DefaultClock>;
+type Keyed = governor::RateLimiter<Key, DashMapStateStore<Key, RandomState>, DefaultClock>;
 
 /// A bucket of this size, refilled so slowly that it stays as full as it is.
 const fn deep(burst: u32, max: u32) -> Quota {
@@ -122,16 +121,10 @@ fn contenders(quota: Quota, distinct: &[Key], batch: bool) -> [Box<dyn Contender
         }
     }
     match batch {
-        true => [
-            Box::new(Batches(floor)),
-            Box::new(Batches(engine)),
-            Box::new(OneByOne(governor)),
-        ],
-        false => [
-            Box::new(OneByOne(floor)),
-            Box::new(OneByOne(engine)),
-            Box::new(OneByOne(governor)),
-        ],
+        true => [Box::new(Batches(floor)), Box::new(Batches(engine)), Box::new(OneByOne(governor))],
+        false => {
+            [Box::new(OneByOne(floor)), Box::new(OneByOne(engine)), Box::new(OneByOne(governor))]
+        }
     }
 }
 
@@ -159,7 +152,9 @@ fn main() {
         });
     }
     println!("\nSingle calls, 1,000,000 keys, usual\n");
-    println!("| | p50 | p99 | p50 ÷ floor | p99 ÷ floor | p50, times ours |\n|---|--:|--:|--:|--:|--:|");
+    println!(
+        "| | p50 | p99 | p50 ÷ floor | p99 ÷ floor | p50, times ours |\n|---|--:|--:|--:|--:|--:|"
+    );
     with_keys(plan.many, |distinct, layouts| {
         layouts.iter().for_each(|asked| single_calls(&plan, distinct, asked));
     });

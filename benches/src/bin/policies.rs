@@ -108,7 +108,8 @@ impl Contender {
             "" => builder.limits("60/min"),
             name => builder.file(format!("{POLICIES}{name}.yaml")),
         };
-        let limiter = source(Limiter::builder().clock(&clock)).build().expect("a policy that loads");
+        let limiter =
+            source(Limiter::builder().clock(&clock)).build().expect("a policy that loads");
         let rule = limiter.rule(case.rule).expect("a rule of the policy");
         let contender = Contender { case, rule, clock, hits: Cell::new(0), allowed: Cell::new(0) };
         for other in 0..10_000 {

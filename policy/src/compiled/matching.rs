@@ -130,6 +130,14 @@ impl Matcher {
         Some((self.fields.len(), bits))
     }
 
+    /// The attributes that it compares.
+    pub(crate) fn attributes(&self) -> impl Iterator<Item = &str> {
+        self.fields.iter().filter_map(|(field, _)| match field {
+            Field::Attribute(name) => Some(&**name),
+            Field::Part(_) => None,
+        })
+    }
+
     /// Whether every call fits.
     pub(crate) fn is_all(&self) -> bool {
         let is_whole = |patterns: &Patterns| match patterns {

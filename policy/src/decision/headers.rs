@@ -35,7 +35,7 @@ pub enum Style {
     Both,
 }
 
-fn seconds_up(duration: Duration) -> u64 {
+pub(crate) fn seconds_up(duration: Duration) -> u64 {
     duration.as_secs() + u64::from(duration.subsec_nanos() > 0)
 }
 

@@ -1,5 +1,7 @@
 //! What a snapshot says of one call: its key, its exemption, and the limits that it is judged by.
 
+use std::collections::BTreeSet;
+
 use tidegate_core::Hash;
 
 use crate::compiled::interned::Interned;
@@ -98,6 +100,14 @@ impl Snapshot {
     pub(crate) fn exempts_in_force(&self) -> Vec<Match> {
         let all = self.changes().exempts(&self.config.exempt);
         all.into_iter().filter(|one| Matcher::new(one, &self.config.key).is_ok()).collect()
+    }
+
+    /// The attributes that its hits may read, each once.
+    pub(crate) fn attributes(&self) -> BTreeSet<&str> {
+        let by_match = self.by_match.iter().map(|(matcher, _)| matcher);
+        let matchers = self.whens.iter().chain(&self.exempts).chain(by_match);
+        let classified = self.classes.iter().map(|classes| classes.from.as_str());
+        matchers.flat_map(Matcher::attributes).chain(classified).collect()
     }
 
     /// Which exemption a call has.
