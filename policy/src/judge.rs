@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::notes::Spent;
 use tidegate_core::{
-    Answer, LimitStatus, LimitStatuses, NEVER, Permit, Receipt, RowRef, Time, hit_together,
+    Answer, Hash, LimitStatus, LimitStatuses, NEVER, Permit, Receipt, RowRef, Time, hit_together,
     peek_together, reserve_together,
 };
 
@@ -161,6 +161,8 @@ fn ask<const N: usize>(
 struct Case<'s> {
     snapshot: &'s Snapshot,
     resolved: &'s Resolved<'s>,
+    /// The hash of the whole key.
+    whole: Hash,
     hashes: &'s Hashes,
     op: Op,
     cost: u64,
@@ -182,13 +184,14 @@ pub(crate) fn judge(
         let uncounted = DecisionView { reason: Some(reason), ..allowed };
         return Ok(uncounted.to_decision(&resolved.variant));
     }
-    let hashes = effects.hashes.insert(snapshot.hashes(&resolved.subject));
+    let whole = snapshot.whole_hash(&resolved.subject);
+    let hashes = effects.hashes.insert(snapshot.hashes_by(whole, &resolved.subject));
     if let Some(part) = part_of(snapshot, &resolved.variant, hashes, 0) {
         part.prefetch();
     }
     let mut time = Time::read(snapshot.tables.clock());
     let now = time.now();
-    let case = Case { snapshot, resolved, hashes, op, cost, now };
+    let case = Case { snapshot, resolved, whole, hashes, op, cost, now };
     let mut decision = DecisionView::allowed(&resolved.variant, now).to_decision(&resolved.variant);
     let how = match effects.receipts.as_deref_mut() {
         Some(receipts) => Ask::Reserve(receipts),
@@ -300,7 +303,7 @@ impl Case<'_> {
         let Some(ledger) = self.snapshot.tables.penalties() else {
             return PenaltyState::unknown(time.now());
         };
-        let hash = self.snapshot.penalty_hash(&self.resolved.subject);
+        let hash = self.snapshot.penalty_hash(self.whole, &self.resolved.subject);
         PenaltyState::read(ledger, hash, self.variant(), time, !self.op.is_read_only())
     }
 
@@ -315,7 +318,7 @@ impl Case<'_> {
     /// How long until the budget is there again, if it is spent.
     fn budget_wait(&self) -> Option<u64> {
         let budget = self.snapshot.config.budget.as_ref()?;
-        let spent = self.snapshot.spent(&self.resolved.subject);
+        let spent = self.snapshot.spent(self.whole);
         // The wall clock is read only for keys that have spent something.
         if spent == Spent::default() && budget.daily > 0 {
             return None;
@@ -325,7 +328,7 @@ impl Case<'_> {
         if spent.is_ahead(day.number) {
             day = Day::today_again(clock, budget.reset_hour_utc);
             if !self.op.is_read_only() && spent.is_ahead(day.number) {
-                self.snapshot.repair_spent(&self.resolved.subject, spent, day.number);
+                self.snapshot.repair_spent(self.whole, spent, day.number);
             }
         }
         (spent.on(day.number) >= budget.daily).then(|| day.left_nanos())

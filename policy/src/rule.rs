@@ -529,17 +529,18 @@ impl Rule {
         if !tables.newest_runtime().blocks.is_empty() {
             self.unblock(call)?;
         }
-        let hashes = snapshot.hashes(&subject);
+        let whole = snapshot.whole_hash(&subject);
+        let hashes = snapshot.hashes_by(whole, &subject);
         for (index, group) in plan.groups.iter().enumerate() {
             if let Some(hash) = hashes[index].filter(|_| plan.is_whole(&group.scope)) {
                 tables.engines[index].reset_hashed(hash);
             }
         }
         if let Some(ledger) = tables.penalties().filter(|_| plan.is_whole(&plan.penalty_scope)) {
-            ledger.reset(snapshot.penalty_hash(&subject));
+            ledger.reset(snapshot.penalty_hash(whole, &subject));
         }
         if let Some(ledger) = tables.budgets() {
-            ledger.reset(subject.hash);
+            ledger.reset(whole);
         }
         Ok(())
     }

@@ -405,17 +405,22 @@ impl Snapshot {
 
     /// The key's row in each table.
     pub(crate) fn hashes(&self, subject: &Subject<'_>) -> Hashes {
+        self.hashes_by(self.whole_hash(subject), subject)
+    }
+
+    /// The same for a key whose hash is known.
+    pub(crate) fn hashes_by(&self, whole: Hash, subject: &Subject<'_>) -> Hashes {
         let mut hashes = [None; MOST_GROUPS];
         for (hash, group) in hashes.iter_mut().zip(&self.plan().groups) {
-            *hash = Some(self.hash_scope(subject, &group.scope));
+            *hash = Some(self.hash_scope(whole, subject, &group.scope));
         }
         hashes
     }
 
     /// All tables of a rule hash alike.
-    fn hash_scope(&self, subject: &Subject<'_>, scope: &[usize]) -> Hash {
+    fn hash_scope(&self, whole: Hash, subject: &Subject<'_>, scope: &[usize]) -> Hash {
         if self.plan().is_whole(scope) {
-            return subject.hash;
+            return whole;
         }
         let mut parts = [&[] as &[u8]; MOST_PARTS];
         for (part, &index) in parts.iter_mut().zip(scope) {
@@ -424,9 +429,14 @@ impl Snapshot {
         self.hash_parts(&parts[..scope.len()])
     }
 
-    /// The key that penalties are kept for.
-    pub(crate) fn penalty_hash(&self, subject: &Subject<'_>) -> Hash {
-        self.hash_scope(subject, &self.plan().penalty_scope)
+    /// The key that penalties are kept for, of a key with this hash.
+    pub(crate) fn penalty_hash(&self, whole: Hash, subject: &Subject<'_>) -> Hash {
+        self.hash_scope(whole, subject, &self.plan().penalty_scope)
+    }
+
+    /// The hash of the whole key, for which budgets are kept.
+    pub(crate) fn whole_hash(&self, subject: &Subject<'_>) -> Hash {
+        self.hash_parts(subject.parts())
     }
 
     fn hash_parts(&self, parts: &[&[u8]]) -> Hash {

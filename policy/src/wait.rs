@@ -192,7 +192,8 @@ impl<G: Goal> Terms<G> {
         let (plan, clock) = (snapshot.plan(), snapshot.tables.clock().clone());
         let (own, hashes) = {
             let (subject, _) = snapshot.subject(&request.call)?;
-            (subject.hash.as_u64(), snapshot.hashes(&subject))
+            let whole = snapshot.whole_hash(&subject);
+            (whole.as_u64(), snapshot.hashes_by(whole, &subject))
         };
         let mut wide = [None; MOST_GROUPS];
         for (index, group) in plan.groups.iter().enumerate() {

@@ -2,8 +2,6 @@
 
 use std::net::IpAddr;
 
-use tidegate_core::Hash;
-
 use crate::config::policy::Match;
 use crate::ip::{Range, parse_address};
 use crate::key::{MOST_PARTS, not_an_attribute};
@@ -19,8 +17,6 @@ pub(crate) struct Subject<'a> {
     pub(crate) attributes: &'a [(&'a str, &'a str)],
     /// An attribute that was made of another.
     pub(crate) classified: Option<(&'a str, &'a str)>,
-    /// The hash of all parts: limits, penalties and budgets of a whole key lie at one place.
-    pub(crate) hash: Hash,
 }
 
 impl<'a> Subject<'a> {

@@ -94,7 +94,10 @@ impl Rule {
         let day = Day::today(clock, hour);
         let over_per_hit = budget.per_hit.is_some_and(|most| amount > most);
         let again = || Day::today_again(clock, hour).number;
-        let spend = |_| snapshot.spend(&resolved.subject, amount, day.number, again);
+        let spend = |_| {
+            let hash = snapshot.whole_hash(&resolved.subject);
+            snapshot.spend(hash, amount, day.number, again)
+        };
         let spent = hashes.and_then(spend);
         Ok(Budget::new(budget.daily, spent.unwrap_or(0), over_per_hit, &day))
     }
@@ -196,12 +199,13 @@ impl Rule {
 
 fn budget_of(snapshot: &Snapshot, resolved: &Resolved<'_>, budget: &BudgetConfig) -> Budget {
     let day = Day::today(snapshot.tables.clock(), budget.reset_hour_utc);
-    let spent = snapshot.spent(&resolved.subject);
+    let spent = snapshot.spent(snapshot.whole_hash(&resolved.subject));
     Budget::new(budget.daily, spent.on(day.number), false, &day)
 }
 
 fn record_of(snapshot: &Snapshot, resolved: &Resolved<'_>) -> Option<Record> {
-    let notes = snapshot.tables.penalties()?.read(snapshot.penalty_hash(&resolved.subject))?;
+    let (ledger, subject) = (snapshot.tables.penalties()?, &resolved.subject);
+    let notes = ledger.read(snapshot.penalty_hash(snapshot.whole_hash(subject), subject))?;
     Some(Record::read(notes, &resolved.variant, snapshot.tables.clock().now()))
 }
 

@@ -251,7 +251,8 @@ impl Explained<'_> {
             return Step::new("budget", Outcome::None);
         };
         let day = Day::today(self.snapshot.tables.clock(), budget.reset_hour_utc);
-        let spent = self.snapshot.spent(&self.resolved.subject).on(day.number);
+        let whole = self.snapshot.whole_hash(&self.resolved.subject);
+        let spent = self.snapshot.spent(whole).on(day.number);
         let step = match spent >= budget.daily {
             true => Step::new("budget", Outcome::Deny).until(self.ends(day.left_nanos())),
             false => Step::new("budget", Outcome::Pass),
@@ -260,11 +261,9 @@ impl Explained<'_> {
     }
 
     fn running(&self) -> Running {
-        let notes = self
-            .snapshot
-            .tables
-            .penalties()
-            .and_then(|ledger| ledger.read(self.snapshot.penalty_hash(&self.resolved.subject)));
+        let (snapshot, subject) = (self.snapshot, &self.resolved.subject);
+        let hash = || snapshot.penalty_hash(snapshot.whole_hash(subject), subject);
+        let notes = snapshot.tables.penalties().and_then(|ledger| ledger.read(hash()));
         Running::read(notes.unwrap_or_default(), &self.resolved.variant, self.now)
     }
 

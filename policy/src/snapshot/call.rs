@@ -2,8 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use tidegate_core::Hash;
-
 use crate::compiled::interned::Interned;
 use crate::compiled::matching::{Matcher, Subject, closest};
 use crate::compiled::variant::Variant;
@@ -37,10 +35,8 @@ impl Snapshot {
             len: wanted,
             attributes: call.attributes,
             classified: None,
-            hash: Hash::default(),
         };
         let Some(classes) = &self.classes else {
-            subject.hash = self.hash_parts(subject.parts());
             return Ok((subject, false));
         };
         let known = subject.attribute(&classes.from).and_then(|value| classes.map.get(value));
@@ -51,7 +47,6 @@ impl Snapshot {
         } else {
             subject.classified = Some((&classes.to, class));
         }
-        subject.hash = self.hash_parts(subject.parts());
         Ok((subject, known.is_none()))
     }
 

@@ -2,21 +2,19 @@
 
 use std::cell::LazyCell;
 
-use tidegate_core::OnFull;
+use tidegate_core::{Hash, OnFull};
 
-use crate::compiled::matching::Subject;
 use crate::notes::Spent;
 use crate::snapshot::Snapshot;
 use crate::store::tables::is_unspent;
 use crate::time::Day;
 
 impl Snapshot {
-    /// What a key has spent of its budget, or those together that found no place for it.
-    pub(crate) fn spent(&self, subject: &Subject<'_>) -> Spent {
+    /// What the key with this hash has spent of its budget, or those together that found no place for it.
+    pub(crate) fn spent(&self, hash: Hash) -> Spent {
         let Some((ledger, budget)) = self.tables.budgets().zip(self.config.budget.as_ref()) else {
             return Spent::default();
         };
-        let hash = subject.hash;
         // The wall clock is read only where others have spent something in this key's place.
         let today = LazyCell::new(|| Day::today(self.tables.clock(), budget.reset_hour_utc).number);
         let notes = match self.tables.on_full {
@@ -31,12 +29,12 @@ impl Snapshot {
     /// without counting. `today_again` is asked where something was spent on a later day.
     pub(crate) fn spend(
         &self,
-        subject: &Subject<'_>,
+        hash: Hash,
         amount: u64,
         day: u64,
         today_again: impl Fn() -> u64,
     ) -> Option<u64> {
-        let (ledger, hash) = (self.tables.budgets()?, subject.hash);
+        let ledger = self.tables.budgets()?;
         let idle = |notes: &[u64; 1]| is_unspent(notes, day);
         let add = |note: u64| {
             let spent = Spent::from_note(note);
@@ -53,9 +51,8 @@ impl Snapshot {
     /// Stores what was spent on a day that is ahead of the clock as spent on `day`, so that it is
     /// forgotten with it. A note that was changed meanwhile is left alone.
     #[cold]
-    pub(crate) fn repair_spent(&self, subject: &Subject<'_>, ahead: Spent, day: u64) {
+    pub(crate) fn repair_spent(&self, hash: Hash, ahead: Spent, day: u64) {
         let Some(ledger) = self.tables.budgets() else { return };
-        let hash = subject.hash;
         let repair = |note: u64| match note == ahead.note() {
             true => (ahead.repaired(day).note(), ()),
             false => (note, ()),
