@@ -111,7 +111,7 @@ impl Snapshot {
     }
 
     /// The call, and the limits that it is judged by.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn resolve<'a>(&'a self, call: &'a Call<'_>) -> Result<Resolved<'a>, Error> {
         let (subject, defaulted) = self.subject(call)?;
         let variant = self.variant(self.layers(&subject));
