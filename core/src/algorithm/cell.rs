@@ -92,11 +92,26 @@ pub(crate) trait AlgorithmCell {
         &self,
         row: &Row<'_>,
         at: usize,
-        taken: &Taken,
+        _taken: &Taken,
         written: Option<u64>,
         cost: u64,
         time: &mut Time<'_>,
-    ) -> Result<(), Moved>;
+    ) -> Result<(), Moved> {
+        written.map_or(Ok(()), |written| self.give_back(row, at, written, cost, time.now()))
+    }
+
+    /// Gives `amount` back to the charge that left this word, as far as its time still runs. Only
+    /// cells that are undone by that word have this.
+    fn give_back(
+        &self,
+        _row: &Row<'_>,
+        _at: usize,
+        _written: u64,
+        _amount: u64,
+        _now: u64,
+    ) -> Result<(), Moved> {
+        Ok(())
+    }
 
     /// Gives up to `amount` of a charge back, as far as it still counts.
     fn give_back_own(

@@ -113,19 +113,21 @@ impl AlgorithmCell for Counter {
         Ok(taken.note(self.take(row, at, cost, false, time)?))
     }
 
-    fn undo(
+    /// Gives `amount` back to the cell of the charge that left this word, if that is the current
+    /// one.
+    fn give_back(
         &self,
         row: &Row<'_>,
         at: usize,
-        _taken: &Taken,
-        written: Option<u64>,
-        cost: u64,
-        time: &mut Time<'_>,
+        left: u64,
+        amount: u64,
+        now: u64,
     ) -> Result<(), Moved> {
-        match written {
-            Some(written) => self.give_back(row, at, written, cost, time.now()),
-            None => Ok(()),
+        let left = Tally(left);
+        if self.share(left, now).full <= 0 {
+            return Ok(());
         }
+        self.lower(row, at + left.odd() as usize, true, amount, now).map(drop)
     }
 
     fn give_back_own(
@@ -442,23 +444,6 @@ impl Counter {
                 _ => Step::Write(Tally(seen).with_units(share.units - back).0, back),
             }
         })
-    }
-
-    /// Gives `amount` back to the cell of the charge that left this word, if that is the current
-    /// one.
-    pub(crate) fn give_back(
-        &self,
-        row: &Row<'_>,
-        at: usize,
-        left: u64,
-        amount: u64,
-        now: u64,
-    ) -> Result<(), Moved> {
-        let left = Tally(left);
-        if self.share(left, now).full <= 0 {
-            return Ok(());
-        }
-        self.lower(row, at + left.odd() as usize, true, amount, now).map(drop)
     }
 
     /// Nanoseconds until `cost` fits: 0 if it does.

@@ -89,18 +89,25 @@ impl AlgorithmCell for Fixed {
         Ok(taken.note(self.take(row, at, cost, false, time)?))
     }
 
-    fn undo(
+    /// Gives `amount` back to the span of the charge that left this count, if that is still
+    /// running.
+    fn give_back(
         &self,
         row: &Row<'_>,
         at: usize,
-        _taken: &Taken,
-        written: Option<u64>,
-        cost: u64,
-        time: &mut Time<'_>,
+        left: u64,
+        amount: u64,
+        now: u64,
     ) -> Result<(), Moved> {
-        match written {
-            Some(written) => self.give_back(row, at, written, cost, time.now()),
-            None => Ok(()),
+        let epoch = Tagged(left).epoch();
+        loop {
+            let spent = self.read(row, at, now);
+            row.check()?;
+            let back = if spent.span.epoch() == epoch { amount.min(spent.used) } else { 0 };
+            let counted = Tagged::counted(row, epoch, spent.used - back);
+            if back == 0 || row.replace(at + 1, spent.count.0, counted.0).is_ok() {
+                return Ok(());
+            }
         }
     }
 
@@ -302,28 +309,6 @@ impl Fixed {
             let units = spent.used.saturating_sub(cost);
             let counted = Tagged::counted(row, spent.span.epoch(), units);
             if spent.used == 0 || row.replace(at + 1, spent.count.0, counted.0).is_ok() {
-                return Ok(());
-            }
-        }
-    }
-
-    /// Gives `amount` back to the span of the charge that left this count, if that is still
-    /// running.
-    pub(crate) fn give_back(
-        &self,
-        row: &Row<'_>,
-        at: usize,
-        left: u64,
-        amount: u64,
-        now: u64,
-    ) -> Result<(), Moved> {
-        let epoch = Tagged(left).epoch();
-        loop {
-            let spent = self.read(row, at, now);
-            row.check()?;
-            let back = if spent.span.epoch() == epoch { amount.min(spent.used) } else { 0 };
-            let counted = Tagged::counted(row, epoch, spent.used - back);
-            if back == 0 || row.replace(at + 1, spent.count.0, counted.0).is_ok() {
                 return Ok(());
             }
         }
