@@ -106,6 +106,8 @@ benches:
 bench:
 	cargo run --release -p tidegate-benches --bin peers
 	cargo run --release -p tidegate-benches --bin rules
+	cargo run --release -p tidegate-benches --bin keys
+	cargo run --release -p tidegate-benches --bin policies
 	cargo build --release -p tidegate-c
 	cargo run --release -p tidegate-benches --bin c
 	cargo run --release -p tidegate-benches --features sqlite --bin host

@@ -267,14 +267,14 @@ pub unsafe extern "C" fn tg_decision_headers(
             let message = "`decision` was not written by this library";
             return Err(Failure::new(TG_STATUS_ARGUMENT, message));
         }
-        let left = |one: &tg_limit_left| LimitLeft {
+        let left = |one: &tg_limit_left| {
             // SAFETY: written by `tg_rule::write`, and its limiter lives.
-            name: unsafe { kept(one.name) }.unwrap_or_default(),
-            max: one.max,
-            window_seconds: one.window_seconds,
-            remaining: one.remaining,
-            reset_after: time(one.reset_after_ms).unwrap_or_default(),
-            more_after: time(one.more_after_ms),
+            let mut left = LimitLeft::named(unsafe { kept(one.name) }.unwrap_or_default());
+            (left.max, left.window_seconds, left.remaining) =
+                (one.max, one.window_seconds, one.remaining);
+            left.reset_after = time(one.reset_after_ms).unwrap_or_default();
+            left.more_after = time(one.more_after_ms);
+            left
         };
         let limits: Vec<LimitLeft<'_>> = decision.limits[..count].iter().map(left).collect();
         let facts = Facts {

@@ -14,8 +14,8 @@
 //! * **Unit**: nanoseconds a call, the median of all rounds, the minimum in brackets. Contenders
 //!   take turns. A ratio is the median of the rounds' ratios.
 //! * **Single calls** are timed one by one by two clock readings, which are part of every figure.
-//! * **What distorts it**: a tight loop overlaps one call with the next. A server's calls are closer
-//!   to single ones.
+//! * **What distorts it**: a tight loop overlaps one call with the next. A server's calls are
+//!   closer to single ones.
 
 use std::hint::black_box;
 use std::num::NonZeroU32;

@@ -3,13 +3,13 @@
 //! Prints a table of BENCHMARKS.md: `cargo run --release -p tidegate-benches --bin policies` (half
 //! a minute; `-- --quick` for a smoke run, whose numbers mean nothing).
 //!
-//! * Each row is a rule of a file in `examples/policies`, with the key and the attributes of a usual
-//!   call, and 10,000 other keys known. One thread, one hot key.
+//! * Each row is a rule of a file in `examples/policies`, with the key and the attributes of a
+//!   usual call, and 10,000 other keys known. One thread, one hot key.
 //! * Limits as tight as these let a key pass again only when time goes by. So a clock that is moved
 //!   by hand goes on by the same step before each hit. The system's clock is read besides, to pay
 //!   for it. The last column says how many hits were allowed.
-//! * **Unit**: nanoseconds a hit, the median of all rounds, the minimum in brackets. Rows take turns,
-//!   and ratios are medians of the rounds' ratios to a rule of one bucket.
+//! * **Unit**: nanoseconds a hit, the median of all rounds, the minimum in brackets. Rows take
+//!   turns, and ratios are medians of the rounds' ratios to a rule of one bucket.
 
 use std::cell::Cell;
 use std::hint::black_box;

@@ -4,6 +4,7 @@ use std::io;
 
 /// Why a file can't be had.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum FileError {
     /// The system said no.
     Io(io::Error),

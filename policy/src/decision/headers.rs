@@ -45,7 +45,8 @@ fn quoted(name: &str) -> String {
 }
 
 /// How a decision left one limit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct LimitLeft<'a> {
     /// The limit's name.
     pub name: &'a str,
@@ -61,7 +62,13 @@ pub struct LimitLeft<'a> {
     pub more_after: Option<Duration>,
 }
 
-impl LimitLeft<'_> {
+impl<'a> LimitLeft<'a> {
+    /// Of a limit that holds nothing, for surfaces that fill in the rest.
+    #[doc(hidden)]
+    pub fn named(name: &'a str) -> LimitLeft<'a> {
+        LimitLeft { name, ..LimitLeft::default() }
+    }
+
     /// As a map, for surfaces that speak JSON; times in milliseconds.
     pub(crate) fn to_value(self) -> Value {
         json!({

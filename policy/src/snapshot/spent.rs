@@ -10,7 +10,8 @@ use crate::store::tables::is_unspent;
 use crate::time::Day;
 
 impl Snapshot {
-    /// What the key with this hash has spent of its budget, or those together that found no place for it.
+    /// What the key with this hash has spent of its budget. Keys that found no place for it share
+    /// one, and have spent what they spent together.
     pub(crate) fn spent(&self, hash: Hash) -> Spent {
         let Some((ledger, budget)) = self.tables.budgets().zip(self.config.budget.as_ref()) else {
             return Spent::default();
