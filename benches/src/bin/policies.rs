@@ -139,7 +139,8 @@ fn main() {
     let (rounds, calls) = if quick { (3, 1 << 8) } else { (61, 1 << 13) };
     // For a profiler: `--only NAME CALLS`.
     if let Some(name) = std::env::args().skip_while(|arg| arg != "--only").nth(1) {
-        let calls = std::env::args().next_back().and_then(|last| last.parse().ok()).unwrap_or(20_000);
+        let calls =
+            std::env::args().next_back().and_then(|last| last.parse().ok()).unwrap_or(20_000);
         let case = CASES.iter().find(|case| case.name.starts_with(&name)).expect("a row's name");
         let contender = Contender::new(case);
         return (0..calls).for_each(|_| _ = black_box(contender.hit()));
