@@ -16,9 +16,9 @@ use crate::handle::{Handle, json_of};
 use crate::js::{Kind, Result, Scope, Value};
 use crate::json;
 use crate::key::{count, key_parts, optional_text, text, with_call};
-use crate::surface::{Add, Answer, Call, Surface, bind};
+use crate::surface::{Add, NativeCall, NativeResult, Surface, bind};
 
-type Cold<'c> = Call<'c, ()>;
+type Cold<'c> = NativeCall<'c, ()>;
 
 fn rule<'c>(call: &Cold<'c>, handle: Value) -> Result<&'c policy::Rule> {
     Ok(&Handle::of(call.scope, handle)?.rule()?.rule)
@@ -48,7 +48,7 @@ fn changing<'c>(
 }
 
 /// The number of a change.
-fn number(call: &Cold<'_>, number: std::result::Result<u64, Error>) -> Answer {
+fn number(call: &Cold<'_>, number: std::result::Result<u64, Error>) -> NativeResult {
     call.scope.number(number? as f64).map(Some)
 }
 

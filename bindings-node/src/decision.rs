@@ -253,13 +253,13 @@ fn flags(view: &DecisionView<'_>) -> u8 {
 
 /// Where a decision of a rule is to be written.
 #[derive(Clone, Copy)]
-pub(crate) struct Written<'a, 's> {
+pub(crate) struct DecisionTarget<'a, 's> {
     pub(crate) rule: &'a RuleAt,
     pub(crate) scope: Scope<'s>,
     pub(crate) surface: &'a Surface,
 }
 
-impl DecisionSink for Written<'_, '_> {
+impl DecisionSink for DecisionTarget<'_, '_> {
     type Output = Result<()>;
     #[inline(always)]
     fn accept(self, view: &DecisionView<'_>) -> Result<()> {

@@ -11,14 +11,14 @@ use crate::decision::RuleAt;
 use crate::failure::Failure;
 use crate::js::{Result, Scope, Value};
 use crate::key::text;
-use crate::wait::Line;
+use crate::wait::WaitingCalls;
 
 /// Every external value of ours points to one of these, so that any of them can be asked what it
 /// is.
 #[expect(clippy::large_enum_variant, reason = "each handle is in a box of its own")]
 pub(crate) enum Handle {
     Limiter(Limiter),
-    Rule(Rc<RuleAt>, RefCell<Line>),
+    Rule(Rc<RuleAt>, RefCell<WaitingCalls>),
     Reservation(Cell<Option<Reservation>>),
     Permit(Permit),
     Clock(ManualClock),
@@ -46,7 +46,7 @@ impl Handle {
         let Handle::Rule(rule, _) = self else { return Err(not("a rule")) };
         Ok(rule)
     }
-    pub(crate) fn line(&self) -> Result<&RefCell<Line>> {
+    pub(crate) fn line(&self) -> Result<&RefCell<WaitingCalls>> {
         let Handle::Rule(_, line) = self else { return Err(not("a rule")) };
         Ok(line)
     }

@@ -9,9 +9,9 @@ use crate::failure::Failure;
 use crate::handle::{Handle, json_of};
 use crate::js::{Kind, Result, Scope, Value};
 use crate::key::{count, text};
-use crate::surface::{Add, Call, Surface, bind};
+use crate::surface::{Add, NativeCall, Surface, bind};
 
-type Cold<'c> = Call<'c, ()>;
+type Cold<'c> = NativeCall<'c, ()>;
 
 /// What `trustedProxies` and `trustedHops` are refused for is a wrong argument, in JavaScript.
 fn refused(error: policy::Error) -> Failure {

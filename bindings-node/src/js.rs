@@ -1,8 +1,8 @@
 //! JavaScript values, in and out: the only file that calls Node-API.
 //!
 //! A [`Scope`] is one call from JavaScript. Values live as long as the call does; what outlives it
-//! is a [`Kept`] reference. Everything happens on the thread of its environment (the main thread or
-//! a worker), which is why nothing here is shared between threads.
+//! is a [`KeptValue`]. Everything happens on the thread of its environment (the main thread or a
+//! worker), which is why nothing here is shared between threads.
 
 use std::ffi::{CStr, c_void};
 use std::marker::PhantomData;
@@ -24,10 +24,10 @@ pub(crate) struct Scope<'e> {
 }
 
 /// A value that is kept until the environment ends.
-pub(crate) struct Kept(sys::napi_ref);
+pub(crate) struct KeptValue(sys::napi_ref);
 
 /// A stack buffer for texts: most keys fit.
-pub(crate) type Short = [MaybeUninit<u8>; SHORT];
+pub(crate) type TextBuffer = [MaybeUninit<u8>; SHORT];
 const SHORT: usize = 256;
 
 /// How many units of a text are read at once.
@@ -93,7 +93,7 @@ impl<'e> Scope<'e> {
     /// Its units of 16 bits are asked for, and narrowed here: Node writes those in less time than
     /// UTF-8.
     #[inline]
-    pub(crate) fn short_ascii(self, value: Value, buffer: &mut Short) -> Option<&[u8]> {
+    pub(crate) fn short_ascii(self, value: Value, buffer: &mut TextBuffer) -> Option<&[u8]> {
         let (mut units, mut len) = ([const { MaybeUninit::<u16>::uninit() }; SHORT + CHUNK], 0);
         let start = units.as_mut_ptr().cast();
         // SAFETY: the buffer has room for so many; Node writes no more, and how much it wrote.
@@ -363,14 +363,14 @@ impl Scope<'_> {
         Ok(function)
     }
 
-    pub(crate) fn keep(self, value: Value) -> Result<Kept> {
+    pub(crate) fn keep(self, value: Value) -> Result<KeptValue> {
         let mut kept = ptr::null_mut();
         // SAFETY: an object of this call, and a place for the reference.
         ok(unsafe { sys::napi_create_reference(self.env, value, 1, &mut kept) })?;
-        Ok(Kept(kept))
+        Ok(KeptValue(kept))
     }
 
-    pub(crate) fn kept(self, kept: &Kept) -> Result<Value> {
+    pub(crate) fn kept(self, kept: &KeptValue) -> Result<Value> {
         // SAFETY: a reference of this environment, which is never deleted.
         self.made(|env, out| unsafe { sys::napi_get_reference_value(env, kept.0, out) })
     }

@@ -6,7 +6,7 @@ use policy::bindings::OwnedCall;
 use policy::{Call, Key, MOST_PARTS};
 
 use crate::failure::Failure;
-use crate::js::{Kind, Result, Scope, Short, Value};
+use crate::js::{Kind, Result, Scope, TextBuffer, Value};
 
 /// The largest whole number that a JavaScript number holds exactly, with all below it.
 const LARGEST: f64 = 9_007_199_254_740_991.0;
@@ -21,7 +21,7 @@ fn with_key<R>(
     value: Value,
     act: impl FnOnce(&Call<'_>) -> Result<R>,
 ) -> Result<R> {
-    let mut buffer: Short = [const { MaybeUninit::uninit() }; _];
+    let mut buffer: TextBuffer = [const { MaybeUninit::uninit() }; _];
     if let Some(text) = scope.short_ascii(value, &mut buffer) {
         return act(&Call::from(text));
     }
@@ -34,7 +34,7 @@ pub(crate) fn with_plain_key(
     value: Value,
     act: impl FnOnce(&[u8]),
 ) -> Result<()> {
-    let mut buffer: Short = [const { MaybeUninit::uninit() }; _];
+    let mut buffer: TextBuffer = [const { MaybeUninit::uninit() }; _];
     if let Some(text) = scope.short_ascii(value, &mut buffer) {
         act(text);
         return Ok(());
@@ -226,7 +226,7 @@ pub(crate) const MOST_TEXTS: usize = 6;
 
 /// What the texts of a call are. `lib/spread.js` makes the number that says so.
 #[derive(Clone, Copy)]
-pub(crate) struct Shape {
+pub(crate) struct CallShape {
     /// How many parts of a listed key come first; none for a key that is no list.
     parts: usize,
     /// Whether the call has attributes. The values of those that the rule reads come last.
@@ -235,17 +235,17 @@ pub(crate) struct Shape {
     has_max: bool,
 }
 
-impl Shape {
+impl CallShape {
     const PARTS: u32 = 15;
     const ATTRIBUTES: u32 = 16;
     const MAX: u32 = 32;
 
-    pub(crate) fn read(scope: Scope<'_>, value: Value) -> Shape {
+    pub(crate) fn read(scope: Scope<'_>, value: Value) -> CallShape {
         let bits = scope.double(value).unwrap_or_default() as u32;
-        Shape {
-            parts: (bits & Shape::PARTS) as usize,
-            has_attributes: bits & Shape::ATTRIBUTES != 0,
-            has_max: bits & Shape::MAX != 0,
+        CallShape {
+            parts: (bits & CallShape::PARTS) as usize,
+            has_attributes: bits & CallShape::ATTRIBUTES != 0,
+            has_max: bits & CallShape::MAX != 0,
         }
     }
 }
@@ -255,13 +255,13 @@ impl Shape {
 #[inline(always)]
 pub(crate) fn with_spread<R>(
     scope: Scope<'_>,
-    (shape, max): (Shape, Value),
+    (shape, max): (CallShape, Value),
     texts: [Value; MOST_TEXTS],
     names: &[String],
     act: impl FnOnce(&Call<'_>) -> Result<R>,
 ) -> Result<R> {
     let keys = shape.parts.max(1);
-    let mut buffers: [Short; MOST_TEXTS] = [const { [const { MaybeUninit::uninit() }; _] }; _];
+    let mut buffers: [TextBuffer; MOST_TEXTS] = [const { [const { MaybeUninit::uninit() }; _] }; _];
     let mut long: [Vec<u8>; MOST_TEXTS] = [const { Vec::new() }; _];
     let mut read: [Option<&[u8]>; MOST_TEXTS] = [None; _];
     let places = buffers.iter_mut().zip(&mut long).zip(&mut read);
@@ -301,7 +301,7 @@ fn other_text(
     scope: Scope<'_>,
     value: Value,
     index: usize,
-    shape: Shape,
+    shape: CallShape,
 ) -> Result<Option<Vec<u8>>> {
     if index < shape.parts {
         return listed_part(scope, value, index as u32).map(Some);

@@ -11,10 +11,10 @@ use crate::failure::Failure;
 use crate::handle::{Handle, json_of};
 use crate::js::{Kind, Result, Scope, Value};
 use crate::key::{count, optional_text, text};
-use crate::surface::{Add, Answer, Call, Surface, bind};
+use crate::surface::{Add, NativeCall, NativeResult, Surface, bind};
 use crate::{changes, json, rule};
 
-type Cold<'c> = Call<'c, ()>;
+type Cold<'c> = NativeCall<'c, ()>;
 
 /// Some 146 years, so that no clock runs over.
 const MOST_MS: u64 = (i64::MAX / 2_000_000) as u64;
@@ -65,7 +65,7 @@ fn options(scope: Scope<'_>, map: Value, clock: Value) -> Result<LimiterBuilder>
     })
 }
 
-fn made(scope: Scope<'_>, limiter: Limiter) -> Answer {
+fn made(scope: Scope<'_>, limiter: Limiter) -> NativeResult {
     scope.owner(Box::new(Handle::Limiter(limiter))).map(Some)
 }
 

@@ -8,33 +8,33 @@ use std::time::Duration;
 use policy::bindings::{DecisionSink, Got, Waiting, Want};
 use policy::{Error, Permit, Reservation};
 
-use crate::decision::{RuleAt, Written, ms, write_budget, write_recorded};
+use crate::decision::{DecisionTarget, RuleAt, ms, write_budget, write_recorded};
 use crate::failure::Failure;
 use crate::handle::Handle;
 use crate::js::{Result, Scope, Value};
 use crate::json;
 use crate::key::{
-    MOST_TEXTS, Shape, count, optional_text, owned_call, with_any_key, with_call, with_plain_key,
-    with_spread,
+    CallShape, MOST_TEXTS, count, optional_text, owned_call, with_any_key, with_call,
+    with_plain_key, with_spread,
 };
-use crate::surface::{Add, Answer, Call, Surface, bind};
-use crate::wait::Line;
+use crate::surface::{Add, NativeCall, NativeResult, Surface, bind};
+use crate::wait::WaitingCalls;
 
 /// Judges a call by its rule, and has the decision written down: `(key, cost, max, attributes)`.
 /// `true` as of [`spread`].
 #[inline(always)]
 fn decide(
-    call: Call<'_, Rc<RuleAt>>,
+    call: NativeCall<'_, Rc<RuleAt>>,
     [key, cost, max, attributes]: [Value; 4],
-    judge: impl FnOnce(&policy::Call<'_>, u64, Written<'_, '_>) -> Result<()>,
-) -> Answer {
-    let Call { scope, surface, it: rule } = call;
+    judge: impl FnOnce(&policy::Call<'_>, u64, DecisionTarget<'_, '_>) -> Result<()>,
+) -> NativeResult {
+    let NativeCall { scope, surface, it: rule } = call;
     let cost = cost_of(scope, cost)?;
     if is_outdated(scope, rule, attributes)? {
         return scope.boolean(true).map(Some);
     }
     with_call(scope, [key, max, attributes], |one| {
-        judge(one, cost, Written { rule, scope, surface })
+        judge(one, cost, DecisionTarget { rule, scope, surface })
     })?;
     Ok(None)
 }
@@ -53,12 +53,12 @@ fn is_outdated(scope: Scope<'_>, rule: &RuleAt, attributes: Value) -> Result<boo
 /// `true` if nothing was judged, because the rule reads other attributes than JavaScript knew.
 #[inline(always)]
 fn spread(
-    call: &Call<'_, Rc<RuleAt>>,
+    call: &NativeCall<'_, Rc<RuleAt>>,
     [shape, cost, max, texts @ ..]: [Value; 3 + MOST_TEXTS],
-    judge: impl FnOnce(&policy::Call<'_>, u64) -> Answer,
-) -> Answer {
+    judge: impl FnOnce(&policy::Call<'_>, u64) -> NativeResult,
+) -> NativeResult {
     let (scope, rule) = (call.scope, call.it);
-    let (shape, cost) = (Shape::read(scope, shape), cost_of(scope, cost)?);
+    let (shape, cost) = (CallShape::read(scope, shape), cost_of(scope, cost)?);
     if !shape.has_attributes {
         return with_spread(scope, (shape, max), texts, &[], |one| judge(one, cost));
     }
@@ -90,7 +90,7 @@ fn hot(scope: Scope<'_>, surface: &Rc<Surface>, rule: &Rc<RuleAt>) -> Result<Val
         scope,
         surface,
         rule.clone(),
-        |call: Call<'_, Rc<RuleAt>>, [key, left_out]: [Value; 2]| {
+        |call: NativeCall<'_, Rc<RuleAt>>, [key, left_out]: [Value; 2]| {
             if is_outdated(call.scope, call.it, left_out)? {
                 return call.scope.boolean(true).map(Some);
             }
@@ -104,19 +104,19 @@ fn hot(scope: Scope<'_>, surface: &Rc<Surface>, rule: &Rc<RuleAt>) -> Result<Val
         },
     )?;
     scope.set(object, c"allow", allow)?;
-    let hit = bind(scope, surface, rule.clone(), |call: Call<'_, Rc<RuleAt>>, values| {
+    let hit = bind(scope, surface, rule.clone(), |call: NativeCall<'_, Rc<RuleAt>>, values| {
         decide(call, values, |one, cost, to| to.rule.rule.hit_into(one, cost, to)?)
     })?;
     scope.set(object, c"hit", hit)?;
-    let check = bind(scope, surface, rule.clone(), |call: Call<'_, Rc<RuleAt>>, values| {
+    let check = bind(scope, surface, rule.clone(), |call: NativeCall<'_, Rc<RuleAt>>, values| {
         decide(call, values, |one, cost, to| to.accept(&to.rule.rule.check(*one, cost)?.view()))
     })?;
     scope.set(object, c"check", check)?;
-    let peek = bind(scope, surface, rule.clone(), |call: Call<'_, Rc<RuleAt>>, values| {
+    let peek = bind(scope, surface, rule.clone(), |call: NativeCall<'_, Rc<RuleAt>>, values| {
         decide(call, values, |one, cost, to| to.accept(&to.rule.rule.peek(*one, cost)?.view()))
     })?;
     scope.set(object, c"peek", peek)?;
-    let record = bind(scope, surface, rule.clone(), |call: Call<'_, Rc<RuleAt>>, values| {
+    let record = bind(scope, surface, rule.clone(), |call: NativeCall<'_, Rc<RuleAt>>, values| {
         let [key, cost, max, attributes] = values;
         let cost = cost_of(call.scope, cost)?;
         if is_outdated(call.scope, call.it, attributes)? {
@@ -136,30 +136,31 @@ fn hot(scope: Scope<'_>, surface: &Rc<Surface>, rule: &Rc<RuleAt>) -> Result<Val
 /// rules need none, and each function takes memory.
 fn spread_out(scope: Scope<'_>, surface: &Rc<Surface>, rule: &Rc<RuleAt>) -> Result<Value> {
     let object = scope.object()?;
+    type OnRule<'c> = NativeCall<'c, Rc<RuleAt>>;
     macro_rules! spread_out {
         ($($name:literal: $judge:expr;)*) => { $(
-            let function = bind(scope, surface, rule.clone(), |call: Call<'_, Rc<RuleAt>>, values| {
-                let to = Written { rule: call.it, scope: call.scope, surface: call.surface };
+            let function = bind(scope, surface, rule.clone(), |call: OnRule<'_>, values| {
+                let to = DecisionTarget { rule: call.it, scope: call.scope, surface: call.surface };
                 spread(&call, values, |one, cost| $judge(to, one, cost))
             })?;
             scope.set(object, $name, function)?;
         )* };
     }
     spread_out! {
-        c"allow": |to: Written<'_, '_>, one: &policy::Call<'_>, _| {
+        c"allow": |to: DecisionTarget<'_, '_>, one: &policy::Call<'_>, _| {
             let allowed = to.rule.rule.allow(*one)?;
             if allowed { Ok(None) } else { to.scope.boolean(false).map(Some) }
         };
-        c"hit": |to: Written<'_, '_>, one: &policy::Call<'_>, cost| {
+        c"hit": |to: DecisionTarget<'_, '_>, one: &policy::Call<'_>, cost| {
             to.rule.rule.hit_into(one, cost, to)?.map(|()| None)
         };
-        c"check": |to: Written<'_, '_>, one: &policy::Call<'_>, cost| {
+        c"check": |to: DecisionTarget<'_, '_>, one: &policy::Call<'_>, cost| {
             to.accept(&to.rule.rule.check(*one, cost)?.view()).map(|()| None)
         };
-        c"peek": |to: Written<'_, '_>, one: &policy::Call<'_>, cost| {
+        c"peek": |to: DecisionTarget<'_, '_>, one: &policy::Call<'_>, cost| {
             to.accept(&to.rule.rule.peek(*one, cost)?.view()).map(|()| None)
         };
-        c"record": |to: Written<'_, '_>, one: &policy::Call<'_>, cost| {
+        c"record": |to: DecisionTarget<'_, '_>, one: &policy::Call<'_>, cost| {
             write_recorded(to.surface, &to.rule.rule.record(*one, cost)?);
             Ok(None)
         };
@@ -179,13 +180,13 @@ pub(crate) fn made(scope: Scope<'_>, surface: &Rc<Surface>, rule: policy::Rule) 
 }
 
 /// A call of something that is not hot: on the rule that its first argument is.
-type Cold<'c> = Call<'c, ()>;
+type Cold<'c> = NativeCall<'c, ()>;
 
 fn rule<'c>(call: &Cold<'c>, handle: Value) -> Result<&'c Rc<RuleAt>> {
     Handle::of(call.scope, handle)?.rule()
 }
 
-fn line<'c>(call: &Cold<'c>, handle: Value) -> Result<&'c RefCell<Line>> {
+fn line<'c>(call: &Cold<'c>, handle: Value) -> Result<&'c RefCell<WaitingCalls>> {
     Handle::of(call.scope, handle)?.line()
 }
 

@@ -11,7 +11,7 @@ use std::rc::Rc;
 use napi_sys as sys;
 
 use crate::failure::Failure;
-use crate::js::{Kept, Result, Scope, Value};
+use crate::js::{KeptValue, Result, Scope, Value};
 
 /// Numbers in the scratch array: the head of a decision, six for each limit, and at the end one of
 /// `lib/wait.js`.
@@ -19,12 +19,12 @@ pub(crate) const SCRATCH: usize = 64;
 
 /// What an environment's calls share. There is one for each time that the package is loaded.
 pub(crate) struct Surface {
-    error: Kept,
+    error: KeptValue,
     /// A Float64Array on which native code writes what JavaScript reads next.
-    _scratch: Kept,
+    _scratch: KeptValue,
     numbers: *mut f64,
     /// Texts that are named by their number; JavaScript has the same list.
-    texts: Kept,
+    texts: KeptValue,
     /// Their numbers. There are as many as policies have names and attachments.
     known: RefCell<HashMap<Box<str>, u32>>,
 }
@@ -66,7 +66,7 @@ impl Surface {
 }
 
 /// A call: its environment, and what its function is about.
-pub(crate) struct Call<'c, T> {
+pub(crate) struct NativeCall<'c, T> {
     pub(crate) scope: Scope<'c>,
     pub(crate) surface: &'c Rc<Surface>,
     pub(crate) it: &'c T,
@@ -79,7 +79,7 @@ struct Bound<T> {
 }
 
 /// What a function hands back; nothing is `undefined`.
-pub(crate) type Answer = Result<Option<Value>>;
+pub(crate) type NativeResult = Result<Option<Value>>;
 
 /// Runs a function's body. What it fails for is thrown, and no panic goes further.
 unsafe extern "C" fn enter<T, F, const N: usize>(
@@ -87,7 +87,7 @@ unsafe extern "C" fn enter<T, F, const N: usize>(
     info: sys::napi_callback_info,
 ) -> Value
 where
-    F: Fn(Call<'_, T>, [Value; N]) -> Answer,
+    F: Fn(NativeCall<'_, T>, [Value; N]) -> NativeResult,
 {
     // SAFETY: this is the call.
     let scope = unsafe { Scope::new(env) };
@@ -99,7 +99,7 @@ where
     let bound = unsafe { &*data.cast::<Bound<T>>() };
     // SAFETY: of no size, which `bind` has checked: every address is one of it.
     let body = unsafe { ptr::NonNull::<F>::dangling().as_ref() };
-    let call = Call { scope, surface: &bound.surface, it: &bound.it };
+    let call = NativeCall { scope, surface: &bound.surface, it: &bound.it };
     // If not even that can be done, Node has thrown, or is about to end. The answer is no then.
     let throw = |failure: Failure| {
         let _ = failure.throw(scope, &bound.surface);
@@ -122,7 +122,7 @@ pub(crate) fn bind<T: 'static, F, const N: usize>(
     _body: F,
 ) -> Result<Value>
 where
-    F: Fn(Call<'_, T>, [Value; N]) -> Answer + 'static,
+    F: Fn(NativeCall<'_, T>, [Value; N]) -> NativeResult + 'static,
 {
     const { assert!(size_of::<F>() == 0, "a function's body captures nothing") };
     let data = Box::new(Bound { surface: surface.clone(), it });

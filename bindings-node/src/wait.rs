@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::task::{Wake, Waker};
 use std::time::{Duration, Instant};
 
-use policy::bindings::{Got, Step, Waiting};
+use policy::bindings::{Got, WaitStep, Waiting};
 
 use crate::failure::Failure;
 use crate::js::Result;
@@ -49,11 +49,11 @@ impl Task {
     fn step(&mut self) -> Option<Result<Got>> {
         let Task { waiting, waker, .. } = self;
         match catch_unwind(AssertUnwindSafe(|| waiting.step(waker))) {
-            Ok(Ok(Step::Sleep(most))) => {
+            Ok(Ok(WaitStep::Sleep(most))) => {
                 self.due = Instant::now() + most;
                 None
             }
-            Ok(Ok(Step::Done(got))) => Some(Ok(got)),
+            Ok(Ok(WaitStep::Done(got))) => Some(Ok(got)),
             Ok(Err(error)) => Some(Err(error.into())),
             Err(panic) => Some(Err(Failure::panicked(panic))),
         }
@@ -62,7 +62,7 @@ impl Task {
 
 /// All calls that wait on one rule, for one environment.
 #[derive(Default)]
-pub(crate) struct Line {
+pub(crate) struct WaitingCalls {
     tasks: HashMap<u32, Task>,
     /// By the time at which they are due.
     due: BTreeSet<(Instant, u32)>,
@@ -72,7 +72,7 @@ pub(crate) struct Line {
     pub(crate) got: Option<Got>,
 }
 
-impl Line {
+impl WaitingCalls {
     /// What it came to, if that is there at once; else the number of the waiting call.
     pub(crate) fn join(&mut self, waiting: Waiting) -> Result<std::result::Result<Got, u32>> {
         self.last = self.last.wrapping_add(1);

@@ -18,13 +18,13 @@ use crate::value::{to_json, to_python};
 /// ``retry_after`` says when the same hit would pass; ``headers()`` says all of it to an HTTP
 /// client. Decisions can be compared, hashed and pickled.
 #[pyclass(frozen, module = "tidegate")]
-pub(crate) struct Decision(Form);
+pub(crate) struct Decision(DecisionForm);
 
 #[allow(
     clippy::large_enum_variant,
     reason = "nearly all are made by a hit, where a box would be one more allocation"
 )]
-enum Form {
+enum DecisionForm {
     /// As the engine gave it.
     Made(policy::Decision),
     /// As it came out of a pickle.
@@ -63,7 +63,7 @@ struct Restored {
 impl From<policy::Decision> for Decision {
     #[inline]
     fn from(decision: policy::Decision) -> Decision {
-        Decision(Form::Made(decision))
+        Decision(DecisionForm::Made(decision))
     }
 }
 
@@ -75,8 +75,8 @@ impl Decision {
         restored: impl FnOnce(&'a Restored) -> T,
     ) -> T {
         match &self.0 {
-            Form::Made(it) => made(it),
-            Form::Restored(it) => restored(it),
+            DecisionForm::Made(it) => made(it),
+            DecisionForm::Restored(it) => restored(it),
         }
     }
 
@@ -308,7 +308,7 @@ pub(crate) fn restore_decision(
     let (allowed, rule, reason, limit, remaining, retry_after) = first;
     let (reset_after, warning, alert, notify, would_deny, attach) = second;
     let attach = Some(to_json(&attach)?).filter(|value| !value.is_null());
-    Ok(Decision(Form::Restored(Box::new(Restored {
+    Ok(Decision(DecisionForm::Restored(Box::new(Restored {
         allowed,
         rule,
         reason,

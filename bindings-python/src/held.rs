@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 
 use crate::decision::Decision;
 use crate::errors::guard;
-use crate::value::Count;
+use crate::value::WholeNumber;
 
 /// A slot of a concurrent limit: a context manager that releases it, falsy if it was denied.
 ///
@@ -95,7 +95,7 @@ impl Reservation {
 
     /// Gives back or takes the difference to the true cost. False if it was settled or cancelled
     /// before, or denied.
-    fn settle(&self, actual: Count) -> PyResult<bool> {
+    fn settle(&self, actual: WholeNumber) -> PyResult<bool> {
         guard(|| Ok(self.take().map(|reserved| reserved.settle(actual.0)).is_some()))
     }
 

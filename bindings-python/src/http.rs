@@ -14,7 +14,7 @@ use crate::errors::guard;
 use crate::fast::Fast;
 use crate::limiter::Limiter;
 use crate::rule::Rule;
-use crate::value::{Count, Text};
+use crate::value::{Text, WholeNumber};
 
 /// The proxies that a middleware believes.
 #[pyclass(frozen, module = "tidegate._tidegate", name = "_ProxyTrust")]
@@ -52,7 +52,7 @@ fn hit_from<C: Fast>(on: &C, client: IpAddr) -> Result<Option<policy::Decision>,
 #[pymethods]
 impl Trust {
     #[new]
-    fn new(hops: Count, proxies: Vec<Text>) -> PyResult<Trust> {
+    fn new(hops: WholeNumber, proxies: Vec<Text>) -> PyResult<Trust> {
         let hops = usize::try_from(hops.0).unwrap_or(usize::MAX);
         let reads_lines = hops > 0 || !proxies.is_empty();
         let ranges = proxies.iter().map(|text| &text.0);

@@ -11,7 +11,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyInt, PyList, PyString, PyTuple};
 
 use crate::errors::{Attributes, contained, raise};
-use crate::value::{Count, kind, to_tuple, utf8};
+use crate::value::{WholeNumber, kind, to_tuple, utf8};
 
 const FORMS: &str = "a key is a str, bytes, an int, an ipaddress, or a tuple or list of them";
 
@@ -118,7 +118,7 @@ pub(crate) fn attribute<'a>(value: Borrowed<'a, '_, PyAny>) -> PyResult<Option<C
 #[inline]
 pub(crate) fn with_call<R>(
     key: &Bound<'_, PyAny>,
-    max: Option<Count>,
+    max: Option<WholeNumber>,
     attributes: Attributes<'_, '_>,
     body: impl FnOnce(Call<'_>) -> Result<R, policy::Error>,
 ) -> PyResult<R> {
@@ -129,7 +129,7 @@ pub(crate) fn with_call<R>(
 #[inline]
 pub(crate) fn in_call<R>(
     key: &Bound<'_, PyAny>,
-    max: Option<Count>,
+    max: Option<WholeNumber>,
     attributes: Attributes<'_, '_>,
     body: impl FnOnce(Call<'_>) -> PyResult<R>,
 ) -> PyResult<R> {
@@ -171,7 +171,7 @@ pub(crate) fn with_key<R>(
 /// A call that borrows from no Python object.
 pub(crate) fn owned_call(
     key: &Bound<'_, PyAny>,
-    max: Option<Count>,
+    max: Option<WholeNumber>,
     attributes: Attributes<'_, '_>,
 ) -> PyResult<OwnedCall> {
     let parts = match parts(key)? {

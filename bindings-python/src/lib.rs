@@ -61,10 +61,10 @@ mod _tidegate {
 /// A key for a client address: IPv4-mapped IPv6 is unmapped first, IPv6 is cut to the prefix.
 #[pyfunction]
 #[pyo3(
-    signature = (address, v6_prefix=value::Count(policy::V6_PREFIX as u64)),
+    signature = (address, v6_prefix=value::WholeNumber(policy::V6_PREFIX as u64)),
     text_signature = "(address, v6_prefix=56)"
 )]
-fn ip_key(address: value::Text, v6_prefix: value::Count) -> PyResult<String> {
+fn ip_key(address: value::Text, v6_prefix: value::WholeNumber) -> PyResult<String> {
     let prefix = u8::try_from(v6_prefix.0).unwrap_or(u8::MAX);
     errors::guard(|| policy::ip_key(&address.0, prefix))
 }

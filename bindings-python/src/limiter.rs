@@ -13,7 +13,7 @@ use crate::clock::ManualClock;
 use crate::errors::raised;
 use crate::operations::prelude::*;
 use crate::rule::Rule;
-use crate::value::{Bytes, Store};
+use crate::value::{Bytes, StoreText};
 
 /// A policy at work: rules, and where their state lives. Safe to use from any thread.
 ///
@@ -54,8 +54,8 @@ impl Limiter {
 }
 
 fn options(
-    store: Option<Store>,
-    capacity: Option<Count>,
+    store: Option<StoreText>,
+    capacity: Option<WholeNumber>,
     full: Option<Text>,
     clock: Option<&Bound<'_, ManualClock>>,
     recreate: bool,
@@ -89,8 +89,8 @@ operations! { Limiter {
     fn new(
         py: Python<'_>,
         limits: &Bound<'_, PyAny>,
-        store: Option<Store>,
-        capacity: Option<Count>,
+        store: Option<StoreText>,
+        capacity: Option<WholeNumber>,
         on_full: Option<Text>,
         clock: Option<&Bound<'_, ManualClock>>,
         recreate: bool,
@@ -119,8 +119,8 @@ operations! { Limiter {
         _class: &Bound<'_, PyType>,
         py: Python<'_>,
         mapping: &Bound<'_, PyAny>,
-        store: Option<Store>,
-        capacity: Option<Count>,
+        store: Option<StoreText>,
+        capacity: Option<WholeNumber>,
         on_full: Option<Text>,
         clock: Option<&Bound<'_, ManualClock>>,
         recreate: bool,
@@ -146,8 +146,8 @@ operations! { Limiter {
         _class: &Bound<'_, PyType>,
         py: Python<'_>,
         path: PathBuf,
-        store: Option<Store>,
-        capacity: Option<Count>,
+        store: Option<StoreText>,
+        capacity: Option<WholeNumber>,
         on_full: Option<Text>,
         clock: Option<&Bound<'_, ManualClock>>,
         recreate: bool,
@@ -210,8 +210,8 @@ operations! { Limiter {
 
     /// The run-time changes of all rules with a number above ``since``: the last 256 at least, as
     /// the store keeps them.
-    #[pyo3(signature = (since=Count(0)), text_signature = "($self, since=0)")]
-    fn changes<'py>(&self, py: Python<'py>, since: Count) -> PyResult<Bound<'py, PyAny>> {
+    #[pyo3(signature = (since=WholeNumber(0)), text_signature = "($self, since=0)")]
+    fn changes<'py>(&self, py: Python<'py>, since: WholeNumber) -> PyResult<Bound<'py, PyAny>> {
         results::changes(py, &py.detach(|| guard(|| self.inner.changes(since.0)))?)
     }
 

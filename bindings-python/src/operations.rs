@@ -57,14 +57,14 @@ macro_rules! operations {
             ///
             /// ``max`` takes the place of the limit's own for this call, in rules with one limit.
             #[pyo3(
-                signature = (key, cost=Count(1), *, max=None, **attributes),
+                signature = (key, cost=WholeNumber(1), *, max=None, **attributes),
                 text_signature = "($self, key, cost=1, *, max=None, **attributes)"
             )]
             fn hit(
                 &self,
                 key: &Bound<'_, PyAny>,
-                cost: Count,
-                max: Option<Count>,
+                cost: WholeNumber,
+                max: Option<WholeNumber>,
                 attributes: Option<&Bound<'_, PyDict>>,
             ) -> PyResult<Decision> {
                 with_call(key, max, attributes, |call| self.inner.hit(call, cost.0))
@@ -74,14 +74,14 @@ macro_rules! operations {
             /// As ``hit``, but an allowed one spends nothing: for "check, do the work, then
             /// ``record``". A denial counts like a hit's.
             #[pyo3(
-                signature = (key, cost=Count(1), *, max=None, **attributes),
+                signature = (key, cost=WholeNumber(1), *, max=None, **attributes),
                 text_signature = "($self, key, cost=1, *, max=None, **attributes)"
             )]
             fn check(
                 &self,
                 key: &Bound<'_, PyAny>,
-                cost: Count,
-                max: Option<Count>,
+                cost: WholeNumber,
+                max: Option<WholeNumber>,
                 attributes: Option<&Bound<'_, PyDict>>,
             ) -> PyResult<Decision> {
                 with_call(key, max, attributes, |call| self.inner.check(call, cost.0))
@@ -90,14 +90,14 @@ macro_rules! operations {
 
             /// What a hit would get, changing nothing. With a cost of 0, what is left now.
             #[pyo3(
-                signature = (key, cost=Count(1), *, max=None, **attributes),
+                signature = (key, cost=WholeNumber(1), *, max=None, **attributes),
                 text_signature = "($self, key, cost=1, *, max=None, **attributes)"
             )]
             fn peek(
                 &self,
                 key: &Bound<'_, PyAny>,
-                cost: Count,
-                max: Option<Count>,
+                cost: WholeNumber,
+                max: Option<WholeNumber>,
                 attributes: Option<&Bound<'_, PyDict>>,
             ) -> PyResult<Decision> {
                 with_call(key, max, attributes, |call| self.inner.peek(call, cost.0))
@@ -106,15 +106,15 @@ macro_rules! operations {
 
             /// Spends without asking, also in a cooldown, and says what is used then.
             #[pyo3(
-                signature = (key, cost=Count(1), *, max=None, **attributes),
+                signature = (key, cost=WholeNumber(1), *, max=None, **attributes),
                 text_signature = "($self, key, cost=1, *, max=None, **attributes)"
             )]
             fn record<'py>(
                 &self,
                 py: Python<'py>,
                 key: &Bound<'py, PyAny>,
-                cost: Count,
-                max: Option<Count>,
+                cost: WholeNumber,
+                max: Option<WholeNumber>,
                 attributes: Option<&Bound<'py, PyDict>>,
             ) -> PyResult<Bound<'py, PyAny>> {
                 let recorded =
@@ -124,14 +124,14 @@ macro_rules! operations {
 
             /// Gives back, never above full; a window's newest first.
             #[pyo3(
-                signature = (key, cost=Count(1), *, max=None, **attributes),
+                signature = (key, cost=WholeNumber(1), *, max=None, **attributes),
                 text_signature = "($self, key, cost=1, *, max=None, **attributes)"
             )]
             fn refund(
                 &self,
                 key: &Bound<'_, PyAny>,
-                cost: Count,
-                max: Option<Count>,
+                cost: WholeNumber,
+                max: Option<WholeNumber>,
                 attributes: Option<&Bound<'_, PyDict>>,
             ) -> PyResult<()> {
                 with_call(key, max, attributes, |call| self.inner.refund(call, cost.0))
@@ -144,8 +144,8 @@ macro_rules! operations {
                 &self,
                 py: Python<'_>,
                 key: &Bound<'_, PyAny>,
-                estimate: Count,
-                max: Option<Count>,
+                estimate: WholeNumber,
+                max: Option<WholeNumber>,
                 attributes: Option<&Bound<'_, PyDict>>,
             ) -> PyResult<Reservation> {
                 let reserved =
@@ -192,16 +192,16 @@ macro_rules! operations {
             /// Blocks until a hit is allowed, and spends it; other threads run meanwhile. A denial
             /// at once if it can't be in time.
             #[pyo3(
-                signature = (key, cost=Count(1), *, timeout=None, max=None, **attributes),
+                signature = (key, cost=WholeNumber(1), *, timeout=None, max=None, **attributes),
                 text_signature = "($self, key, cost=1, *, timeout=None, max=None, **attributes)"
             )]
             fn wait<'py>(
                 &self,
                 py: Python<'py>,
                 key: &Bound<'py, PyAny>,
-                cost: Count,
+                cost: WholeNumber,
                 timeout: Option<Seconds>,
-                max: Option<Count>,
+                max: Option<WholeNumber>,
                 attributes: Option<&Bound<'py, PyDict>>,
             ) -> PyResult<Bound<'py, PyAny>> {
                 self.waiting(key, max, attributes, Want::Hit(cost.0), timeout)?.block(py)
@@ -226,9 +226,9 @@ macro_rules! operations {
                 &self,
                 py: Python<'py>,
                 key: &Bound<'py, PyAny>,
-                estimate: Count,
+                estimate: WholeNumber,
                 timeout: Option<Seconds>,
-                max: Option<Count>,
+                max: Option<WholeNumber>,
                 attributes: Option<&Bound<'py, PyDict>>,
             ) -> PyResult<Bound<'py, PyAny>> {
                 let want = Want::Reservation(estimate.0);
@@ -238,16 +238,16 @@ macro_rules! operations {
             /// ``await`` it: resolves when a hit is allowed, which is spent then, or with a denial
             /// at once if it can't be in time. Cancelling spends nothing. On asyncio and trio.
             #[pyo3(
-                signature = (key, cost=Count(1), *, timeout=None, max=None, **attributes),
+                signature = (key, cost=WholeNumber(1), *, timeout=None, max=None, **attributes),
                 text_signature = "($self, key, cost=1, *, timeout=None, max=None, **attributes)"
             )]
             fn acquire<'py>(
                 &self,
                 py: Python<'py>,
                 key: &Bound<'py, PyAny>,
-                cost: Count,
+                cost: WholeNumber,
                 timeout: Option<Seconds>,
-                max: Option<Count>,
+                max: Option<WholeNumber>,
                 attributes: Option<&Bound<'py, PyDict>>,
             ) -> PyResult<Bound<'py, PyAny>> {
                 self.waiting(key, max, attributes, Want::Hit(cost.0), timeout)?.acquired(py)
@@ -273,9 +273,9 @@ macro_rules! operations {
                 &self,
                 py: Python<'py>,
                 key: &Bound<'py, PyAny>,
-                estimate: Count,
+                estimate: WholeNumber,
                 timeout: Option<Seconds>,
-                max: Option<Count>,
+                max: Option<WholeNumber>,
                 attributes: Option<&Bound<'py, PyDict>>,
             ) -> PyResult<Bound<'py, PyAny>> {
                 let want = Want::Reservation(estimate.0);
@@ -288,7 +288,7 @@ macro_rules! operations {
                 &self,
                 py: Python<'py>,
                 key: &Bound<'py, PyAny>,
-                amount: Count,
+                amount: WholeNumber,
                 attributes: Option<&Bound<'py, PyDict>>,
             ) -> PyResult<Bound<'py, PyAny>> {
                 results::budget(
@@ -343,15 +343,15 @@ macro_rules! operations {
             /// Why a hit would get what it would get: the judgement in order, each number with its
             /// source. Changes nothing.
             #[pyo3(
-                signature = (key, cost=Count(1), *, max=None, **attributes),
+                signature = (key, cost=WholeNumber(1), *, max=None, **attributes),
                 text_signature = "($self, key, cost=1, *, max=None, **attributes)"
             )]
             fn why<'py>(
                 &self,
                 py: Python<'py>,
                 key: &Bound<'py, PyAny>,
-                cost: Count,
-                max: Option<Count>,
+                cost: WholeNumber,
+                max: Option<WholeNumber>,
                 attributes: Option<&Bound<'py, PyDict>>,
             ) -> PyResult<Bound<'py, PyAny>> {
                 let why = with_call(key, max, attributes, |call| self.inner.why(call, cost.0))?;
@@ -606,7 +606,7 @@ macro_rules! operations {
             fn waiting(
                 &self,
                 key: &Bound<'_, PyAny>,
-                max: Option<Count>,
+                max: Option<WholeNumber>,
                 attributes: Option<&Bound<'_, PyDict>>,
                 want: Want,
                 timeout: Option<Seconds>,
@@ -639,7 +639,7 @@ pub(crate) mod prelude {
     pub(crate) use crate::fast::{Fast, Replaced};
     pub(crate) use crate::held::{Permit, Reservation};
     pub(crate) use crate::key::{owned_call, with_call};
-    pub(crate) use crate::value::{Count, Seconds, Text, UNIT, to_json};
+    pub(crate) use crate::value::{Seconds, Text, UNIT, WholeNumber, to_json};
     pub(crate) use crate::waiting::Waiting;
     pub(crate) use crate::{change, results};
 }

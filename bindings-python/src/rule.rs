@@ -41,8 +41,8 @@ operations! { Rule {
 
     /// The run-time changes of this rule with a number above ``since``: the last 256 at least, as
     /// the store keeps them.
-    #[pyo3(signature = (since=Count(0)), text_signature = "($self, since=0)")]
-    fn changes<'py>(&self, py: Python<'py>, since: Count) -> PyResult<Bound<'py, PyAny>> {
+    #[pyo3(signature = (since=WholeNumber(0)), text_signature = "($self, since=0)")]
+    fn changes<'py>(&self, py: Python<'py>, since: WholeNumber) -> PyResult<Bound<'py, PyAny>> {
         results::changes(py, &py.detach(|| guard(|| self.inner.changes(since.0)))?)
     }
 

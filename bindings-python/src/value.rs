@@ -39,14 +39,14 @@ fn surrogates(what: &str) -> PyErr {
 
 /// A whole number from 0 on.
 #[derive(Clone, Copy)]
-pub(crate) struct Count(pub(crate) u64);
+pub(crate) struct WholeNumber(pub(crate) u64);
 
-impl FromPyObject<'_, '_> for Count {
+impl FromPyObject<'_, '_> for WholeNumber {
     type Error = PyErr;
 
     #[inline]
-    fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<Count> {
-        object.extract::<u64>().map(Count).map_err(|error| match object.cast::<PyInt>() {
+    fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<WholeNumber> {
+        object.extract::<u64>().map(WholeNumber).map_err(|error| match object.cast::<PyInt>() {
             Ok(_) => raised(
                 "RangeError",
                 &format!("this should be a whole number from 0 to 2**64 - 1, not {}", *object),
@@ -77,7 +77,7 @@ impl FromPyObject<'_, '_> for Bytes {
 
     fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<Bytes> {
         if object.cast::<PyString>().is_err() {
-            return object.extract::<Count>().map(|count| Bytes(count.0));
+            return object.extract::<WholeNumber>().map(|count| Bytes(count.0));
         }
         let text = object.extract::<Text>()?.0;
         policy::bindings::parse_bytes(&text).map(Bytes).map_err(crate::errors::raise)
@@ -124,19 +124,19 @@ impl Seconds {
 }
 
 /// A store: its text, or a path, which is that of a folder.
-pub(crate) struct Store(pub(crate) String);
+pub(crate) struct StoreText(pub(crate) String);
 
-impl FromPyObject<'_, '_> for Store {
+impl FromPyObject<'_, '_> for StoreText {
     type Error = PyErr;
 
-    fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<Store> {
+    fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<StoreText> {
         if object.cast::<PyString>().is_ok() {
-            return Ok(Store(object.extract::<Text>()?.0));
+            return Ok(StoreText(object.extract::<Text>()?.0));
         }
         let path: PathBuf = object.extract()?;
         let path = path.into_os_string().into_string();
         let path = path.map_err(|_| raised("StoreError", "the path of a store should be UTF-8"))?;
-        Ok(Store(format!("file:{path}")))
+        Ok(StoreText(format!("file:{path}")))
     }
 }
 

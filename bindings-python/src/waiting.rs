@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Wake, Waker};
 use std::time::Duration;
 
-use policy::bindings::{Got, OwnedCall, Step, Want};
+use policy::bindings::{Got, OwnedCall, WaitStep, Want};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
@@ -46,7 +46,7 @@ impl Waiting {
         Waiting { waiting: Mutex::new(Some(waiting)) }
     }
 
-    fn step(&self, waker: &Waker) -> PyResult<Step> {
+    fn step(&self, waker: &Waker) -> PyResult<WaitStep> {
         // Held only if two threads share what belongs to one task.
         let Ok(mut held) = self.waiting.try_lock() else {
             return Err(raised("OperationError", "another thread is polling this"));
@@ -55,7 +55,7 @@ impl Waiting {
             return Err(raised("OperationError", "this is over"));
         };
         let step = guard(|| waiting.step(waker));
-        if !matches!(step, Ok(Step::Sleep(_))) {
+        if !matches!(step, Ok(WaitStep::Sleep(_))) {
             let over = held.take();
             // Dropped last: it wakes the next call in line, which may run any code.
             drop(held);
@@ -69,8 +69,8 @@ impl Waiting {
         let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
         loop {
             match self.step(&waker)? {
-                Step::Done(got) => return to_python(py, got),
-                Step::Sleep(most) => py.detach(|| std::thread::park_timeout(most.min(SIGNALS))),
+                WaitStep::Done(got) => return to_python(py, got),
+                WaitStep::Sleep(most) => py.detach(|| std::thread::park_timeout(most.min(SIGNALS))),
             }
             py.check_signals()?;
         }
@@ -111,8 +111,8 @@ impl Waiting {
     /// the next poll, unless ``wake`` is called sooner.
     fn poll<'py>(&self, py: Python<'py>, wake: Py<PyAny>) -> PyResult<Bound<'py, PyAny>> {
         match self.step(&Waker::from(Arc::new(CallBack(wake))))? {
-            Step::Done(got) => to_python(py, got),
-            Step::Sleep(most) => Ok(most.as_secs_f64().into_pyobject(py)?.into_any()),
+            WaitStep::Done(got) => to_python(py, got),
+            WaitStep::Sleep(most) => Ok(most.as_secs_f64().into_pyobject(py)?.into_any()),
         }
     }
 

@@ -1,8 +1,8 @@
 //! How limits count: one file for each algorithm.
 //!
-//! An algorithm's file has a constant of [`Facts`] and a type that is an [`AlgorithmCell`]. A new
-//! algorithm is such a file, a variant of [`Algorithm`] and a variant of [`Cell`]. The rest of the
-//! engine asks the methods of these types and names no algorithm.
+//! An algorithm's file has a constant of [`AlgorithmFacts`] and a type that is an
+//! [`AlgorithmCell`]. A new algorithm is such a file, a variant of [`Algorithm`] and a variant of
+//! [`Cell`]. The rest of the engine asks the methods of these types and names no algorithm.
 
 pub(crate) mod bucket;
 mod cell;
@@ -38,7 +38,7 @@ pub enum Algorithm {
 }
 
 /// What the rest of the engine, and the policy crate, must know of an algorithm.
-pub(crate) struct Facts {
+pub(crate) struct AlgorithmFacts {
     /// Its number in the digest of a set of limits. Files keep it, so it never changes.
     pub(crate) code: u64,
     /// Whether `burst` may differ from `max`.
@@ -87,7 +87,7 @@ impl Foreseen {
 }
 
 impl Algorithm {
-    fn facts(self) -> &'static Facts {
+    fn facts(self) -> &'static AlgorithmFacts {
         match self {
             Algorithm::Bucket => &bucket::FACTS,
             Algorithm::Window => &window::FACTS,

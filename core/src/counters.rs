@@ -28,11 +28,11 @@ pub(crate) const COUNTS: usize = 5;
 
 /// Counts of one thread.
 #[derive(Debug)]
-struct Line<const N: usize>([PlainU64; N]);
+struct CounterLine<const N: usize>([PlainU64; N]);
 
-impl<const N: usize> Default for Line<N> {
+impl<const N: usize> Default for CounterLine<N> {
     fn default() -> Self {
-        Line(std::array::from_fn(|_| PlainU64::new(0)))
+        CounterLine(std::array::from_fn(|_| PlainU64::new(0)))
     }
 }
 
@@ -45,9 +45,9 @@ impl<const N: usize> Default for Line<N> {
 /// ```
 #[derive(Debug, Default)]
 pub struct Counters<const N: usize> {
-    lines: PerThread<Line<N>>,
+    lines: PerThread<CounterLine<N>>,
     /// For threads that have no line of their own.
-    shared: CachePadded<Line<N>>,
+    shared: CachePadded<CounterLine<N>>,
 }
 
 impl<const N: usize> Counters<N> {
@@ -82,7 +82,7 @@ impl<const N: usize> Counters<N> {
     }
 }
 
-impl<const N: usize> Line<N> {
+impl<const N: usize> CounterLine<N> {
     #[inline(always)]
     fn add_alone(&self, count: usize, more: u64) -> u64 {
         let cell = &self.0[count];

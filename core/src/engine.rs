@@ -81,7 +81,7 @@ impl Answer {
 /// The answer to a hit, and what each limit says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
-pub struct Outcome {
+pub struct HitOutcome {
     /// Yes or no, and why.
     pub answer: Answer,
     /// After an allowed hit: what is left. After a denied one: what there is, and the waits.
@@ -93,9 +93,9 @@ pub struct Outcome {
 }
 
 impl MultiOutcome<1> {
-    fn with(self, statuses: LimitStatuses) -> Outcome {
+    fn with(self, statuses: LimitStatuses) -> HitOutcome {
         let [permit] = self.permits;
-        Outcome { answer: self.answer, statuses, permit, shared: self.shared }
+        HitOutcome { answer: self.answer, statuses, permit, shared: self.shared }
     }
 }
 
@@ -258,13 +258,13 @@ impl Engine {
     /// Spends `cost` if every limit allows it, and says what each of them has left.
     ///
     /// A `cost` of 0 spends nothing and makes no row.
-    pub fn hit(&self, key: &[u8], cost: u64) -> Outcome {
+    pub fn hit(&self, key: &[u8], cost: u64) -> HitOutcome {
         let hash = self.hash(key);
         self.table.prefetch(hash);
         let (part, mut time) = (self.part(hash), Time::read(&self.clock));
         let outcome = match part.hit_lone(cost, &mut time) {
             Some((answer, status, shared)) => {
-                Outcome { answer, statuses: LimitStatuses::one(status), permit: None, shared }
+                HitOutcome { answer, statuses: LimitStatuses::one(status), permit: None, shared }
             }
             None => {
                 let mut statuses = LimitStatuses::default();
@@ -285,7 +285,7 @@ impl Engine {
     }
 
     /// What a hit would get, changing nothing.
-    pub fn peek(&self, key: &[u8], cost: u64) -> Outcome {
+    pub fn peek(&self, key: &[u8], cost: u64) -> HitOutcome {
         let (part, mut statuses) = (self.part(self.hash(key)), [LimitStatuses::default()]);
         let together = peek_together(&[part], &[cost], &Time::read(&self.clock), &mut statuses);
         together.with(statuses[0])

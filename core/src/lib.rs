@@ -7,7 +7,7 @@
 //! |---|---|
 //! | [`Limit`], [`Limits`] | limits as stated, and checked together |
 //! | [`Engine`] | a table of keys, judged by one set of limits |
-//! | [`Outcome`], [`LimitStatus`] | the answer to a hit, and what each limit says of the key |
+//! | [`HitOutcome`], [`LimitStatus`] | the answer to a hit, and what each limit says of the key |
 //! | [`Clock`] | system time, or a time that moves by hand |
 //! | [`Ledger`] | notes on keys |
 //!
@@ -63,7 +63,7 @@ pub use clock::shared::SharedClock;
 pub use clock::{Clock, ManualClock, Time};
 pub use counters::{Count, Counters};
 pub use engine::{
-    Answer, Engine, MultiOutcome, OnFull, Options, Outcome, RowRef, hit_together, peek_together,
+    Answer, Engine, HitOutcome, MultiOutcome, OnFull, Options, RowRef, hit_together, peek_together,
     reserve_together,
 };
 pub use fork::{ForkGuard, ForkLock, fork_generation};
@@ -81,9 +81,9 @@ pub use storage::{
     host::Host,
     layout::FileLayout,
     moving::{FileTables, Moving, NoPlace},
-    offenders::{NAME_WORDS, Name, TopOffenders},
+    offenders::{NAME_WORDS, NameWords, TopOffenders},
     table_file::{SharedWord, TableFile},
-    tables::Tables,
+    tables::TableSections,
 };
 #[doc(hidden)]
 pub use sync::PlainU64 as AtomicU64;

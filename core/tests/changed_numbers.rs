@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tidegate_core::{
-    Answer, Clock, Engine, Limit, LimitStatus, LimitStatuses, Limits, ManualClock, Options,
-    Outcome, Permit, RowRef, Time,
+    Answer, Clock, Engine, HitOutcome, Limit, LimitStatus, LimitStatuses, Limits, ManualClock,
+    Options, Permit, RowRef, Time,
 };
 
 const KEY: &[u8] = b"it";
@@ -332,7 +332,7 @@ fn a_first_hit_is_told_its_own_period_and_not_a_nanosecond_more() {
         for start in [START, 999, 1, 0, 1_234_567, 7_000] {
             let (engine, hand) = engine_at(limit, start);
             let foreseen = engine.peek(KEY, 1).statuses[0].after(&limit, 1, start);
-            let Outcome { statuses, .. } = engine.hit(KEY, 1);
+            let HitOutcome { statuses, .. } = engine.hit(KEY, 1);
             let status = statuses[0];
             assert_eq!(foreseen, status, "{limit:?} at {start}");
             for told in [status.more, status.reset, engine.hit(KEY, 1).statuses[0].wait] {

@@ -91,7 +91,7 @@ pub struct tg_decision {
 }
 
 /// What of a decision is written each time.
-pub(crate) type Out<'a> = &'a mut MaybeUninit<tg_decision>;
+pub(crate) type DecisionOut<'a> = &'a mut MaybeUninit<tg_decision>;
 
 #[inline]
 pub(crate) fn ms(duration: Duration) -> i64 {
@@ -113,7 +113,7 @@ impl tg_rule {
 
     /// Writes a decision down.
     #[inline(always)]
-    pub(crate) fn write(&self, view: &DecisionView<'_>, out: Out<'_>) {
+    pub(crate) fn write(&self, view: &DecisionView<'_>, out: DecisionOut<'_>) {
         let kept = |text: Option<&str>| text.map_or(std::ptr::null(), |text| self.names.keep(text));
         let attach = view.attach().map(|value| self.keep_json(value));
         // SAFETY: a decision is laid out as its parts are, which is asserted below, and any bytes
@@ -160,12 +160,12 @@ impl tg_rule {
 }
 
 /// Where a decision of a rule is to be written.
-pub(crate) struct Written<'a> {
+pub(crate) struct DecisionTarget<'a> {
     pub(crate) rule: &'a tg_rule,
-    pub(crate) out: Out<'a>,
+    pub(crate) out: DecisionOut<'a>,
 }
 
-impl DecisionSink for Written<'_> {
+impl DecisionSink for DecisionTarget<'_> {
     type Output = ();
     #[inline(always)]
     fn accept(self, view: &DecisionView<'_>) {

@@ -10,7 +10,7 @@ use policy::{Finding, Limiter, LimiterBuilder, Metrics, OnFull};
 use crate::boundary::{free, given, guard, optional_text, slice, text, utf8};
 use crate::clock::tg_manual_clock;
 use crate::json;
-use crate::names::Names;
+use crate::names::TextList;
 use crate::rule::tg_rule;
 use crate::status::Failure;
 use crate::status::tg_status::{self, *};
@@ -229,7 +229,7 @@ pub unsafe extern "C" fn tg_rule_get(
         let at = known.iter().position(|other| other.rule.is_same(&rule)).unwrap_or_else(|| {
             let name = CString::new(rule.name().replace('\0', "")).unwrap_or_default();
             let limiter = limiter.limiter.clone();
-            known.push(Box::new(tg_rule { rule, name, names: Names::default(), limiter }));
+            known.push(Box::new(tg_rule { rule, name, names: TextList::default(), limiter }));
             known.len() - 1
         });
         out.write(&raw const *known[at]);

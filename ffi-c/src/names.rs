@@ -6,31 +6,31 @@ use policy::bindings::{DecisionView, Once};
 
 /// A list that only grows. It is as long as the rule has limits (and had, before it was reloaded).
 #[derive(Default)]
-pub(crate) struct Names {
-    first: Once<Name>,
-    limits: Once<Limits>,
+pub(crate) struct TextList {
+    first: Once<ListedText>,
+    limits: Once<LimitTexts>,
 }
 
-struct Name {
+struct ListedText {
     text: CString,
-    next: Once<Name>,
+    next: Once<ListedText>,
 }
 
 /// The names of a rule's limits when they were first asked for: found without comparing texts.
-struct Limits {
+struct LimitTexts {
     names: policy::bindings::Names,
-    texts: Vec<Kept>,
+    texts: Vec<KeptText>,
 }
 
 /// A text of the list.
-struct Kept(*const c_char);
+struct KeptText(*const c_char);
 
 // SAFETY: what it points to is never written to.
-unsafe impl Send for Kept {}
+unsafe impl Send for KeptText {}
 // SAFETY: as above.
-unsafe impl Sync for Kept {}
+unsafe impl Sync for KeptText {}
 
-impl Names {
+impl TextList {
     /// The name of a limit, to stay.
     #[inline]
     pub(crate) fn keep_limit(
@@ -51,8 +51,8 @@ impl Names {
     #[inline(never)]
     fn keep_other(&self, names: policy::bindings::Names, name: &str) -> *const c_char {
         self.limits.get_or_make(|| {
-            let texts = names.iter().map(|name| Kept(self.keep(name))).collect();
-            Limits { names, texts }
+            let texts = names.iter().map(|name| KeptText(self.keep(name))).collect();
+            LimitTexts { names, texts }
         });
         self.keep(name)
     }
@@ -67,15 +67,15 @@ impl Names {
             }
             place = &name.next;
         }
-        Names::add(place, text)
+        TextList::add(place, text)
     }
 
     #[cold]
-    fn add(mut place: &Once<Name>, text: &str) -> *const c_char {
+    fn add(mut place: &Once<ListedText>, text: &str) -> *const c_char {
         let Ok(text) = CString::new(text) else { return c"".as_ptr() };
         loop {
             // A thread that loses a race for a place finds the other's name there, and goes on.
-            let name = place.get_or_make(|| Name { text: text.clone(), next: Once::new() });
+            let name = place.get_or_make(|| ListedText { text: text.clone(), next: Once::new() });
             if name.text == text {
                 return name.text.as_ptr();
             }
@@ -84,7 +84,7 @@ impl Names {
     }
 }
 
-impl Drop for Names {
+impl Drop for TextList {
     fn drop(&mut self) {
         // One by one: a long list must not need a deep stack.
         let mut next = self.first.take();
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn a_text_is_kept_once_whoever_asks() {
-        let names = Names::default();
+        let names = TextList::default();
         let all: Vec<String> = (0..100).map(|i| i.to_string()).collect();
         let places = || all.iter().map(|text| names.keep(text) as usize).collect::<Vec<_>>();
         let (here, there) = std::thread::scope(|scope| {

@@ -6,9 +6,9 @@ use std::mem::MaybeUninit;
 use policy::{Budget, Call, Limiter, Rule, Stats};
 
 use crate::boundary::{answer, given, guard, owned_text, room, slice};
-use crate::decision::{Out, TG_MOST_LIMITS, TG_NONE, Written, ms, tg_decision};
+use crate::decision::{DecisionOut, DecisionTarget, TG_MOST_LIMITS, TG_NONE, ms, tg_decision};
 use crate::key::{tg_bytes, tg_key};
-use crate::names::Names;
+use crate::names::TextList;
 use crate::status::Failure;
 use crate::status::tg_status;
 
@@ -16,7 +16,7 @@ use crate::status::tg_status;
 pub struct tg_rule {
     pub(crate) rule: Rule,
     pub(crate) name: CString,
-    pub(crate) names: Names,
+    pub(crate) names: TextList,
     pub(crate) limiter: Limiter,
 }
 
@@ -118,8 +118,8 @@ unsafe fn keyed<T, R>(
 unsafe fn decided(
     rule: Option<&tg_rule>,
     key: Option<&tg_key>,
-    out: Option<Out<'_>>,
-    call: impl FnOnce(&tg_rule, &Call<'_>, Out<'_>) -> Result<(), policy::Error>,
+    out: Option<DecisionOut<'_>>,
+    call: impl FnOnce(&tg_rule, &Call<'_>, DecisionOut<'_>) -> Result<(), policy::Error>,
 ) -> tg_status {
     guard(|| {
         let (rule, key, out) = (given(rule, "rule")?, given(key, "key")?, given(out, "out")?);
@@ -208,7 +208,7 @@ pub unsafe extern "C" fn tg_hit(
     // SAFETY: the caller's word.
     unsafe {
         decided(rule, key, out, |rule, call, out| {
-            rule.rule.hit_into(call, cost, Written { rule, out })
+            rule.rule.hit_into(call, cost, DecisionTarget { rule, out })
         })
     }
 }

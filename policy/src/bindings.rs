@@ -18,6 +18,6 @@ pub use choices::{PERIODS, STYLES, mode, on_full, style};
 #[cfg(target_os = "linux")]
 pub use values::inspected_value;
 pub use values::{budget_value, overrides_value, stats_value};
-pub use waiting::{Got, Step, Waiting, Want};
+pub use waiting::{Got, WaitStep, Waiting, Want};
 // A forked child may find a lock of the standard library taken.
 pub use tidegate_core::{ForkLock, Once};

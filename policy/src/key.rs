@@ -92,20 +92,20 @@ const LONGEST: usize = 39;
 
 /// A text of its own: the decimal digits of a whole number, or an address.
 #[derive(Clone, Copy)]
-struct Short {
+struct ShortText {
     bytes: [u8; LONGEST],
     len: u8,
 }
 
-impl Short {
-    fn new(text: &[u8]) -> Short {
+impl ShortText {
+    fn new(text: &[u8]) -> ShortText {
         let mut bytes = [0; LONGEST];
         bytes[..text.len()].copy_from_slice(text);
-        Short { bytes, len: text.len() as u8 }
+        ShortText { bytes, len: text.len() as u8 }
     }
 
-    fn address(address: IpAddr) -> Short {
-        let mut short = Short { bytes: [0; LONGEST], len: 0 };
+    fn address(address: IpAddr) -> ShortText {
+        let mut short = ShortText { bytes: [0; LONGEST], len: 0 };
         // Every address has room, so that nothing is refused.
         let _ = write!(short, "{address}");
         short
@@ -116,7 +116,7 @@ impl Short {
     }
 }
 
-impl fmt::Write for Short {
+impl fmt::Write for ShortText {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         let start = usize::from(self.len);
         let room = self.bytes.get_mut(start..start + text.len()).ok_or(fmt::Error)?;
@@ -239,7 +239,7 @@ pub struct Key<'a>(Form<'a>);
 #[derive(Clone, Copy)]
 enum Form<'a> {
     One(&'a [u8]),
-    Short(Short),
+    ShortText(ShortText),
     /// The number of parts may be more than fits: then the key is no rule's.
     Parts([&'a [u8]; MOST_PARTS], usize),
     /// A tuple with numbers in it.
@@ -322,7 +322,7 @@ impl<'a> Key<'a> {
     pub(crate) fn single(&self) -> Option<&[u8]> {
         match &self.0 {
             Form::One(bytes) => Some(bytes),
-            Form::Short(short) => Some(short.as_bytes()),
+            Form::ShortText(short) => Some(short.as_bytes()),
             Form::Parts(..) | Form::Tuple(_) => None,
         }
     }
@@ -387,7 +387,9 @@ macro_rules! whole_numbers {
             impl From<$number> for Key<'_> {
                 fn from(key: $number) -> Self {
                     match Part::from(key).0 {
-                        PartForm::Number(digits) => Key(Form::Short(Short::new(digits.as_bytes()))),
+                        PartForm::Number(digits) => {
+                            Key(Form::ShortText(ShortText::new(digits.as_bytes())))
+                        }
                         PartForm::Bytes(bytes) => Key(Form::One(bytes)),
                     }
                 }
@@ -400,7 +402,7 @@ whole_numbers! { i64 i32 u64 u32 usize }
 
 impl From<IpAddr> for Key<'_> {
     fn from(key: IpAddr) -> Self {
-        Key(Form::Short(Short::address(key)))
+        Key(Form::ShortText(ShortText::address(key)))
     }
 }
 impl From<Ipv4Addr> for Key<'_> {

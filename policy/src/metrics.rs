@@ -65,7 +65,7 @@ struct Happened {
 
 /// Room for all of it is taken at the start; what is never used is never touched.
 #[derive(Debug)]
-struct Names {
+struct SampledNames {
     offenders: Heaviest,
     users: Heaviest,
     events: VecDeque<Happened>,
@@ -74,11 +74,11 @@ struct Names {
     last_dropped: u64,
 }
 
-impl Default for Names {
-    fn default() -> Names {
+impl Default for SampledNames {
+    fn default() -> SampledNames {
         let events = VecDeque::with_capacity(EVENTS);
         let (offenders, users) = (Heaviest::new(), Heaviest::new());
-        Names { offenders, users, events, dropped: 0, last_dropped: 0 }
+        SampledNames { offenders, users, events, dropped: 0, last_dropped: 0 }
     }
 }
 
@@ -90,7 +90,7 @@ pub(crate) struct Meter {
     /// Whether it was told that the table is retired.
     told_retired: AtomicBool,
     /// A hit only tries to lock it.
-    names: ForkLock<Names>,
+    names: ForkLock<SampledNames>,
     /// Alerts of hits that found `names` locked: the next one to lock it keeps them.
     late: ArcSwapOption<Late>,
     pub(crate) sequence: Arc<Sequence>,
@@ -123,13 +123,13 @@ impl Meter {
     }
 
     /// The names, with every alert; waits for other threads.
-    fn names(&self) -> ForkGuard<'_, Names> {
+    fn names(&self) -> ForkGuard<'_, SampledNames> {
         let mut names = self.names.lock();
         self.keep_late(&mut names);
         names
     }
 
-    fn keep_late(&self, names: &mut Names) {
+    fn keep_late(&self, names: &mut SampledNames) {
         if self.late.load().is_none() {
             return;
         }
@@ -318,7 +318,7 @@ impl Meter {
     }
 }
 
-impl Names {
+impl SampledNames {
     fn keep_alert(&mut self, sequence: &Sequence, happened: Happened) {
         self.offenders.add(&happened.name, 1);
         self.push(sequence, happened);

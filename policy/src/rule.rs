@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::Guard;
-use tidegate_core::{LimitStatus, Time};
+use tidegate_core::{Hash, LimitStatus, Time};
 
 use crate::compiled::interned::Interned;
 use crate::compiled::plan::MOST_LIMITS;
@@ -32,6 +32,9 @@ use crate::rule::shared::Shared;
 use crate::rule::state::RuleState;
 use crate::snapshot::{Hashes, Resolved, RuleView, Snapshot};
 use crate::time::{Day, whole_millis};
+
+/// How many keys of a batch are hashed and fetched before they are judged.
+const BATCH: usize = 32;
 
 /// What was used after a [`record`](Rule::record): of the limit with the least left.
 ///
@@ -473,12 +476,19 @@ impl Rule {
             return Ok(mask);
         }
         if snapshot.plain {
-            let each = mask.iter_mut().zip(keys);
             let (engine, base) = (&snapshot.tables.engines[0], &snapshot.base);
             let rule = RuleView { snapshot: &snapshot, engine, base };
-            each.for_each(|(allowed, key)| {
-                *allowed = u8::from(self.allow_several(rule, key.as_ref()));
-            });
+            for (keys, mask) in keys.chunks(BATCH).zip(mask.chunks_mut(BATCH)) {
+                let mut hashes = [Hash::default(); BATCH];
+                for (hash, key) in hashes.iter_mut().zip(keys) {
+                    *hash = engine.hash(key.as_ref());
+                    engine.part(*hash).prefetch();
+                }
+                for (index, key) in keys.iter().enumerate() {
+                    let allowed = self.allow_several(rule, key.as_ref(), hashes[index]);
+                    mask[index] = u8::from(allowed);
+                }
+            }
             return Ok(mask);
         }
         self.no_permits(&snapshot, "allow_many")?;

@@ -95,7 +95,7 @@ pub(crate) struct Snapshot {
     /// The distinct changes of `by_key`.
     key_layers: Vec<LimitPatches>,
     /// The limits of all layers that were met: for each of `key_layers`, and none of them, a row.
-    variants: Box<[Once<Row>]>,
+    variants: Box<[Once<WhenVariants>]>,
     /// The rule's own limits, those of no layer.
     pub(crate) base: Interned,
     /// Why the run-time default is not applied, if this policy can't have it.
@@ -104,7 +104,7 @@ pub(crate) struct Snapshot {
 
 /// The limits for each of `by_match` and none of them, and for each entry of `when` and none of
 /// them.
-type Row = Box<[Once<Interned>]>;
+type WhenVariants = Box<[Once<Interned>]>;
 
 /// The limits that a call is judged by: the rule's, or some of its own.
 pub(crate) enum VariantRef<'a> {

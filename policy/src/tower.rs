@@ -52,9 +52,9 @@ use http::request::Parts;
 use http::{Extensions, Response};
 use tower_layer::Layer;
 
-pub use self::answer::{Answer, ProblemJson, Refusal};
+pub use self::answer::{AnswerDenied, ProblemJson, Refusal};
 pub use self::key::{KeyPart, RequestKey};
-use self::service::Verdict;
+use self::service::Charge;
 pub use self::service::{RateLimit, ResponseFuture};
 use crate::decision::headers::Style;
 use crate::error::Error;
@@ -291,7 +291,9 @@ impl<R> RateLimitLayer<R> {
     /// # let layer = tidegate::tower::RateLimitLayer::new(limiter.rule("default").unwrap());
     /// let layer = layer.answer(|refusal, own| match refusal {
     ///     Refusal::Denied(decision) if decision.reason() == Some("cooldown") => {
-    ///         own.map(|_| axum::body::Body::from("Come back later."))
+    ///         let later = http::Response::builder().status(429);
+    ///         let later = later.header("content-type", "text/plain");
+    ///         later.body(axum::body::Body::from("Come back later.")).unwrap()
     ///     }
     ///     _ => own.map(axum::body::Body::from),
     /// });
@@ -335,7 +337,7 @@ impl<R> RateLimitLayer<R> {
     }
 
     /// What the rule says to a request; none if that has no key.
-    fn judge(&self, request: &Parts) -> Result<Option<Verdict>, Error> {
+    fn judge(&self, request: &Parts) -> Result<Option<Charge>, Error> {
         let client = self.client(request);
         let address = client.map(|client| address_key(client, V6_PREFIX));
         let own = match &self.key {
@@ -353,7 +355,7 @@ impl<R> RateLimitLayer<R> {
         let attributes: Vec<(&str, &str)> =
             attributes.iter().map(|(name, value)| (*name, &**value)).collect();
         let cost = self.cost.as_ref().map_or(1, |cost| cost(request));
-        Verdict::of(&self.rule, Call::of(key).with(&attributes), cost).map(Some)
+        Charge::of(&self.rule, Call::of(key).with(&attributes), cost).map(Some)
     }
 }
 

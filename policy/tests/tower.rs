@@ -14,7 +14,7 @@ use http::{Request, Response, StatusCode};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full};
 use serde_json::{Value, json};
-use tidegate::tower::{Answer as AnswerHook, RateLimit, RateLimitLayer, Refusal, RequestKey};
+use tidegate::tower::{AnswerDenied, RateLimit, RateLimitLayer, Refusal, RequestKey};
 use tidegate::{Limiter, ManualClock, Rule, Style};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -55,7 +55,7 @@ impl Answer {
 struct Server(SocketAddr);
 
 impl Server {
-    async fn start<R: AnswerHook<Body> + Clone + Send + Sync + 'static>(
+    async fn start<R: AnswerDenied<Body> + Clone + Send + Sync + 'static>(
         layer: RateLimitLayer<R>,
     ) -> Server {
         Server::start_at("127.0.0.1:0", app(layer)).await
@@ -89,7 +89,7 @@ impl Server {
     }
 }
 
-fn app<R: AnswerHook<Body> + Clone + Send + Sync + 'static>(layer: RateLimitLayer<R>) -> Router {
+fn app<R: AnswerDenied<Body> + Clone + Send + Sync + 'static>(layer: RateLimitLayer<R>) -> Router {
     let own = || async { ([("x-ratelimit-limit", "the handler's")], "own") };
     Router::new().route("/", get(|| async { "hello" })).route("/own", get(own)).layer(layer)
 }
@@ -357,7 +357,7 @@ impl<A, B> Service<Request<A>> for Hello<B> {
 async fn two<A, B, R>(mut service: RateLimit<Hello<B>, R>, body: impl Fn() -> A) -> [String; 2]
 where
     B: HttpBody,
-    R: AnswerHook<B>,
+    R: AnswerDenied<B>,
 {
     let mut texts = [String::new(), String::new()];
     for text in &mut texts {

@@ -5,14 +5,14 @@ pub(crate) mod word;
 
 use crate::algorithm::bucket::word::{Bucket, Charge, Margin, Word};
 use crate::algorithm::limit::{Invalid, LONGEST, Limit};
-use crate::algorithm::{AlgorithmCell, Cell, Facts, MakeCell, ReservedCharge, Taken};
+use crate::algorithm::{AlgorithmCell, AlgorithmFacts, Cell, MakeCell, ReservedCharge, Taken};
 use crate::clock::Time;
 use crate::status::{LimitStatus, NEVER};
 use crate::sync::{AtomicU64, Ordering};
 use crate::table::row::{Idle, Moved, Row, Step, is_busy};
 use crate::units::MilliTokens;
 
-pub(crate) const FACTS: Facts = Facts {
+pub(crate) const FACTS: AlgorithmFacts = AlgorithmFacts {
     code: 1,
     has_burst: true,
     has_lease: false,

@@ -38,7 +38,9 @@
 use std::cmp::Ordering::{Equal, Greater, Less};
 
 use crate::algorithm::limit::Limit;
-use crate::algorithm::{AlgorithmCell, Cell, Facts, MakeCell, ReservedCharge, Taken, stamp};
+use crate::algorithm::{
+    AlgorithmCell, AlgorithmFacts, Cell, MakeCell, ReservedCharge, Taken, stamp,
+};
 use crate::clock::Time;
 use crate::status::{LimitStatus, NEVER};
 use crate::table::row::{Idle, Moved, Row, Step, is_busy};
@@ -65,7 +67,7 @@ pub(crate) struct Counter {
     pub(crate) per: u64,
 }
 
-pub(crate) const FACTS: Facts = Facts {
+pub(crate) const FACTS: AlgorithmFacts = AlgorithmFacts {
     code: 3,
     has_burst: false,
     has_lease: false,

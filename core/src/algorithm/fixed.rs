@@ -15,7 +15,9 @@
 //! nanosecond. A limit with another `per` finds the span open for that `per`.
 
 use crate::algorithm::limit::Limit;
-use crate::algorithm::{AlgorithmCell, Cell, Facts, MakeCell, ReservedCharge, Taken, stamp};
+use crate::algorithm::{
+    AlgorithmCell, AlgorithmFacts, Cell, MakeCell, ReservedCharge, Taken, stamp,
+};
 use crate::clock::Time;
 use crate::status::{LimitStatus, NEVER};
 use crate::table::row::{Idle, Moved, Row, is_busy};
@@ -32,7 +34,7 @@ pub(crate) struct Fixed {
     pub(crate) per_us: u64,
 }
 
-pub(crate) const FACTS: Facts = Facts {
+pub(crate) const FACTS: AlgorithmFacts = AlgorithmFacts {
     code: 4,
     has_burst: false,
     has_lease: false,
@@ -215,7 +217,7 @@ impl Tagged {
 
 /// What a key has spent, and in which span.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Spent {
+pub(crate) struct FixedReading {
     span: Tagged,
     count: Tagged,
     /// Units in the span; 0 if none is open.
@@ -225,7 +227,7 @@ pub(crate) struct Spent {
 
 impl Fixed {
     /// The state at `now`.
-    pub(crate) fn read(&self, row: &Row<'_>, at: usize, now: u64) -> Spent {
+    pub(crate) fn read(&self, row: &Row<'_>, at: usize, now: u64) -> FixedReading {
         self.read_after(row, at, None, now)
     }
 
@@ -236,7 +238,7 @@ impl Fixed {
         at: usize,
         left: Option<u64>,
         now: u64,
-    ) -> Spent {
+    ) -> FixedReading {
         let count = Tagged(left.unwrap_or_else(|| row.load(at + 1)));
         let span = Tagged(row.load(at));
         let running = span.start().is_some_and(|s| stamp::age(s, now) < self.per_us as i64);
@@ -245,7 +247,7 @@ impl Fixed {
         let closing = count.epoch() == Tagged::new(span.epoch() + 1, 0).epoch();
         let open = running && !closing && !(counted && count.units() == 0);
         let used = if open && counted { count.units() } else { 0 };
-        Spent { span, count, used, open }
+        FixedReading { span, count, used, open }
     }
 
     /// Takes `cost` if it fits, or, if `always`, in any case. The count that it left; none if it
@@ -315,7 +317,7 @@ impl Fixed {
     }
 
     /// Nanoseconds until the span is over: 0 if none is open.
-    pub(crate) fn until_over(&self, spent: &Spent, now: u64) -> u64 {
+    pub(crate) fn until_over(&self, spent: &FixedReading, now: u64) -> u64 {
         let start = spent.span.start().filter(|_| spent.open);
         start.map_or(0, |start| stamp::until_age(start, self.per_us, now))
     }

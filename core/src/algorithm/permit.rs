@@ -31,7 +31,9 @@
 //!   place for as long as those two crossed.
 
 use crate::algorithm::limit::Limit;
-use crate::algorithm::{AlgorithmCell, Cell, Facts, MakeCell, ReservedCharge, Taken, stamp};
+use crate::algorithm::{
+    AlgorithmCell, AlgorithmFacts, Cell, MakeCell, ReservedCharge, Taken, stamp,
+};
 use crate::clock::Time;
 use crate::status::LimitStatus;
 use crate::sync::{AtomicU64, Ordering};
@@ -67,7 +69,7 @@ pub struct Permit {
     pub(crate) shared: bool,
 }
 
-pub(crate) const FACTS: Facts = Facts {
+pub(crate) const FACTS: AlgorithmFacts = AlgorithmFacts {
     code: 5,
     has_burst: false,
     has_lease: true,
@@ -89,8 +91,8 @@ pub(crate) const FACTS: Facts = Facts {
     },
 };
 
-pub(crate) fn status(permits: &Permits, out: &Out) -> LimitStatus {
-    let Out { held: used, wait, more, reset, .. } = *out;
+pub(crate) fn status(permits: &Permits, out: &PermitsOut) -> LimitStatus {
+    let PermitsOut { held: used, wait, more, reset, .. } = *out;
     let remaining = permits.max.saturating_sub(used);
     LimitStatus { limit: permits.max, used, remaining, wait, more, reset }
 }
@@ -357,14 +359,14 @@ fn loaded(word: &AtomicU64) -> Slot {
 }
 
 /// How many slots are held, and for how long, as [`Sight::turned`] has it.
-struct Span {
+struct LeaseSpan {
     held: u64,
     soonest: u64,
     latest: u64,
     ahead: bool,
 }
 
-impl Span {
+impl LeaseSpan {
     #[inline(never)]
     fn add(&mut self, slot: Slot, sight: &Sight) {
         let Some(left) = sight.time_left(slot) else { return };
@@ -378,7 +380,7 @@ impl Span {
 }
 
 /// What a concurrent limit says, in nanoseconds as in a [`LimitStatus`](crate::LimitStatus).
-pub(crate) struct Out {
+pub(crate) struct PermitsOut {
     pub(crate) held: u64,
     pub(crate) wait: u64,
     pub(crate) more: u64,
@@ -490,9 +492,9 @@ impl Permits {
 
     /// What is out, and how long until one more fits, until fewer are out, and until none is; if
     /// no thread releases, renews or takes one.
-    pub(crate) fn out(&self, row: &Row<'_>, at: usize, now: u64) -> Out {
+    pub(crate) fn out(&self, row: &Row<'_>, at: usize, now: u64) -> PermitsOut {
         let sight = self.sight(now);
-        let mut span = Span { held: 0, soonest: u64::MAX, latest: 0, ahead: false };
+        let mut span = LeaseSpan { held: 0, soonest: u64::MAX, latest: 0, ahead: false };
         let slots = self.slots_of(row, at).chunks_exact(LANE);
         slots.remainder().iter().for_each(|word| span.add(loaded(word), &sight));
         for lane in slots {
@@ -509,9 +511,9 @@ impl Permits {
                 lane.iter().for_each(|word| span.add(loaded(word), &sight));
             }
         }
-        let Span { held, ahead, .. } = span;
+        let LeaseSpan { held, ahead, .. } = span;
         if held == 0 {
-            return Out { held, wait: 0, more: 0, reset: 0, ahead };
+            return PermitsOut { held, wait: 0, more: 0, reset: 0, ahead };
         }
         let [soonest, latest] =
             [span.soonest, span.latest].map(|turned| (turned >> NONCE_BITS) + 1);
@@ -522,7 +524,7 @@ impl Permits {
         };
         let wait = if too_many == 0 { 0 } else { more };
         let [wait, more, reset] = [wait, more, latest].map(|left| sight.nanos(left));
-        Out { held, wait, more, reset, ahead }
+        PermitsOut { held, wait, more, reset, ahead }
     }
 
     /// Microseconds until the first `n` of the slots that are held will be free, `latest` at the

@@ -107,8 +107,9 @@ impl Engine {
         }
     }
 
-    /// As [`Engine::allow_counted`], with the whole answer. On [`Answer::Denied`], `explain` gets
-    /// what each limit said, so that the caller need not judge the key again to name the limit.
+    /// As [`Engine::allow_counted`] for a key that was hashed, with the whole answer. On
+    /// [`Answer::Denied`], `explain` gets what each limit said. So the caller need not judge the
+    /// key again to name the limit.
     ///
     /// ```
     /// use std::time::Duration;
@@ -122,17 +123,17 @@ impl Engine {
     ///     let explain = |statuses: &tidegate_core::LimitStatuses| {
     ///         waits = statuses.iter().map(|status| status.wait > 0).collect();
     ///     };
-    ///     let _ = engine.allow_explained(b"alice", explain);
+    ///     let _ = engine.allow_explained(engine.hash(b"alice"), explain);
     /// }
     /// assert_eq!(waits, [false, true]);
     /// ```
     #[inline(always)]
     pub fn allow_explained(
         &self,
-        key: &[u8],
+        hash: Hash,
         explain: impl FnOnce(&LimitStatuses),
     ) -> (Answer, u64) {
-        let hash = self.hash(key);
+        self.table.prefetch(hash);
         let answer = self.allow_any(hash, &mut Time::read(&self.clock), Some(explain));
         let count = if answer.is_allowed() { Count::Allowed } else { Count::Denied };
         (answer, self.counters.add(count as usize))

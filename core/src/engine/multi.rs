@@ -21,7 +21,7 @@ impl Limits {
 }
 
 /// The answer to a hit on several parts. What their limits say is put where the caller wants it,
-/// since that is large to hand back; see [`Outcome::statuses`](crate::Outcome::statuses).
+/// since that is large to hand back; see [`HitOutcome::statuses`](crate::HitOutcome::statuses).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct MultiOutcome<const N: usize> {

@@ -624,7 +624,7 @@ impl<'a> Temporary<'a> {
             Err(error) => return Err(self.directory.explain(error)),
         }
         #[cfg(test)]
-        steps::note(|| steps::Step::Named(steps::bytes_of(&self.file)));
+        steps::note(|| steps::SyncStep::Named(steps::bytes_of(&self.file)));
         self.unlock();
         self.directory.sync()?;
         Ok(true)
@@ -654,7 +654,7 @@ impl<'a> Temporary<'a> {
         self.name = None;
         then();
         #[cfg(test)]
-        steps::note(|| steps::Step::Named(steps::bytes_of(&self.file)));
+        steps::note(|| steps::SyncStep::Named(steps::bytes_of(&self.file)));
         Ok(self.directory.sync()?)
     }
 }
@@ -705,14 +705,14 @@ fn is_in_proc(file: &File) -> bool {
 fn sync_file(file: &File) -> io::Result<()> {
     file.sync_all()?;
     #[cfg(test)]
-    steps::note(|| steps::Step::Synced(steps::bytes_of(file)));
+    steps::note(|| steps::SyncStep::Synced(steps::bytes_of(file)));
     Ok(())
 }
 
 /// Some filesystems can't sync a folder, and need not.
 fn sync_folder(folder: &OwnedFd) -> io::Result<()> {
     #[cfg(test)]
-    steps::note(|| steps::Step::FolderSynced);
+    steps::note(|| steps::SyncStep::FolderSynced);
     match rustix::fs::fsync(folder) {
         Ok(()) | Err(Errno::INVAL) => Ok(()),
         Err(error) => Err(error.into()),
@@ -727,7 +727,7 @@ pub(crate) mod steps {
     use std::os::unix::fs::FileExt;
 
     #[derive(Debug, PartialEq, Eq)]
-    pub(crate) enum Step {
+    pub(crate) enum SyncStep {
         /// The file is on the disk, with these bytes.
         Synced(Vec<u8>),
         /// The file has its name, and these bytes.
@@ -736,10 +736,10 @@ pub(crate) mod steps {
     }
 
     thread_local! {
-        static STEPS: RefCell<Option<Vec<Step>>> = const { RefCell::new(None) };
+        static STEPS: RefCell<Option<Vec<SyncStep>>> = const { RefCell::new(None) };
     }
 
-    pub(super) fn note(step: impl FnOnce() -> Step) {
+    pub(super) fn note(step: impl FnOnce() -> SyncStep) {
         STEPS.with_borrow_mut(|steps| {
             if let Some(steps) = steps {
                 steps.push(step());
@@ -754,7 +754,7 @@ pub(crate) mod steps {
     }
 
     /// The steps of this thread's work.
-    pub(crate) fn of<R>(work: impl FnOnce() -> R) -> (R, Vec<Step>) {
+    pub(crate) fn of<R>(work: impl FnOnce() -> R) -> (R, Vec<SyncStep>) {
         STEPS.set(Some(Vec::new()));
         let result = work();
         (result, STEPS.take().unwrap_or_default())
@@ -857,9 +857,9 @@ pub(crate) mod tests {
             let ((), steps) = steps::of(|| folder.replace("a.changes", text.as_bytes()).unwrap());
             let bytes = || text.as_bytes().to_vec();
             let due = [
-                steps::Step::Synced(bytes()),
-                steps::Step::Named(bytes()),
-                steps::Step::FolderSynced,
+                steps::SyncStep::Synced(bytes()),
+                steps::SyncStep::Named(bytes()),
+                steps::SyncStep::FolderSynced,
             ];
             assert_eq!(steps, due);
         }

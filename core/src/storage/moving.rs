@@ -31,7 +31,7 @@ use crate::storage::directory::{Directory, Temporary};
 use crate::storage::error::FileError;
 use crate::storage::layout::FileLayout;
 use crate::storage::table_file::TableFile;
-use crate::storage::tables::Tables;
+use crate::storage::tables::TableSections;
 use crate::sync::Ordering;
 use crate::table::Table;
 use crate::table::row::{KeyWord, Row, Shape, State};
@@ -147,7 +147,7 @@ impl<'d> Moving<'d> {
 
 impl FileTables {
     /// The tables of a file, or on the heap to plan a move.
-    fn new(layout: &FileLayout, file: Option<&Tables>) -> Option<FileTables> {
+    fn new(layout: &FileLayout, file: Option<&TableSections>) -> Option<FileTables> {
         let heap = || Some(Backing::Heap);
         let mut engines = Vec::new();
         for (index, (limits, capacity)) in layout.engines.iter().enumerate() {
@@ -162,7 +162,7 @@ impl FileTables {
         }
         let offenders = match file {
             Some(file) => file.offender_words()?,
-            None => Words::zeroed(Tables::OFFENDER_WORDS, false)?,
+            None => Words::zeroed(TableSections::OFFENDER_WORDS, false)?,
         };
         Some(FileTables { engines, ledgers, offenders, planned: file.is_none() })
     }
@@ -380,7 +380,7 @@ mod tests {
     use crate::algorithm::limit::Limit;
     use crate::engine::{Engine, Options};
     use crate::storage::directory::Access;
-    use crate::storage::directory::steps::{self, Step};
+    use crate::storage::directory::steps::{self, SyncStep};
     use crate::storage::host::Host;
     use crate::table::Hash;
     use crate::table::row::step;
@@ -426,7 +426,8 @@ mod tests {
             assert!(!old.is_retired());
             moving.finish(&old).unwrap()
         });
-        let [Step::Synced(synced), Step::Named(named), Step::FolderSynced] = &steps[..] else {
+        let [SyncStep::Synced(synced), SyncStep::Named(named), SyncStep::FolderSynced] = &steps[..]
+        else {
             panic!("{} steps", steps.len())
         };
         assert!(synced == named, "nothing is written between the sync and the name");

@@ -22,7 +22,7 @@ const CHECK: usize = 2;
 const NAME: usize = 3;
 
 /// A name in a fixed number of words.
-pub type Name = [u64; NAME_WORDS];
+pub type NameWords = [u64; NAME_WORDS];
 
 /// The names that were noted most.
 ///
@@ -32,7 +32,7 @@ pub struct TopOffenders {
     words: Words,
 }
 
-fn hash_of(name: &Name) -> u64 {
+fn hash_of(name: &NameWords) -> u64 {
     let mut bytes = [0; 8 * NAME_WORDS];
     for (bytes, word) in bytes.as_chunks_mut::<8>().0.iter_mut().zip(name) {
         *bytes = word.to_le_bytes();
@@ -55,14 +55,14 @@ impl TopOffenders {
         self.words[slot * SLOT_WORDS + at].store(value, Ordering::Relaxed);
     }
 
-    fn name(&self, slot: usize) -> Option<Name> {
-        let name: Name = std::array::from_fn(|word| self.load(slot, NAME + word));
+    fn name(&self, slot: usize) -> Option<NameWords> {
+        let name: NameWords = std::array::from_fn(|word| self.load(slot, NAME + word));
         let hash = self.load(slot, HASH);
         (hash == hash_of(&name) && self.load(slot, CHECK) == !hash).then_some(name)
     }
 
     /// Adds `weight` to a name.
-    pub fn note(&self, name: &Name, weight: u64) {
+    pub fn note(&self, name: &NameWords, weight: u64) {
         let hash = hash_of(name);
         let known = (0..SLOTS).find(|&slot| self.load(slot, HASH) == hash);
         let lightest = || (0..SLOTS).min_by_key(|&slot| self.load(slot, COUNT)).unwrap_or(0);
@@ -78,9 +78,9 @@ impl TopOffenders {
     }
 
     /// Names and their counts, the heaviest first.
-    pub fn names(&self) -> Vec<(Name, u64)> {
+    pub fn names(&self) -> Vec<(NameWords, u64)> {
         let named = |slot| Some((self.name(slot)?, self.load(slot, COUNT)));
-        let mut all: Vec<(Name, u64)> = (0..SLOTS).filter_map(named).collect();
+        let mut all: Vec<(NameWords, u64)> = (0..SLOTS).filter_map(named).collect();
         all.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
         all
     }
@@ -90,7 +90,7 @@ impl TopOffenders {
 mod tests {
     use super::*;
 
-    fn name(number: u64) -> Name {
+    fn name(number: u64) -> NameWords {
         std::array::from_fn(|word| number * 100 + word as u64)
     }
 

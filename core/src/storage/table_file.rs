@@ -43,7 +43,7 @@ use super::header::{Format1Header, Header, check_shape};
 use super::host::{Host, check_filesystem};
 use super::layout::{EVICTION, FileLayout, MOST_SHAPE, PAGE, at};
 use super::retired;
-use super::tables::Tables;
+use super::tables::TableSections;
 use crate::clock::Clock;
 use crate::clock::shared::{ClockWord, Seen, SharedClock};
 use crate::eviction::{self, Eviction};
@@ -380,12 +380,12 @@ impl TableFile {
 
     /// The tables of the file, which are those of `layout`; `None` if no file has such tables. One
     /// that lies beyond the end of this file is refused when it is asked for.
-    pub fn tables(&self, layout: &FileLayout) -> Option<Tables> {
+    pub fn tables(&self, layout: &FileLayout) -> Option<TableSections> {
         // ORDERING: Relaxed; the header does not change.
         let word = |at: usize| self.mapping.words()[at].load(Ordering::Relaxed);
         let sections = layout.sections(word(at::HEADER) as usize / 8)?;
         let hasher = Hasher::portable(word(at::SEED));
-        Some(Tables::new(self.mapping.clone(), layout.clone(), sections, hasher))
+        Some(TableSections::new(self.mapping.clone(), layout.clone(), sections, hasher))
     }
 
     /// Writes the counts to the disk, and waits for it. Without it they are in the page cache,

@@ -13,21 +13,21 @@ use crate::table::{OutOfMemory, Table};
 
 /// The tables of a file.
 #[derive(Debug)]
-pub struct Tables {
+pub struct TableSections {
     mapping: Arc<Mapping>,
     layout: FileLayout,
     sections: Sections,
     hasher: Hasher,
 }
 
-impl Tables {
+impl TableSections {
     pub(super) fn new(
         mapping: Arc<Mapping>,
         layout: FileLayout,
         sections: Sections,
         hasher: Hasher,
-    ) -> Tables {
-        Tables { mapping, layout, sections, hasher }
+    ) -> TableSections {
+        TableSections { mapping, layout, sections, hasher }
     }
 
     /// An engine on table `index` of the layout's engines, whose shape and capacity must be these.

@@ -45,7 +45,7 @@ impl Process {
         let _ = self.known.fetch_update(Ordering::AcqRel, Ordering::Acquire, newer);
     }
 
-    /// `Tables::change`, with the file's lock held: the text, then `Changes::publish`.
+    /// `TableSections::change`, with the file's lock held: the text, then `Changes::publish`.
     fn change(&self, text: u64) {
         self.text.store(text, Ordering::Release);
         self.put(text, self.generation.load(Ordering::Acquire) + 1);

@@ -72,7 +72,7 @@ impl From<Box<Permit>> for Got {
 
 /// What a step came to.
 #[derive(Debug)]
-pub enum Step {
+pub enum WaitStep {
     /// The wait is over. No further step is to be taken.
     Done(Got),
     /// The next step is due after this, or when the waker is woken.
@@ -81,17 +81,17 @@ pub enum Step {
 
 /// A call in line, whatever it waits for.
 trait InLine {
-    fn step(&mut self, request: Request<'_>, waker: &Waker) -> Result<Step, Error>;
+    fn step(&mut self, request: Request<'_>, waker: &Waker) -> Result<WaitStep, Error>;
 }
 
 impl<G: Goal> InLine for wait::Waiting<G>
 where
     Got: From<Box<G>>,
 {
-    fn step(&mut self, request: Request<'_>, waker: &Waker) -> Result<Step, Error> {
+    fn step(&mut self, request: Request<'_>, waker: &Waker) -> Result<WaitStep, Error> {
         Ok(match wait::Waiting::step(self, request, waker)? {
-            Next::Done(got) => Step::Done(got.into()),
-            Next::Sleep(sleep) => Step::Sleep(sleep.most),
+            Next::Done(got) => WaitStep::Done(got.into()),
+            Next::Sleep(sleep) => WaitStep::Sleep(sleep.most),
         })
     }
 }
@@ -117,16 +117,16 @@ where
 /// ```
 /// use std::task::Waker;
 /// use tidegate::Limiter;
-/// use tidegate::bindings::{Got, OwnedCall, Step, Waiting, Want};
+/// use tidegate::bindings::{Got, OwnedCall, WaitStep, Waiting, Want};
 ///
 /// let limiter = Limiter::new("1/h").unwrap();
 /// let call = OwnedCall::new(vec![b"alice".to_vec()], vec![], None);
 /// let rule = limiter.rule("default").unwrap();
 /// let mut waiting = Waiting::new(rule, call, Want::Hit(1), None);
 /// limiter.allow("alice").unwrap();
-/// assert!(matches!(waiting.step(Waker::noop()).unwrap(), Step::Sleep(_)));
+/// assert!(matches!(waiting.step(Waker::noop()).unwrap(), WaitStep::Sleep(_)));
 /// limiter.refund("alice", 1).unwrap();
-/// let Step::Done(Got::Hit(decision)) = waiting.step(Waker::noop()).unwrap() else { panic!() };
+/// let WaitStep::Done(Got::Hit(decision)) = waiting.step(Waker::noop()).unwrap() else { panic!() };
 /// assert!(decision.allowed);
 /// ```
 pub struct Waiting {
@@ -150,7 +150,7 @@ impl Waiting {
     /// # Errors
     /// As the operation waited for: [`Rule::hit`], [`Rule::reserve`] or [`Rule::permit`]. The
     /// wait is over then.
-    pub fn step(&mut self, waker: &Waker) -> Result<Step, Error> {
+    pub fn step(&mut self, waker: &Waker) -> Result<WaitStep, Error> {
         let Waiting { rule, call, want, timeout, line } = self;
         call.with(|call| {
             let request = Request { rule, call, cost: want.cost() };
@@ -163,7 +163,7 @@ impl Waiting {
                         Want::Permit => begun::<Permit>(request, *timeout),
                     };
                     match begun? {
-                        Begun::Done(got) => return Ok(Step::Done(got)),
+                        Begun::Done(got) => return Ok(WaitStep::Done(got)),
                         Begun::Waits(waits) => line.insert(waits),
                     }
                 }

@@ -72,14 +72,14 @@ impl Denial {
 
     /// What a denial that starts nothing comes to: only the limits have to be waited for. A
     /// cooldown or a step that has not begun is nothing to wait for.
-    pub(crate) fn uncounted(&self, variant: &Variant) -> Verdict {
+    pub(crate) fn uncounted(&self, variant: &Variant) -> DenialOutcome {
         let notify = variant.notifies_always();
-        Verdict { wait: self.own, alert: false, notify, refusal: None }
+        DenialOutcome { wait: self.own, alert: false, notify, refusal: None }
     }
 }
 
 /// What a denial came to.
-pub(crate) struct Verdict {
+pub(crate) struct DenialOutcome {
     pub(crate) wait: u64,
     pub(crate) alert: bool,
     pub(crate) notify: bool,
@@ -257,7 +257,12 @@ impl PenaltyState {
     }
 
     /// Counts a denial, and says what it comes to.
-    pub(crate) fn count(&self, denial: &Denial, tables: &Tables, variant: &Variant) -> Verdict {
+    pub(crate) fn count(
+        &self,
+        denial: &Denial,
+        tables: &Tables,
+        variant: &Variant,
+    ) -> DenialOutcome {
         let (Some(hash), Some(ledger), true) =
             (self.hash, tables.penalties(), variant.has_penalties())
         else {
@@ -282,7 +287,7 @@ impl PenaltyState {
             Some(Ok(counted)) => counted,
             Some(Err(refusal)) => {
                 let wait = refusal.wait;
-                return Verdict { wait, alert: false, notify: false, refusal: Some(refusal) };
+                return DenialOutcome { wait, alert: false, notify: false, refusal: Some(refusal) };
             }
             // No place for notes on this key: it is denied, and that is all.
             None => return denial.uncounted(variant),
@@ -299,7 +304,7 @@ impl PenaltyState {
                 (next.note(), reached)
             })
         });
-        Verdict {
+        DenialOutcome {
             wait,
             alert: alert.unwrap_or(false),
             notify: variant.notifies_always() || variant.notifies_once() && first,

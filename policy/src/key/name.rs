@@ -38,7 +38,7 @@ pub(crate) struct Name {
 impl Name {
     /// As the top offenders of a file keep it: the number of parts, where they end, and the bytes.
     #[cfg(target_os = "linux")]
-    pub(crate) fn to_words(self) -> tidegate_core::Name {
+    pub(crate) fn to_words(self) -> tidegate_core::NameWords {
         let mut words = [0; tidegate_core::NAME_WORDS];
         words[0] = u64::from(self.parts);
         words[1] = u64::from_le_bytes(self.ends);
@@ -50,7 +50,7 @@ impl Name {
 
     /// From the top offenders of a file, which anybody may have damaged.
     #[cfg(target_os = "linux")]
-    pub(crate) fn from_words(words: &tidegate_core::Name) -> Option<Name> {
+    pub(crate) fn from_words(words: &tidegate_core::NameWords) -> Option<Name> {
         let mut name = Name { bytes: [0; NAME_BYTES], ends: words[1].to_le_bytes(), parts: 0 };
         name.parts = u8::try_from(words[0]).ok().filter(|&n| usize::from(n) <= MOST_PARTS)?;
         for (bytes, word) in name.bytes.as_chunks_mut::<8>().0.iter_mut().zip(&words[2..]) {

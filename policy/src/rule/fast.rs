@@ -1,6 +1,6 @@
 //! The fast path: hits of plain rules, for which the engine's own answer is the whole judgement.
 
-use tidegate_core::{Answer, NEVER, Time};
+use tidegate_core::{Answer, Hash, NEVER, Time};
 
 use crate::decision::view::{DecisionSink, DecisionView};
 use crate::decision::{HeaderStatus, Reason};
@@ -18,7 +18,7 @@ impl Rule {
         let RuleView { snapshot, engine, .. } = rule;
         let key = call.key.single().filter(|_| call.max.is_none())?;
         if !snapshot.single {
-            return snapshot.plain.then(|| self.allow_several(rule, key));
+            return snapshot.plain.then(|| self.allow_several(rule, key, engine.hash(key)));
         }
         let (allowed, nth) = engine.allow_counted(key);
         let weight = self.state.meter.weight(nth);
@@ -29,12 +29,13 @@ impl Rule {
         Some(allowed)
     }
 
-    /// As `fast_allow`, of a rule with several limits: the one that denies is counted.
+    /// As `fast_allow`, of a rule with several limits. The key was hashed. The limit that denies
+    /// is counted.
     #[inline(always)]
-    pub(super) fn allow_several(&self, rule: RuleView<'_>, key: &[u8]) -> bool {
+    pub(super) fn allow_several(&self, rule: RuleView<'_>, key: &[u8], hash: Hash) -> bool {
         let RuleView { snapshot, engine, .. } = rule;
         let (mut denied, meter) = (Reason::Full, &self.state.meter);
-        let (answer, nth) = engine.allow_explained(key, |statuses| {
+        let (answer, nth) = engine.allow_explained(hash, |statuses| {
             denied = Reason::limit(Denial::without_cooldowns(statuses).limit);
         });
         let denied = (!answer.is_allowed()).then_some(denied);

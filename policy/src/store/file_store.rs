@@ -44,7 +44,7 @@ use crate::error::{Code, Error};
 use crate::store::described::InspectedLimit;
 use crate::store::moving::{check_rows, move_rows, move_rows_of_format1};
 use crate::store::runtime::Runtime;
-use crate::store::trail::{Change, Log};
+use crate::store::trail::{Change, TrailLog};
 
 /// How many shapes that a rule has left are kept.
 const MOST_LEFT: usize = 16;
@@ -64,7 +64,7 @@ pub(crate) struct Folder {
 
 /// What tells one table from another that holds other things.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Shape {
+pub(crate) struct RuleShape {
     pub(crate) plan: Plan,
     pub(crate) capacity: usize,
 }
@@ -148,7 +148,7 @@ impl Folder {
             }
         };
         let found: Value = serde_json::from_str(&described).ok()?;
-        let shape = Shape::from_value(&found)?;
+        let shape = RuleShape::from_value(&found)?;
         let moved = !readable || !plan.keeps_state_of(&shape.plan);
         let goes_on = found["rule"] == rule && plan.parts == shape.plan.parts;
         (goes_on && !(moved && self.recreate))
@@ -161,7 +161,7 @@ impl Folder {
     pub(crate) fn check(
         &self,
         rule: &str,
-        wanted: &Shape,
+        wanted: &RuleShape,
         capacity_stated: bool,
         clock: &Clock,
     ) -> Result<(), Error> {
@@ -196,15 +196,15 @@ impl Folder {
     pub(crate) fn table(
         &self,
         rule: &str,
-        (wanted, capacity_stated, limits): (&Shape, bool, &[Limits]),
+        (wanted, capacity_stated, limits): (&RuleShape, bool, &[Limits]),
         clock: &Clock,
-        words: impl Fn(&Shape) -> Option<usize>,
-    ) -> Result<(TableFile, Shape), Error> {
+        words: impl Fn(&RuleShape) -> Option<usize>,
+    ) -> Result<(TableFile, RuleShape), Error> {
         let (name, host) = (file_name(rule, "table"), Host::here());
         let manual = matches!(clock, Clock::Manual(_));
         let path = self.path.join(&name);
         let error = |error: FileError| store_error(&path, error);
-        let words = |shape: &Shape| {
+        let words = |shape: &RuleShape| {
             words(shape).ok_or_else(|| store_error(&path, "the table is too large"))
         };
         // Held while a table is made anew or moved: another who does must not take away the new
@@ -277,10 +277,10 @@ impl Folder {
     fn moved_from_format1(
         &self,
         rule: &str,
-        (wanted, capacity_stated, limits): (&Shape, bool, &[Limits]),
+        (wanted, capacity_stated, limits): (&RuleShape, bool, &[Limits]),
         clock: &Clock,
-        words: &impl Fn(&Shape) -> Result<usize, Error>,
-    ) -> Result<Option<(TableFile, Shape)>, Error> {
+        words: &impl Fn(&RuleShape) -> Result<usize, Error>,
+    ) -> Result<Option<(TableFile, RuleShape)>, Error> {
         let (name, host) = (file_name(rule, "table"), Host::here());
         let path = self.path.join(&name);
         let error = |error: FileError| store_error(&path, error);
@@ -292,10 +292,10 @@ impl Folder {
             Fit::Refused(reason) => return Err(store_error(&path, reason)),
             Fit::Other(other) => (other.from, other.to),
             Fit::Same(shape) => {
-                let to = Shape { capacity: shape.capacity, plan: wanted.plan.clone() };
+                let to = RuleShape { capacity: shape.capacity, plan: wanted.plan.clone() };
                 // Its own room is of no matter: what it holds is charged again.
                 let described = serde_json::from_str(old.shape()).ok();
-                let from = described.and_then(|found| Shape::from_value(&found));
+                let from = described.and_then(|found| RuleShape::from_value(&found));
                 (from.unwrap_or(shape), to)
             }
             Fit::None => return Ok(None),
@@ -393,7 +393,7 @@ impl Folder {
         let mut runtime = self.read_changes(rule)?;
         let Some(change) = change(&mut runtime)? else { return Ok(None) };
         let name = file_name(rule, "changes");
-        let mut log = Log::open(self)?;
+        let mut log = TrailLog::open(self)?;
         if self.open_file(&name)?.is_none() {
             // First: a last line without a text beside it is taken for a change that was made.
             let none = Runtime { last: log.last(), ..Runtime::default() };
@@ -459,9 +459,9 @@ fn encoded(rule: &str) -> String {
     each.collect()
 }
 
-impl Shape {
+impl RuleShape {
     /// As it was described, if that is sound.
-    pub(crate) fn from_value(value: &Value) -> Option<Shape> {
+    pub(crate) fn from_value(value: &Value) -> Option<RuleShape> {
         let places = |value: &Value| -> Option<Vec<usize>> {
             value.as_array()?.iter().map(|v| Some(v.as_u64()? as usize)).collect()
         };
@@ -487,7 +487,7 @@ impl Shape {
             limits.iter().map(|limit| limit["room"].as_u64().unwrap_or(0)).collect(),
             places(&value["penalty_scope"])?,
         );
-        Some(Shape { plan, capacity: value["capacity"].as_u64()? as usize })
+        Some(RuleShape { plan, capacity: value["capacity"].as_u64()? as usize })
     }
 
     fn to_value(&self, rule: &str) -> Value {
@@ -522,7 +522,7 @@ enum Fit {
     /// There is none.
     None,
     /// Yes, by this shape.
-    Same(Shape),
+    Same(RuleShape),
     /// Once it is moved.
     Other(Box<Other>),
     /// No, and why.
@@ -531,8 +531,8 @@ enum Fit {
 
 /// A table of another shape.
 struct Other {
-    from: Shape,
-    to: Shape,
+    from: RuleShape,
+    to: RuleShape,
     /// What the table is to say of the shapes that its rule has left.
     left: Vec<Value>,
     /// Whether the shape wanted is one of them.
@@ -590,7 +590,13 @@ fn clock_of(file: &TableFile, clock: &Clock) -> Clock {
 }
 
 /// Whether a file is what these wants can use.
-fn fits(rule: &str, file: &TableFile, wanted: &Shape, capacity_stated: bool, manual: bool) -> Fit {
+fn fits(
+    rule: &str,
+    file: &TableFile,
+    wanted: &RuleShape,
+    capacity_stated: bool,
+    manual: bool,
+) -> Fit {
     fit(rule, (file.shape(), (file.is_manual(), manual)), wanted, capacity_stated)
 }
 
@@ -599,7 +605,7 @@ fn fits(rule: &str, file: &TableFile, wanted: &Shape, capacity_stated: bool, man
 fn fit(
     rule: &str,
     (described, (its, manual)): (&str, (bool, bool)),
-    wanted: &Shape,
+    wanted: &RuleShape,
     capacity_stated: bool,
 ) -> Fit {
     const REMEDY: &str = "go back to that, remove the file, or open with `recreate`";
@@ -610,7 +616,7 @@ fn fit(
         return Fit::Refused(found);
     }
     let described = serde_json::from_str(described).ok();
-    let parsed = described.and_then(|found: Value| Some((Shape::from_value(&found)?, found)));
+    let parsed = described.and_then(|found: Value| Some((RuleShape::from_value(&found)?, found)));
     let Some((from, mut found)) = parsed else {
         return Fit::Refused("its description is damaged; remove it to start afresh".to_string());
     };
@@ -641,7 +647,7 @@ fn fit(
     let capacity = if capacity_stated { wanted.capacity } else { unstated };
     Fit::Other(Box::new(Other {
         from,
-        to: Shape { capacity, plan: wanted.plan.clone() },
+        to: RuleShape { capacity, plan: wanted.plan.clone() },
         left,
         older: known.is_some(),
         difference,
@@ -658,13 +664,13 @@ fn differs(rule: &str, path: &str, mine: &Value, theirs: &Value) -> String {
 /// first.
 fn agree(
     rule: &str,
-    wanted: &Shape,
+    wanted: &RuleShape,
     capacity_stated: bool,
     found: &Value,
-) -> Result<Shape, String> {
+) -> Result<RuleShape, String> {
     let mut expected = wanted.to_value(rule);
     let mut shape = wanted.clone();
-    let known = Shape::from_value(found).map(|shape| shape.plan);
+    let known = RuleShape::from_value(found).map(|shape| shape.plan);
     let known = known.filter(|plan| plan.names.len() == wanted.plan.names.len());
     for (index, limit) in expected["limits"].as_array_mut().into_iter().flatten().enumerate() {
         if known.as_ref().is_some_and(|known| wanted.plan.is_same_limit(index, known)) {

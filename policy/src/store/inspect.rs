@@ -8,7 +8,7 @@ use tidegate_core::FILE_FORMAT;
 use crate::error::{Code, Error};
 use crate::key::name::{Name, NamedCount};
 use crate::store::described::InspectedLimit;
-use crate::store::file_store::{Folder, Shape};
+use crate::store::file_store::{Folder, RuleShape};
 use crate::store::tables;
 
 /// What a table file of a rule holds.
@@ -57,9 +57,9 @@ fn inspect_table(folder: &Folder, name: &str) -> Result<Inspected, Error> {
     let damaged = || error("its description is damaged; remove it to start afresh");
     let text: Value = serde_json::from_str(file.shape()).map_err(|_| damaged())?;
     let rule = text["rule"].as_str().ok_or_else(damaged)?.to_string();
-    let shape = Shape::from_value(&text).ok_or_else(damaged)?;
+    let shape = RuleShape::from_value(&text).ok_or_else(damaged)?;
     let held = tables::FileContents::of(&file, &shape).ok_or_else(damaged)?;
-    let offender = |(name, count): (tidegate_core::Name, u64)| {
+    let offender = |(name, count): (tidegate_core::NameWords, u64)| {
         Some(NamedCount { key: Name::from_words(&name)?.texts(), count })
     };
     Ok(Inspected {

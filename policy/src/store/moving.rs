@@ -17,11 +17,11 @@ use tidegate_core::{
 use crate::compiled::plan::Plan;
 use crate::compiled::wanted::group_capacity;
 use crate::notes::{Penalty, Until};
-use crate::store::file_store::Shape;
+use crate::store::file_store::RuleShape;
 use crate::store::tables::{BUDGETS, PENALTIES, is_unspent};
 use crate::time::Day;
 
-impl Shape {
+impl RuleShape {
     /// How tables of this shape lie in a file. Numbers don't matter for that, so any will do.
     pub(crate) fn layout(&self) -> Option<FileLayout> {
         let mut engines = Vec::new();
@@ -140,7 +140,7 @@ fn damaged() -> String {
     "its tables are not as it describes them; remove it to start afresh".to_string()
 }
 
-fn no_place(from: &Shape, to: &Shape, NoPlace { rows }: NoPlace) -> String {
+fn no_place(from: &RuleShape, to: &RuleShape, NoPlace { rows }: NoPlace) -> String {
     format!(
         "{rows} keys still count, and a table with a `capacity` of {} has no place for them all; \
          state a larger one (it was {}), or open with `recreate` to forget them",
@@ -150,8 +150,8 @@ fn no_place(from: &Shape, to: &Shape, NoPlace { rows }: NoPlace) -> String {
 
 /// Moves all that goes on from a file of one shape to a new one of another.
 pub(crate) fn move_rows(
-    (from, old): (&Shape, &TableFile),
-    (to, new): (&Shape, &TableFile),
+    (from, old): (&RuleShape, &TableFile),
+    (to, new): (&RuleShape, &TableFile),
     clock: &Clock,
 ) -> Result<(), String> {
     let old_tables = from.layout().and_then(|layout| old.laid_out(&layout)).ok_or_else(damaged)?;
@@ -163,8 +163,8 @@ pub(crate) fn move_rows(
 
 /// Whether [`move_rows`] would find a place for each row that counts for somebody.
 pub(crate) fn check_rows(
-    (from, old): (&Shape, &TableFile),
-    to: &Shape,
+    (from, old): (&RuleShape, &TableFile),
+    to: &RuleShape,
     clock: &Clock,
 ) -> Result<(), String> {
     let old_tables = from.layout().and_then(|layout| old.laid_out(&layout)).ok_or_else(damaged)?;
@@ -179,8 +179,8 @@ pub(crate) fn check_rows(
 /// The same as [`move_rows`] from a file of format 1. Its words are read by the limits that keys
 /// are judged by from now on.
 pub(crate) fn move_rows_of_format1(
-    (from, old): (&Shape, &Format1),
-    (to, new): (&Shape, &TableFile),
+    (from, old): (&RuleShape, &Format1),
+    (to, new): (&RuleShape, &TableFile),
     limits: &[Limits],
     clock: &Clock,
 ) -> Result<(), String> {

@@ -11,15 +11,15 @@ use crate::compiled::variant::Variant;
 use crate::compiled::wanted::{ExistingTables, Wanted};
 use crate::error::{Code, Error};
 #[cfg(target_os = "linux")]
-use crate::store::file_store::{Folder, Shape};
+use crate::store::file_store::{Folder, RuleShape};
 use crate::store::tables::Tables;
-use crate::store::trail::{self, Ring};
+use crate::store::trail::{self, TrailRing};
 
 /// Where the state of a limiter's rules lives.
 #[derive(Clone, Debug)]
 pub(crate) enum Store {
     /// With the limiter, as the trail of changes is.
-    Private(Arc<Ring>),
+    Private(Arc<TrailRing>),
     /// In the process, under a name.
     Named(Arc<Named>),
     /// In a folder that all processes of the host share.
@@ -31,7 +31,7 @@ pub(crate) enum Store {
 #[derive(Debug, Default)]
 pub(crate) struct Named {
     tables: ForkLock<HashMap<String, Weak<Tables>>>,
-    trail: Arc<Ring>,
+    trail: Arc<TrailRing>,
 }
 
 static NAMED: ForkLock<Option<HashMap<String, Weak<Named>>>> = ForkLock::new(None);
@@ -112,7 +112,7 @@ impl Store {
             Store::Private(trail) => Ok(trail.after(since)),
             Store::Named(named) => Ok(named.trail.after(since)),
             #[cfg(target_os = "linux")]
-            Store::Folder(folder) => trail::Log::after(folder, since),
+            Store::Folder(folder) => trail::TrailLog::after(folder, since),
         }
     }
 
@@ -121,7 +121,7 @@ impl Store {
         match self {
             #[cfg(target_os = "linux")]
             Store::Folder(folder) => {
-                let shape = Shape { plan: wanted.plan.clone(), capacity: wanted.capacity };
+                let shape = RuleShape { plan: wanted.plan.clone(), capacity: wanted.capacity };
                 folder.check(rule, &shape, wanted.capacity_stated, clock)
             }
             Store::Private(_) | Store::Named(_) => Ok(()),

@@ -15,10 +15,10 @@ use crate::compiled::variant::Variant;
 use crate::compiled::wanted::{Budgets, Penalties, Wanted, group_capacity};
 use crate::error::{Code, Error};
 #[cfg(target_os = "linux")]
-use crate::store::file_store::{Folder, Shape};
+use crate::store::file_store::{Folder, RuleShape};
 use crate::store::known::{Changes, Number};
 use crate::store::runtime::{Runtime, Timed};
-use crate::store::trail::{Change, Ring};
+use crate::store::trail::{Change, TrailRing};
 
 /// How many nanoseconds a user of a retired table goes by changes without looking for others.
 const LOOK_AGAIN: u64 = 1_000_000_000;
@@ -43,7 +43,7 @@ enum Maker {
     Heap(u64),
     /// The tables of a file, in their order.
     #[cfg(target_os = "linux")]
-    File(tidegate_core::Tables),
+    File(tidegate_core::TableSections),
 }
 
 impl Maker {
@@ -113,7 +113,7 @@ pub(crate) struct Tables {
     /// What was changed at run time, by anybody who shares this state.
     changes: Changes,
     /// The trail of changes in memory. Those of a file have theirs in the folder.
-    trail: Arc<Ring>,
+    trail: Arc<TrailRing>,
 }
 
 impl Tables {
@@ -122,7 +122,7 @@ impl Tables {
         wanted: &Wanted,
         base: &Variant,
         clock: &Clock,
-        trail: &Arc<Ring>,
+        trail: &Arc<TrailRing>,
     ) -> Result<Tables, Error> {
         let tables = Tables::make(wanted, base, clock, &Maker::Heap(random_seed()))?;
         Ok(Tables { trail: trail.clone(), ..tables })
@@ -158,11 +158,12 @@ impl Tables {
         base: &Variant,
         clock: &Clock,
     ) -> Result<Tables, Error> {
-        let shape = Shape { plan: wanted.plan.clone(), capacity: wanted.capacity };
+        let shape = RuleShape { plan: wanted.plan.clone(), capacity: wanted.capacity };
         let manual = matches!(clock, Clock::Manual(_));
-        let bytes = |shape: &Shape| wanted.within(shape).bytes_for(base);
-        let offenders = tidegate_core::Tables::OFFENDER_WORDS as u64 * 8;
-        let words = |shape: &Shape| usize::try_from(bytes(shape).checked_add(offenders)? / 8).ok();
+        let bytes = |shape: &RuleShape| wanted.within(shape).bytes_for(base);
+        let offenders = tidegate_core::TableSections::OFFENDER_WORDS as u64 * 8;
+        let words =
+            |shape: &RuleShape| usize::try_from(bytes(shape).checked_add(offenders)? / 8).ok();
         let wants = (&shape, wanted.capacity_stated, &base.groups[..]);
         let (file, shape) = folder.table(rule, wants, clock, words)?;
         let wanted = wanted.within(&shape);
@@ -472,7 +473,7 @@ impl Tables {
 #[cfg(target_os = "linux")]
 impl Wanted {
     /// The same, in a file of this shape: with room for all that a rule may come to ask for.
-    fn within(&self, shape: &Shape) -> Wanted {
+    fn within(&self, shape: &RuleShape) -> Wanted {
         let (plan, capacity) = (shape.plan.clone(), shape.capacity);
         Wanted { plan, capacity, penalties: true, budgets: true, ..self.clone() }
     }
@@ -484,13 +485,13 @@ pub(crate) struct FileContents {
     pub(crate) keys: usize,
     pub(crate) penalised: usize,
     pub(crate) spending: usize,
-    pub(crate) names: Vec<(tidegate_core::Name, u64)>,
+    pub(crate) names: Vec<(tidegate_core::NameWords, u64)>,
 }
 
 #[cfg(target_os = "linux")]
 impl FileContents {
     /// Counts rows. Numbers don't matter for that, only the shape, so any limits of it will do.
-    pub(crate) fn of(file: &TableFile, shape: &Shape) -> Option<FileContents> {
+    pub(crate) fn of(file: &TableFile, shape: &RuleShape) -> Option<FileContents> {
         let tables = file.tables(&shape.layout()?)?;
         let penalties: Penalties = tables.ledger(PENALTIES).ok()?;
         let budgets: Budgets = tables.ledger(BUDGETS).ok()?;

@@ -139,11 +139,11 @@ const KEPT: usize = 256;
 
 /// The trail of tables in memory.
 #[derive(Debug, Default)]
-pub(crate) struct Ring {
+pub(crate) struct TrailRing {
     kept: ForkLock<(u64, VecDeque<Change>)>,
 }
 
-impl Ring {
+impl TrailRing {
     /// Keeps a change, and gives it its number.
     pub(crate) fn add(&self, change: Change) -> u64 {
         let mut kept = self.kept.lock();
@@ -163,7 +163,7 @@ impl Ring {
 }
 
 #[cfg(target_os = "linux")]
-pub(crate) use self::log::Log;
+pub(crate) use self::log::TrailLog;
 
 #[cfg(target_os = "linux")]
 mod log {
@@ -186,7 +186,7 @@ mod log {
     const MOST: u64 = 64 << 20;
 
     /// The trail of a folder, while nobody else writes to it.
-    pub(crate) struct Log<'f> {
+    pub(crate) struct TrailLog<'f> {
         folder: &'f Folder,
         file: File,
         /// The number of the last change in it; 0 if there is none.
@@ -226,9 +226,9 @@ mod log {
             && folder.read_changes(&line.rule).is_ok_and(|runtime| runtime.last < line.number)
     }
 
-    impl Log<'_> {
+    impl TrailLog<'_> {
         /// Waits until nobody else writes.
-        pub(crate) fn open(folder: &Folder) -> Result<Log<'_>, Error> {
+        pub(crate) fn open(folder: &Folder) -> Result<TrailLog<'_>, Error> {
             let error = |error: std::io::Error| folder.error(NAME, error);
             let alone = folder.lock_by(LOCK)?;
             let mut file = folder.open_or_make(NAME)?;
@@ -240,7 +240,7 @@ mod log {
             }
             let void = lines.pop_if(|(_, last)| is_void(folder, last));
             let last = lines.last().map_or(0, |(_, last)| last.number);
-            let mut log = Log { folder, file, last, length, _alone: alone };
+            let mut log = TrailLog { folder, file, last, length, _alone: alone };
             if let Some((start, _)) = void {
                 log.length = start;
             }

@@ -58,7 +58,7 @@ impl Refusal<'_> {
     }
 
     /// The response that is sent: by the hook, and with the decision's header fields.
-    pub(super) fn answered_by<B>(&self, hook: &impl Answer<B>, style: Style) -> Response<B> {
+    pub(super) fn answered_by<B>(&self, hook: &impl AnswerDenied<B>, style: Style) -> Response<B> {
         let mut response = hook.answer(self, self.response());
         if let Refusal::Denied(decision) = self {
             add_headers(response.headers_mut(), decision, style);
@@ -83,13 +83,13 @@ impl Refusal<'_> {
 ///     RateLimitLayer::new(limiter.rule("default")?).answer(|_, own| own.map(drop));
 /// # Ok::<(), tidegate::Error>(())
 /// ```
-pub trait Answer<B> {
+pub trait AnswerDenied<B> {
     /// The response to a request that does not reach the service. `own` is the layer's own
     /// response: a status, and a body of `application/problem+json`.
     fn answer(&self, refusal: &Refusal<'_>, own: Response<String>) -> Response<B>;
 }
 
-impl<B, F: Fn(&Refusal<'_>, Response<String>) -> Response<B>> Answer<B> for F {
+impl<B, F: Fn(&Refusal<'_>, Response<String>) -> Response<B>> AnswerDenied<B> for F {
     fn answer(&self, refusal: &Refusal<'_>, own: Response<String>) -> Response<B> {
         self(refusal, own)
     }
@@ -109,7 +109,7 @@ impl<B, F: Fn(&Refusal<'_>, Response<String>) -> Response<B>> Answer<B> for F {
 #[non_exhaustive]
 pub struct ProblemJson;
 
-impl<B: From<String>> Answer<B> for ProblemJson {
+impl<B: From<String>> AnswerDenied<B> for ProblemJson {
     fn answer(&self, _: &Refusal<'_>, own: Response<String>) -> Response<B> {
         own.map(B::from)
     }

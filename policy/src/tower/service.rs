@@ -11,7 +11,7 @@ use pin_project_lite::pin_project;
 use tower_service::Service;
 
 use super::RateLimitLayer;
-use super::answer::{Answer, ProblemJson, Refusal, add_headers};
+use super::answer::{AnswerDenied, ProblemJson, Refusal, add_headers};
 use crate::decision::Decision;
 use crate::decision::headers::Style;
 use crate::error::{Code, Error};
@@ -23,24 +23,24 @@ const PERMIT_COST: &str =
     "a rule with a concurrent limit takes one permit for each request: its cost is 1";
 
 /// A decision, with the slot that it holds if the rule has any.
-pub(super) enum Verdict {
+pub(super) enum Charge {
     Hit(Box<Decision>),
     Permit(Box<Permit>),
 }
 
-impl Verdict {
-    pub(super) fn of(rule: &Rule, call: Call<'_>, cost: u64) -> Result<Verdict, Error> {
+impl Charge {
+    pub(super) fn of(rule: &Rule, call: Call<'_>, cost: u64) -> Result<Charge, Error> {
         match rule.has_permits()? {
             true if cost != 1 => Err(Error::new(Code::Operation, PERMIT_COST)),
-            true => Ok(Verdict::Permit(rule.permit(call)?.into())),
-            false => Ok(Verdict::Hit(rule.hit(call, cost)?.into())),
+            true => Ok(Charge::Permit(rule.permit(call)?.into())),
+            false => Ok(Charge::Hit(rule.hit(call, cost)?.into())),
         }
     }
 
     fn decision(&self) -> &Decision {
         match self {
-            Verdict::Hit(decision) => decision,
-            Verdict::Permit(permit) => permit.decision(),
+            Charge::Hit(decision) => decision,
+            Charge::Permit(permit) => permit.decision(),
         }
     }
 }
@@ -48,7 +48,7 @@ impl Verdict {
 /// A service whose requests are limited by a [`RateLimitLayer`].
 ///
 /// Any body of a request will do. The body of the responses must be one that the layer's
-/// [`Answer`] makes. Without an answer hook that is any type that is `From<String>`:
+/// [`AnswerDenied`] makes. Without an answer hook that is any type that is `From<String>`:
 /// `axum::body::Body`, `http_body_util::Full<Bytes>`, `String`.
 ///
 /// ```
@@ -87,7 +87,7 @@ impl<S: fmt::Debug, R> fmt::Debug for RateLimit<S, R> {
 impl<S, A, B, R> Service<Request<A>> for RateLimit<S, R>
 where
     S: Service<Request<A>, Response = Response<B>>,
-    R: Answer<B>,
+    R: AnswerDenied<B>,
 {
     type Response = Response<B>;
     type Error = S::Error;
@@ -104,13 +104,13 @@ where
             Ok(Some(verdict)) if verdict.decision().allowed => {
                 let inner = self.inner.call(Request::from_parts(parts, body));
                 let verdict = Some(verdict);
-                return ResponseFuture { state: State::Passed { inner, verdict, style } };
+                return ResponseFuture { state: Progress::Passed { inner, verdict, style } };
             }
             Ok(Some(verdict)) => Refusal::Denied(verdict.decision()).answered_by(answer, style),
             Ok(None) => Refusal::NoKey.answered_by(answer, style),
             Err(error) => Refusal::Failed(&error).answered_by(answer, style),
         };
-        ResponseFuture { state: State::Answered { response: Some(response) } }
+        ResponseFuture { state: Progress::Answered { response: Some(response) } }
     }
 }
 
@@ -136,14 +136,14 @@ pin_project! {
     /// ```
     pub struct ResponseFuture<F, B> {
         #[pin]
-        state: State<F, B>,
+        state: Progress<F, B>,
     }
 }
 
 pin_project! {
     #[project = Projected]
-    enum State<F, B> {
-        Passed { #[pin] inner: F, verdict: Option<Verdict>, style: Style },
+    enum Progress<F, B> {
+        Passed { #[pin] inner: F, verdict: Option<Charge>, style: Style },
         Answered { response: Option<Response<B>> },
     }
 }

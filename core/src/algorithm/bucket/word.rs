@@ -149,7 +149,7 @@ impl std::fmt::Debug for Word {
 
 /// A word's content as a straight line in time, in the reader's quanta.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Line {
+pub(crate) struct RefillLine {
     /// Quanta at the line's start: the stamp, or the moment that W tells.
     base: i64,
     /// Nanoseconds from the start to now; negative before it.
@@ -164,7 +164,7 @@ pub(crate) struct Line {
     content: i64,
 }
 
-impl Line {
+impl RefillLine {
     /// Whether a debt of other numbers was ended, so that the line no longer says what is there. By
     /// the writer's own numbers the end of a debt is no more than a rounding.
     fn is_debt_over(&self) -> bool {
@@ -176,7 +176,7 @@ impl Line {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Level {
     Full,
-    Partial(Line),
+    Partial(RefillLine),
     /// The stamp is ahead of the clock. The quanta at the stamp.
     Ahead(i64),
 }
@@ -351,7 +351,7 @@ impl Bucket {
         if content >= self.full as i64 {
             return Level::Full;
         }
-        Level::Partial(Line { base, since, lag, delay, refilled, content })
+        Level::Partial(RefillLine { base, since, lag, delay, refilled, content })
     }
 
     /// Quanta of another scale, rounded down, in this one's.
@@ -398,7 +398,7 @@ impl Bucket {
     }
 
     /// The line, `cost` quanta lower. The stamp moves to the last tick, unless that is near.
-    fn lowered(&self, word: Word, line: &Line, cost: i64, now: Nanos) -> Word {
+    fn lowered(&self, word: Word, line: &RefillLine, cost: i64, now: Nanos) -> Word {
         let scale = &self.scale;
         let least = if word.is_whole() { 0 } else { -(scale.offset as i64) };
         let is_debt_over = line.base + line.refilled < line.content;
@@ -468,7 +468,7 @@ impl Bucket {
             Level::Ahead(base) if base >= self.full as i64 => None,
             Level::Ahead(base) => {
                 let base = base.max(0);
-                Some(Line { base, content: base, ..Line::default() })
+                Some(RefillLine { base, content: base, ..RefillLine::default() })
             }
         };
         Reading { bucket: self, line }
@@ -476,7 +476,7 @@ impl Bucket {
 
     /// Nanoseconds until a line has `goal` quanta, more than now.
     #[inline(always)]
-    fn until(&self, line: &Line, goal: i64) -> u64 {
+    fn until(&self, line: &RefillLine, goal: i64) -> u64 {
         let mut at = self.rate.time_ceil((goal - line.base) as u64);
         if line.base < 0 {
             let after_debt = self.rate.time_ceil(goal as u64).0.saturating_add(line.delay.0);

@@ -17,7 +17,7 @@ const UP: u32 = u64::BITS - stamp::BITS;
 
 /// What a log whose stamps ascend holds of one window.
 #[derive(Clone, Copy, Default)]
-struct Count {
+struct WindowCount {
     used: u64,
     /// The first entry inside the window, counted from the log's bottom.
     from: u32,
@@ -105,12 +105,12 @@ impl Survey {
 
 impl Ring<'_> {
     /// What each window holds of a log whose stamps ascend.
-    fn count(&self, log: Log, windows: &[Window], now: u64) -> [Count; MOST_LIMITS] {
-        let mut counts = [Count::default(); MOST_LIMITS];
+    fn count(&self, log: Log, windows: &[Window], now: u64) -> [WindowCount; MOST_LIMITS] {
+        let mut counts = [WindowCount::default(); MOST_LIMITS];
         for (count, window) in counts.iter_mut().zip(windows) {
             let is_within = |up| self.slot_of(log, up).age(now) < window.per_us as i64;
             let from = stamp::first_time(log.len(), is_within);
-            *count = Count { used: log.len() - from, from: from as u32 };
+            *count = WindowCount { used: log.len() - from, from: from as u32 };
         }
         if log.order != Order::Plain {
             self.weigh(log, windows, &mut counts);
@@ -119,7 +119,7 @@ impl Ring<'_> {
     }
 
     /// Adds weights up, the shortest window first: each sum goes on where the last one ended.
-    fn weigh(&self, log: Log, windows: &[Window], counts: &mut [Count]) {
+    fn weigh(&self, log: Log, windows: &[Window], counts: &mut [WindowCount]) {
         let mut order: [usize; MOST_LIMITS] = std::array::from_fn(|i| i);
         let order = &mut order[..windows.len()];
         order.sort_unstable_by_key(|&i| windows[i].per_us);
@@ -161,7 +161,7 @@ impl Ring<'_> {
 
     /// The stamp of the entry with which `need` of the counted units have left, in a log whose
     /// stamps ascend. `None` if that much was given back since they were counted.
-    fn leaving(&self, log: Log, count: &Count, need: u64) -> Option<u64> {
+    fn leaving(&self, log: Log, count: &WindowCount, need: u64) -> Option<u64> {
         let (mut sum, rest) = (0, count.used.saturating_sub(need));
         let mut live = self.slots(log.range(count.from..log.len() as u32));
         let slot = match log.order {
@@ -248,7 +248,7 @@ impl Ring<'_> {
         windows: &[Window],
         cost: u64,
         now: u64,
-        mut each: impl FnMut(&Window, &Count),
+        mut each: impl FnMut(&Window, &WindowCount),
     ) -> Verdict {
         let counts = self.count(log, windows, now);
         let is_ahead = |position| stamp::is_ahead(self.slot(position).stamp(), now);

@@ -2,12 +2,14 @@
 
 use super::{Entry, HEADER_WORDS, MOST_WEIGHT, Ring, Status, Window, longest};
 use crate::algorithm::limit::Limit;
-use crate::algorithm::{AlgorithmCell, Cell, Facts, MakeCell, ReservedCharge, Taken, stamp};
+use crate::algorithm::{
+    AlgorithmCell, AlgorithmFacts, Cell, MakeCell, ReservedCharge, Taken, stamp,
+};
 use crate::clock::Time;
 use crate::status::LimitStatus;
 use crate::table::row::{Idle, Moved, Row};
 
-pub(crate) const FACTS: Facts = Facts {
+pub(crate) const FACTS: AlgorithmFacts = AlgorithmFacts {
     code: 2,
     has_burst: false,
     has_lease: false,

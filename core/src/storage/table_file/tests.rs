@@ -27,7 +27,7 @@ fn coarse_time_is_not_enough_when_the_time_is_to_be_noted() {
     assert_eq!(clock.coarse_now(own + (2 << Seen::SHIFT)), None);
 }
 
-use crate::storage::directory::steps::{self, Step};
+use crate::storage::directory::steps::{self, SyncStep};
 
 fn temporary_place(name: &str) -> std::path::PathBuf {
     std::env::temp_dir().join(format!("tidegate-{name}-{}", std::process::id()))
@@ -40,10 +40,10 @@ fn a_table_is_whole_on_the_disk_before_it_has_its_name() {
     let (made, steps) = steps::of(|| TableFile::create(&path, "shape", 64, false).unwrap());
     assert!(made.is_some());
     drop(made);
-    let Step::Synced(synced) = &steps[0] else { panic!("{:?}", steps[0]) };
-    let Step::Named(named) = &steps[1] else { panic!("{:?}", steps[1]) };
+    let SyncStep::Synced(synced) = &steps[0] else { panic!("{:?}", steps[0]) };
+    let SyncStep::Named(named) = &steps[1] else { panic!("{:?}", steps[1]) };
     assert!(synced == named, "nothing is written between the sync and the name");
-    assert_eq!(steps[2..], [Step::FolderSynced]);
+    assert_eq!(steps[2..], [SyncStep::FolderSynced]);
     // The file is cut back to what was synced.
     std::fs::write(&path, synced).unwrap();
     let file = TableFile::open(&path).unwrap().unwrap();

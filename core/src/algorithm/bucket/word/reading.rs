@@ -1,12 +1,12 @@
 //! What a bucket's word says at one moment.
 
-use super::{Bucket, Line, MILLI};
+use super::{Bucket, MILLI, RefillLine};
 
 /// What a word says at one moment, read once for all questions.
 pub(crate) struct Reading<'b> {
     pub(super) bucket: &'b Bucket,
     /// `None` if the bucket is full.
-    pub(super) line: Option<Line>,
+    pub(super) line: Option<RefillLine>,
 }
 
 impl Reading<'_> {
@@ -40,7 +40,7 @@ impl Reading<'_> {
         let goal = self.bucket.quanta(tokens);
         match self.line {
             Some(line) if line.content < goal => {
-                self.bucket.until(&Line { since: line.since.max(0), ..line }, goal)
+                self.bucket.until(&RefillLine { since: line.since.max(0), ..line }, goal)
             }
             _ => 0,
         }

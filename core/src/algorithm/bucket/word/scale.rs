@@ -18,7 +18,7 @@ pub(super) const FILLS: u128 = 100_000;
 
 /// Division by a power of ten.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Step {
+pub(super) struct TickLength {
     pub(super) nanos: Nanos,
     /// ⌈2^(64+shift) / nanos⌉ with 2^shift < nanos ≤ 2^(shift+1). Exact for every time below 2^63:
     /// the excess is less than nanos/2^(64+shift) of it (see `rate.rs`). 0 for 1 ns.
@@ -26,11 +26,11 @@ pub(super) struct Step {
     shift: u32,
 }
 
-impl Step {
-    pub(super) fn new(nanos: u64) -> Step {
+impl TickLength {
+    pub(super) fn new(nanos: u64) -> TickLength {
         let shift = 63 - nanos.leading_zeros();
         let magic = (1u128 << (64 + shift)).div_ceil(u128::from(nanos)) as u64;
-        Step { nanos: Nanos(nanos), magic, shift }
+        TickLength { nanos: Nanos(nanos), magic, shift }
     }
 
     #[inline(always)]
@@ -59,9 +59,9 @@ pub(super) struct Scale {
     /// Quanta of a token.
     pub(super) quanta: u64,
     pub(super) offset: u64,
-    pub(super) tick: Step,
+    pub(super) tick: TickLength,
     /// In what a tick's passed part is counted by a word with W.
-    pub(super) unit: Step,
+    pub(super) unit: TickLength,
     /// How many ticks the last charge may be after the stamp.
     pub(super) delay: Ticks,
 }
@@ -77,8 +77,8 @@ impl Scale {
             stamp_mask: (1 << (PAYLOAD_BITS - token_bits)) - 1,
             quanta,
             offset: (1 << token_bits) >> 4,
-            tick: Step::new(nanos),
-            unit: Step::new((nanos / quanta).max(1)),
+            tick: TickLength::new(nanos),
+            unit: TickLength::new((nanos / quanta).max(1)),
             delay: Ticks(if quanta == MILLI { 1 } else { DEEP_DELAY }),
         }
     }
