@@ -71,7 +71,7 @@ MUTANTS = [
      "Some((place, pending)) }",
      "loom_insert::two_inserts_of_different_keys_for_one_place"),
     ("pending-of-the-dead-is-waited-for", "table.rs",
-     "Lookup::Pending(place, seen) => Some((place, seen)),", "Look::Pending(..) => None,",
+     "Lookup::Pending(place, seen) => Some((place, seen)),", "Lookup::Pending(..) => None,",
      "loom_insert::a_claimant_that_stopped_blocks_nobody"),
     ("takeover-of-a-row-in-use", "table.rs",
      "if !limits.reset_words(&self.row(place, sealed), sealed.sequence(), true, now) {",

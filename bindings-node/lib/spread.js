@@ -19,7 +19,7 @@ const {
 } = require('./call.js');
 const { decisionFields, flagBits } = require('./scratch.js');
 
-/** What the texts are, as `Shape` in src/key.rs has it. The lowest bits count the listed parts. */
+/** What the texts are, as `CallShape` in src/key.rs has it. The lowest bits count listed parts. */
 const ATTRIBUTES = 16;
 const MAX = 32;
 const MOST_TEXTS = 6;
@@ -97,7 +97,9 @@ class Spread {
         const { cost, max, attributes } = takeApart(options, own);
         return listed(key, cost, max, attributes);
       }
-      const { cost = 1, max } = options;
+      const { max } = options;
+      // A call without a cost ignores what stands for none, such as null.
+      const cost = own === UNPRICED || options.cost === undefined ? 1 : options.cost;
       // An option may be a getter, and that may have made a call of its own.
       if (read !== this.#read) continue;
       answer = isPlain

@@ -99,7 +99,10 @@ impl<'a, 'py> Handed<'a, 'py> {
     /// Runs `body` on the call, if its names are those of a few attributes. None too where
     /// something is wrong with it.
     #[inline]
-    fn with_attributes<R>(&self, body: impl FnOnce(Call<'_>) -> R) -> Option<R> {
+    fn with_attributes<R>(
+        &self,
+        body: impl FnOnce(Call<'_>) -> PyResult<R>,
+    ) -> Option<PyResult<R>> {
         let names = self.names?.cast::<PyTuple>().ok()?;
         let mut values = [const { Cow::Borrowed("") }; MOST_ATTRIBUTES];
         let mut attributes = [("", ""); MOST_ATTRIBUTES];
@@ -110,7 +113,7 @@ impl<'a, 'py> Handed<'a, 'py> {
             *pair = (attribute_name(name)?, value);
         }
         let attributes = attributes.get(..names.len())?;
-        with_key(&self.argument(0), |key| Ok(body(Call::of(key).with(attributes)))).ok()
+        Some(with_key(&self.argument(0), |key| body(Call::of(key).with(attributes))))
     }
 
     #[inline]

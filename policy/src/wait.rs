@@ -351,9 +351,10 @@ impl<G: Goal> Waiting<G> {
         let moved = places.move_to(terms.line_of(decision), request);
         let wait = decision.retry_after.unwrap_or_default();
         let wait = terms.left().map_or(wait, |left| wait.min(left));
-        // In a line that it has just entered, a call that is not first stands by at once. A call
+        // In a line that it has just entered, a call looks once more at once: if it is first,
+        // something may have been given back before it stood there; if not, it stands by. A call
         // that takes no turns sleeps wherever it stands.
-        Ok(Next::Sleep(match moved && !places.last().is_first() {
+        Ok(Next::Sleep(match moved {
             true => Sleep { most: Duration::ZERO, until: Until::First },
             false => Sleep { most: terms.nap(wait, LONGEST_NAP), until: Until::Nudged },
         }))
