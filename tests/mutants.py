@@ -44,7 +44,7 @@ MUTANTS = [
      "loom_bucket::two_takers_after_a_refill"),
     ("word-ahead-is-a-refusal", "algorithm/bucket.rs",
      "        Charge::Recheck | Charge::Ahead => take_rechecked(bucket, Word(seen), cost, time),",
-     "        Charge::Recheck | Charge::Ahead => Step::Keep(Take::Denied(Word(seen))),",
+     "        Charge::Recheck | Charge::Ahead => WordStep::Keep(Take::Denied(Word(seen))),",
      "loom_bucket::an_old_reading_against_a_hit_from_full"),
     ("word-ahead-is-full", "algorithm/bucket.rs",
      "(word, bucket.charge(word, cost, time.now()));",
@@ -218,8 +218,8 @@ MUTANTS = [
      "loom_ledger::a_note_against_prune"),
     ("note-made-whatever-the-row-is-now", "ledger.rs",
      "row.steadily(|row| row.update(at, &mut step)).ok()",
-     "match step(row.load(at)) { Step::Write(next, result) => { row.words[at].store(next, "
-     "crate::sync::Ordering::Release); Some(result) } Step::Keep(result) => Some(result) }",
+     "match step(row.load(at)) { WordStep::Write(next, result) => { row.words[at].store(next, "
+     "crate::sync::Ordering::Release); Some(result) } WordStep::Keep(result) => Some(result) }",
      "loom_ledger::two_notes_on_one_new_key"),
     ("told-of-later-charges", "limits/charge.rs",
      "placed.inspect(row, *written, cost, now, &mut statuses.each);",

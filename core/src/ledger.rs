@@ -9,7 +9,7 @@
 
 use crate::memory::Backing;
 use crate::table::hash::Hasher;
-use crate::table::row::{Row, Shape, Step, is_busy};
+use crate::table::row::{Row, Shape, WordStep, is_busy};
 use crate::table::{Hash, OutOfMemory, Table, bytes_for};
 
 const INCARNATION_BITS: u32 = 4;
@@ -214,8 +214,8 @@ fn change_in<R>(row: &Row<'_>, at: usize, change: &mut impl FnMut(u64) -> (u64, 
     let mut step = |seen: u64| {
         let (note, result) = change(seen >> INCARNATION_BITS);
         match note << INCARNATION_BITS | seen & INCARNATION {
-            same if same == seen => Step::Keep(result),
-            next => Step::Write(next, result),
+            same if same == seen => WordStep::Keep(result),
+            next => WordStep::Write(next, result),
         }
     };
     row.steadily(|row| row.update(at, &mut step)).ok()

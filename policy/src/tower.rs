@@ -54,7 +54,7 @@ use tower_layer::Layer;
 
 pub use self::answer::{AnswerDenied, ProblemJson, Refusal};
 pub use self::key::{KeyPart, RequestKey};
-use self::service::Charge;
+use self::service::Judged;
 pub use self::service::{RateLimit, ResponseFuture};
 use crate::decision::headers::Style;
 use crate::error::Error;
@@ -337,7 +337,7 @@ impl<R> RateLimitLayer<R> {
     }
 
     /// What the rule says to a request; none if that has no key.
-    fn judge(&self, request: &Parts) -> Result<Option<Charge>, Error> {
+    fn judge(&self, request: &Parts) -> Result<Option<Judged>, Error> {
         let client = self.client(request);
         let address = client.map(|client| address_key(client, V6_PREFIX));
         let own = match &self.key {
@@ -355,7 +355,7 @@ impl<R> RateLimitLayer<R> {
         let attributes: Vec<(&str, &str)> =
             attributes.iter().map(|(name, value)| (*name, &**value)).collect();
         let cost = self.cost.as_ref().map_or(1, |cost| cost(request));
-        Charge::of(&self.rule, Call::of(key).with(&attributes), cost).map(Some)
+        Judged::of(&self.rule, Call::of(key).with(&attributes), cost).map(Some)
     }
 }
 

@@ -9,7 +9,7 @@ use crate::algorithm::{AlgorithmCell, AlgorithmFacts, Cell, MakeCell, ReservedCh
 use crate::clock::Time;
 use crate::status::{LimitStatus, NEVER};
 use crate::sync::{AtomicU64, Ordering};
-use crate::table::row::{Idle, Moved, Row, Step, is_busy};
+use crate::table::row::{Idle, Moved, Row, WordStep, is_busy};
 use crate::units::MilliTokens;
 
 pub(crate) const FACTS: AlgorithmFacts = AlgorithmFacts {
@@ -145,8 +145,8 @@ impl AlgorithmCell for Bucket {
         time: &mut Time<'_>,
     ) -> Result<bool, Moved> {
         row.update(at, |seen| match repaired(self, Word(seen), time) {
-            Word(same) if same == seen => Step::Keep(false),
-            Word(repaired) => Step::Write(repaired, true),
+            Word(same) if same == seen => WordStep::Keep(false),
+            Word(repaired) => WordStep::Write(repaired, true),
         })
     }
 
@@ -259,8 +259,8 @@ pub(crate) fn take(
     time: &mut Time<'_>,
 ) -> Result<Take, Moved> {
     row.update(at, |seen| match bucket.charge(Word(seen), cost, renewed(seen, time)) {
-        Charge::Granted(word) => Step::Write(word.0, Take::Granted(word)),
-        Charge::Denied => Step::Keep(Take::Denied(Word(seen))),
+        Charge::Granted(word) => WordStep::Write(word.0, Take::Granted(word)),
+        Charge::Denied => WordStep::Keep(Take::Denied(Word(seen))),
         Charge::Recheck | Charge::Ahead => take_rechecked(bucket, Word(seen), cost, time),
     })
 }
@@ -275,7 +275,7 @@ fn renewed(seen: u64, time: &mut Time<'_>) -> u64 {
 
 /// The clock was read before the word's last charge, or it went back.
 #[cold]
-fn take_rechecked(bucket: &Bucket, word: Word, cost: u64, time: &mut Time<'_>) -> Step<Take> {
+fn take_rechecked(bucket: &Bucket, word: Word, cost: u64, time: &mut Time<'_>) -> WordStep<Take> {
     time.refresh();
     let (mut current, mut charge) = (word, bucket.charge(word, cost, time.now()));
     if charge == Charge::Ahead {
@@ -283,9 +283,9 @@ fn take_rechecked(bucket: &Bucket, word: Word, cost: u64, time: &mut Time<'_>) -
         charge = bucket.charge(current, cost, time.now());
     }
     match charge {
-        Charge::Granted(next) => Step::Write(next.0, Take::Granted(next)),
-        _ if current == word => Step::Keep(Take::Denied(word)),
-        _ => Step::Write(current.0, Take::Denied(current)),
+        Charge::Granted(next) => WordStep::Write(next.0, Take::Granted(next)),
+        _ if current == word => WordStep::Keep(Take::Denied(word)),
+        _ => WordStep::Write(current.0, Take::Denied(current)),
     }
 }
 
@@ -308,8 +308,8 @@ pub(crate) fn record(
     row.update(at, |seen| {
         let word = repaired(bucket, Word(seen), time);
         match bucket.drain(word, cost, time.now()) {
-            Charge::Granted(next) => Step::Write(next.0, next),
-            Charge::Denied | Charge::Recheck | Charge::Ahead => Step::Keep(Word(seen)),
+            Charge::Granted(next) => WordStep::Write(next.0, next),
+            Charge::Denied | Charge::Recheck | Charge::Ahead => WordStep::Keep(Word(seen)),
         }
     })
 }
@@ -325,8 +325,8 @@ pub(crate) fn refund(
     row.update(at, |seen| {
         let word = repaired(bucket, Word(seen), time);
         match bucket.refund(word, back, time.now()) {
-            Some(word) => Step::Write(word.0, ()),
-            None => Step::Keep(()),
+            Some(word) => WordStep::Write(word.0, ()),
+            None => WordStep::Keep(()),
         }
     })
 }
@@ -394,8 +394,8 @@ pub(crate) fn give_back(
         let is_full = |word: &Word| bucket.reading(*word, time.now()).wait(bucket.burst()) == 0;
         let partly = || back(share.least).filter(|_| share.least > MilliTokens(0));
         match back(share.most).filter(is_full).or_else(partly) {
-            Some(word) => Step::Write(word.0, ()),
-            None => Step::Keep(()),
+            Some(word) => WordStep::Write(word.0, ()),
+            None => WordStep::Keep(()),
         }
     })
 }

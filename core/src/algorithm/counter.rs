@@ -43,7 +43,7 @@ use crate::algorithm::{
 };
 use crate::clock::Time;
 use crate::status::{LimitStatus, NEVER};
-use crate::table::row::{Idle, Moved, Row, Step, is_busy};
+use crate::table::row::{Idle, Moved, Row, WordStep, is_busy};
 
 pub(crate) const WORDS: usize = 2;
 const UNIT_BITS: u32 = 30;
@@ -159,12 +159,12 @@ impl AlgorithmCell for Counter {
         for word in at..at + WORDS {
             any |= row.update(word, |seen| {
                 if !Tally(seen).is_ahead(time.now()) {
-                    return Step::Keep(false);
+                    return WordStep::Keep(false);
                 }
                 time.recheck_clock();
                 match Tally(seen).is_ahead(time.now()) {
-                    false => Step::Keep(false),
-                    true => Step::Write(Tally(seen).repaired(time.now()).0, true),
+                    false => WordStep::Keep(false),
+                    true => WordStep::Write(Tally(seen).repaired(time.now()).0, true),
                 }
             })?;
         }
@@ -393,17 +393,17 @@ impl Counter {
             let taken = row.update(at + odd, |seen| {
                 let seen = Tally(seen);
                 if seen.is_ahead(now) {
-                    return Step::Keep(None);
+                    return WordStep::Keep(None);
                 }
                 let other = self.share(Tally(row.load(at + 1 - odd)), now);
                 let kept = self.weighted(&self.share(seen, now), 0);
                 let used = kept + self.weighted(&other, 0);
                 if !always && used.saturating_add(cost) > self.max {
-                    return Step::Keep(Some(None));
+                    return WordStep::Keep(Some(None));
                 }
                 let units = kept.saturating_add(cost);
                 let tally = Tally::new(class_of(self.per), odd as u64, units, now);
-                Step::Write(tally.0, Some(Some(tally.0)))
+                WordStep::Write(tally.0, Some(Some(tally.0)))
             })?;
             if let Some(taken) = taken {
                 return Ok(taken);
@@ -442,8 +442,8 @@ impl Counter {
             let share = self.share(Tally(seen), now);
             let back = if (share.full > 0) == in_full { share.units.min(most) } else { 0 };
             match back {
-                0 => Step::Keep(0),
-                _ => Step::Write(Tally(seen).with_units(share.units - back).0, back),
+                0 => WordStep::Keep(0),
+                _ => WordStep::Write(Tally(seen).with_units(share.units - back).0, back),
             }
         })
     }

@@ -187,7 +187,7 @@ pub(crate) trait Shape {
 }
 
 /// What [`Row::update`] does with a word that it was shown.
-pub(crate) enum Step<R> {
+pub(crate) enum WordStep<R> {
     Write(u64, R),
     Keep(R),
 }
@@ -334,14 +334,14 @@ impl<'t> Row<'t> {
     pub(crate) fn update<R>(
         &self,
         at: usize,
-        mut step: impl FnMut(u64) -> Step<R>,
+        mut step: impl FnMut(u64) -> WordStep<R>,
     ) -> Result<R, Moved> {
         let mut seen = self.load(at);
         loop {
             self.check()?;
             match step(seen) {
-                Step::Keep(result) => return Ok(result),
-                Step::Write(next, result) => match self.replace(at, seen, next) {
+                WordStep::Keep(result) => return Ok(result),
+                WordStep::Write(next, result) => match self.replace(at, seen, next) {
                     Ok(()) => return Ok(result),
                     Err(newer) => seen = newer,
                 },

@@ -23,24 +23,24 @@ const PERMIT_COST: &str =
     "a rule with a concurrent limit takes one permit for each request: its cost is 1";
 
 /// A decision, with the slot that it holds if the rule has any.
-pub(super) enum Charge {
+pub(super) enum Judged {
     Hit(Box<Decision>),
     Permit(Box<Permit>),
 }
 
-impl Charge {
-    pub(super) fn of(rule: &Rule, call: Call<'_>, cost: u64) -> Result<Charge, Error> {
+impl Judged {
+    pub(super) fn of(rule: &Rule, call: Call<'_>, cost: u64) -> Result<Judged, Error> {
         match rule.has_permits()? {
             true if cost != 1 => Err(Error::new(Code::Operation, PERMIT_COST)),
-            true => Ok(Charge::Permit(rule.permit(call)?.into())),
-            false => Ok(Charge::Hit(rule.hit(call, cost)?.into())),
+            true => Ok(Judged::Permit(rule.permit(call)?.into())),
+            false => Ok(Judged::Hit(rule.hit(call, cost)?.into())),
         }
     }
 
     fn decision(&self) -> &Decision {
         match self {
-            Charge::Hit(decision) => decision,
-            Charge::Permit(permit) => permit.decision(),
+            Judged::Hit(decision) => decision,
+            Judged::Permit(permit) => permit.decision(),
         }
     }
 }
@@ -143,7 +143,7 @@ pin_project! {
 pin_project! {
     #[project = Projected]
     enum Progress<F, B> {
-        Passed { #[pin] inner: F, verdict: Option<Charge>, style: Style },
+        Passed { #[pin] inner: F, verdict: Option<Judged>, style: Style },
         Answered { response: Option<Response<B>> },
     }
 }
