@@ -348,13 +348,20 @@ proptest! {
                 }
                 Op::GiveBack(which, amount) => {
                     let at = entries.len().saturating_sub(which + 1);
-                    let Some((entry, _, weight)) = entries.get_mut(at) else { continue };
+                    let Some(&(entry, stamp, _)) = entries.get(at) else { continue };
                     // What was carried stays spent, so the ring says how much it was.
-                    let back = setting
-                        .with(|ring, time| ring.give_back(*entry, amount, 1_000_000, time.now()))
+                    let mut back = setting
+                        .with(|ring, time| ring.give_back(entry, amount, 1_000_000, time.now()))
                         .unwrap();
-                    prop_assert!(back <= amount.min(*weight), "I6");
-                    *weight -= back;
+                    prop_assert!(back <= amount, "I6");
+                    // A refund may have taken a carried unit of the same microsecond instead of
+                    // this entry's. Such units differ in nothing but their place.
+                    let same = |entry: &&mut (Entry, u64, u64)| entry.1 == stamp;
+                    for (_, _, weight) in entries.iter_mut().filter(same) {
+                        let from_here = back.min(*weight);
+                        (*weight, back) = (*weight - from_here, back - from_here);
+                    }
+                    prop_assert_eq!(back, 0, "I6");
                 }
             }
             let now = setting.hand.now();
