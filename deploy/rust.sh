@@ -1,0 +1,45 @@
+#!/bin/bash
+# rust.sh TARGET: prints a folder with a cargo and a rustc that can build for TARGET. It is the
+# machine's own Rust if that has the target's standard library. Otherwise it is Debian's newest,
+# unpacked and run in place, and the standard library is built from its sources.
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+target=$1
+own=$(dirname "$(rustup which rustc 2>/dev/null || command -v rustc)")
+if ls "$("$own/rustc" --print target-libdir --target "$target")"/libstd-*.rlib >/dev/null 2>&1; then
+  echo "$own"
+  exit
+fi
+out=${CARGO_TARGET_DIR:-$here/../target}/rust
+mkdir -p "$out"
+out=$(cd "$out" && pwd)
+VARIANT=extract "$here/root.sh" forky "$out/root" rustc cargo rust-src
+bin=$out/bin
+mkdir -p "$bin"
+# Run by their own loader and libraries: what they build still links with this machine's.
+for program in rustc cargo rustdoc; do
+  cat >"$bin/$program.new" <<RUN
+#!/bin/bash
+exec '$out/root/usr/lib64/ld-linux-x86-64.so.2' --library-path '$out/root/usr/lib/x86_64-linux-gnu' \\
+  --argv0 "\$0" '$out/root/usr/bin/$program' "\$@"
+RUN
+  chmod +x "$bin/$program.new"
+  mv "$bin/$program.new" "$bin/$program"
+done
+libdir=$("$bin/rustc" --print target-libdir --target "$target")
+if ! [ -e "$libdir/made" ]; then
+  echo "rust: the standard library for $target, by $("$bin/rustc" --version)" >&2
+  rm -rf "$out/std" "$libdir"
+  mkdir -p "$out/std/src" "$libdir"
+  printf '[package]\nname = "std-of-a-target"\nversion = "0.0.0"\nedition = "2024"\n[workspace]\n' \
+    >"$out/std/Cargo.toml"
+  touch "$out/std/src/lib.rs"
+  (cd "$out/std" && env -u CARGO_ENCODED_RUSTFLAGS RUSTC="$bin/rustc" RUSTC_BOOTSTRAP=1 RUSTFLAGS="-Cembed-bitcode=yes --remap-path-prefix=$out=/rust" \
+    "$bin/cargo" build --quiet --release --target "$target" --target-dir target \
+    -Zbuild-std=std,panic_unwind,panic_abort --config 'profile.release.panic="unwind"') >&2
+  find "$out/std/target/$target/release/deps" -name 'lib*.rlib' ! -name 'libstd_of_a_target-*' \
+    -exec cp {} "$libdir" \;
+  rm -rf "$out/std"
+  touch "$libdir/made"
+fi
+echo "$bin"
