@@ -6,7 +6,7 @@ set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 folder=$1 && shift
 clean=(env -i PATH="$PATH" HOME="$HOME" LANG=C.UTF-8)
-for name in SSL_CERT_FILE PIP_CERT PIP_INDEX_URL PIP_FIND_LINKS NODE_EXTRA_CA_CERTS RUSTUP_TOOLCHAIN; do
+for name in SSL_CERT_FILE PIP_CERT PIP_INDEX_URL PIP_FIND_LINKS PIP_NO_CACHE_DIR npm_config_registry NODE_EXTRA_CA_CERTS RUSTUP_TOOLCHAIN; do
   [ -z "${!name:-}" ] || clean+=("$name=${!name}")
 done
 cd "$folder"

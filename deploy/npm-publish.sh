@@ -1,0 +1,10 @@
+#!/bin/bash
+# npm-publish.sh TARBALL: publishes a packed npm package with its provenance, unless that version is
+# there already, so that a release that stopped half way can be run again.
+set -euo pipefail
+name=$(tar xzOf "$1" package/package.json | node -p 'const p = JSON.parse(fs.readFileSync(0)); `${p.name}@${p.version}`')
+if [ -n "$(npm view "$name" version 2>/dev/null)" ]; then
+  echo "npm: $name is there already"
+else
+  npm publish "$1" --provenance --access public
+fi
