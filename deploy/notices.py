@@ -3,10 +3,10 @@
 
     python3 deploy/notices.py PACKAGE [--target TRIPLE]… [--no-default-features] [--features A,B]
 
-PACKAGE is a crate of this workspace, as in `tidegate-c`. The text has each crate's name, version and
-licence, and the words of that licence. Without `--target` it is for this machine. Crates that only
-run while others are built, such as procedural macros, are not linked and not listed. A crate whose
-licence cannot be shown is an error.
+PACKAGE is a crate of this workspace, as in `tidegate-c`. The text has each crate's name, version
+and licence, and the words of that licence. Without `--target` it is for this machine. Crates that
+only run while others are built, such as procedural macros, are not linked and not listed. A crate
+whose licence cannot be shown is an error.
 """
 
 import argparse
