@@ -1,7 +1,7 @@
 #!/bin/bash
 # away.sh FOLDER COMMAND…: runs a command in FOLDER as on a machine that has never seen the
 # repository: no variable of this shell but PATH and HOME, and the repository hidden where the
-# machine allows it.
+# machine allows it. AWAY_KEEP names a folder in the repository that stays to be seen.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 folder=$1 && shift
@@ -9,12 +9,28 @@ clean=(env -i PATH="$PATH" HOME="$HOME" LANG=C.UTF-8)
 for name in SSL_CERT_FILE PIP_CERT PIP_INDEX_URL PIP_FIND_LINKS PIP_NO_CACHE_DIR npm_config_registry NODE_EXTRA_CA_CERTS RUSTUP_TOOLCHAIN; do
   [ -z "${!name:-}" ] || clean+=("$name=${!name}")
 done
+keep=${AWAY_KEEP:+$(cd "$AWAY_KEEP" && pwd)}
 cd "$folder"
-hide='mount -t tmpfs tmpfs "$1" && cd "$2" && shift 2 && exec "$@"'
+# $1 repository, $2 folder, $3 what stays, or nothing.
+hide='
+if [ -n "$3" ]; then
+  kept=$(mktemp -d)
+  mount --bind "$3" "$kept"
+fi
+mount -t tmpfs tmpfs "$1"
+if [ -n "$3" ]; then
+  mkdir -p "$3"
+  mount --bind "$kept" "$3"
+  umount "$kept"
+  rmdir "$kept"
+fi
+cd "$2"
+shift 3
+exec "$@"'
 if unshare --mount true 2>/dev/null; then
-  exec unshare --mount bash -euc "$hide" away "$root" "$folder" "${clean[@]}" "$@"
+  exec unshare --mount bash -euc "$hide" away "$root" "$folder" "$keep" "${clean[@]}" "$@"
 elif unshare --mount --map-root-user true 2>/dev/null; then
-  exec unshare --mount --map-root-user bash -euc "$hide" away "$root" "$folder" "${clean[@]}" "$@"
+  exec unshare --mount --map-root-user bash -euc "$hide" away "$root" "$folder" "$keep" "${clean[@]}" "$@"
 fi
 echo "away: the repository cannot be hidden on this machine" >&2
 exec "${clean[@]}" "$@"
