@@ -1,8 +1,8 @@
 #!/bin/bash
 # wheel.sh TARGET|host FOLDER [MATURIN OPTION…]: builds the wheel for a target into FOLDER, from the
 # source distribution alone, with the licences of all that it links and a list of that. A Linux
-# target's wheel is linked by zig against the oldest C library that Rust supports. `deploy/dist.sh`
-# before it keeps this machine's folders out of the wheel.
+# target is linked by zig, against the oldest C library that Rust supports. `deploy/dist.sh` before
+# it keeps this machine's folders out of the wheel.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 target=$1 folder=$2 && shift 2
@@ -18,7 +18,11 @@ command -v maturin >/dev/null || PATH=$(deploy/tools.sh):$PATH
 source=$(deploy/sdist.sh)
 options=(--target-dir "$out" --out "$folder")
 case $target in
-  host) triple=$(rustc -vV | sed -n 's/^host: //p') ;;
+  host)
+    triple=$(rustc -vV | sed -n 's/^host: //p')
+    # With a target, cargo leaves target/dist alone, where packages are put.
+    [ -z "${CARGO_ENCODED_RUSTFLAGS:-}" ] || options+=(--target "$triple")
+    ;;
   *-linux-*)
     triple=$target
     case $target in *-musl) tag=musllinux_1_2 ;; *) tag=manylinux_2_17 ;; esac
