@@ -5,7 +5,7 @@ SHELL := /bin/bash -eu -o pipefail
 LOOM := RUSTFLAGS="--cfg loom -C debug-assertions" cargo test --release -p tidegate-core --lib --target-dir target/loom
 DEMO_PYTHON := target/demo-python
 
-.PHONY: demo test toolchain lint engine loom policy files vectors c header install python node benches bench mutants \
+.PHONY: demo test toolchain lint engine loom policy files vectors c header lib install uninstall python node benches bench mutants \
 	rustdoc docs msrv portable deny semver tsan miri
 
 demo: toolchain $(DEMO_PYTHON)/ready
@@ -87,11 +87,14 @@ python: toolchain
 header: toolchain
 	TIDEGATE_WRITE_HEADER=1 cargo test -q -p tidegate-c --locked --test header
 
-# Header, library (shared and static), pkg-config file and CMake package, into PREFIX (and DESTDIR).
-PREFIX ?= /usr/local
-install: toolchain
-	cargo build --release -p tidegate-c --locked
-	PREFIX='$(PREFIX)' DESTDIR='$(DESTDIR)' ffi-c/package/install.sh
+# What `make install` copies. TARGET builds for another machine: see ffi-c/package/build.sh.
+lib: toolchain
+	ffi-c/package/build.sh '$(TARGET)'
+
+# Header, library, pkg-config file, CMake package and licences, into PREFIX (and DESTDIR), or out of
+# it. Builds nothing if `make lib` came before: see ffi-c/package/install.sh.
+install uninstall:
+	@ffi-c/package/install.sh $@
 
 # The npm package, installed from source: its surface, the vectors, workers, types, and what is packed.
 node: toolchain

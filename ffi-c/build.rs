@@ -2,9 +2,21 @@
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
-    let version = |part: &str| std::env::var(format!("CARGO_PKG_VERSION_{part}"));
-    let linux = std::env::var("CARGO_CFG_TARGET_OS").is_ok_and(|os| os == "linux");
-    if let (true, Ok(major), Ok(minor)) = (linux, version("MAJOR"), version("MINOR")) {
-        println!("cargo:rustc-cdylib-link-arg=-Wl,-soname,libtidegate.so.{major}.{minor}");
+    let of = |name: &str| std::env::var(name).unwrap_or_default();
+    let version = of("CARGO_PKG_VERSION_MAJOR") + "." + &of("CARGO_PKG_VERSION_MINOR");
+    match of("CARGO_CFG_TARGET_OS").as_str() {
+        "linux" => argument(&format!("-soname,libtidegate.so.{version}")),
+        // A program says by its rpath where it is.
+        "macos" => {
+            argument(&format!("-install_name,@rpath/libtidegate.{version}.dylib"));
+            argument(&format!("-compatibility_version,{version}"));
+            let patch = of("CARGO_PKG_VERSION_PATCH");
+            argument(&format!("-current_version,{version}.{patch}"));
+        }
+        _ => {}
     }
+}
+
+fn argument(text: &str) {
+    println!("cargo:rustc-cdylib-link-arg=-Wl,{text}");
 }

@@ -23,8 +23,8 @@ cargo build --quiet --release -p tidegate-c --features test-hooks --locked
 cp target/release/libtidegate.so "$out/hooks/libtidegate.so.0.1"
 ln -s libtidegate.so.0.1 "$out/hooks/libtidegate.so"
 make --silent install PREFIX="$prefix"
-make --silent install PREFIX=/usr DESTDIR="$out/staged"
-diff -r "$prefix" "$out/staged/usr"
+make --silent install PREFIX=/opt/staged DESTDIR="$out"
+diff -r "$prefix" "$out/opt/staged"
 export PKG_CONFIG_PATH=$prefix/lib/pkgconfig LD_LIBRARY_PATH=$prefix/lib
 export ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=halt_on_error=1
 
