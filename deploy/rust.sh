@@ -34,9 +34,11 @@ if ! [ -e "$libdir/made-without-paths" ]; then
   printf '[package]\nname = "std-of-a-target"\nversion = "0.0.0"\nedition = "2024"\n[workspace]\n' \
     >"$out/std/Cargo.toml"
   touch "$out/std/src/lib.rs"
-  # As deploy/dist.sh: what is built names no folder of this machine.
-  flags="-Cembed-bitcode=yes --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=/cargo --remap-path-prefix=$out=/rust"
-  (cd "$out/std" && env -u CARGO_ENCODED_RUSTFLAGS RUSTC="$bin/rustc" RUSTC_BOOTSTRAP=1 RUSTFLAGS="$flags" \
+  # As in dist.sh: the library needs crates of crates.io, whose paths would stay in what links it.
+  flags="-Cembed-bitcode=yes --remap-path-prefix=$HOME=/home"
+  flags+=" --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=/cargo --remap-path-prefix=$out=/rust"
+  (cd "$out/std" && env -u CARGO_ENCODED_RUSTFLAGS \
+    RUSTC="$bin/rustc" RUSTC_BOOTSTRAP=1 RUSTFLAGS="$flags" \
     "$bin/cargo" build --quiet --release --target "$target" --target-dir target \
     -Zbuild-std=std,panic_unwind,panic_abort --config 'profile.release.panic="unwind"') >&2
   find "$out/std/target/$target/release/deps" -name 'lib*.rlib' ! -name 'libstd_of_a_target-*' \

@@ -1,4 +1,6 @@
-import type { FastifyPluginAsync, FastifyRequest } from 'fastify';
+// Through a symbolic link Fastify's types may be out of reach from here: requests are `any` then.
+// @ts-ignore
+import type { FastifyRequest } from 'fastify';
 import type { Limited, Options } from './http.js';
 
 export interface RateLimitOptions extends Options<FastifyRequest> {
@@ -15,4 +17,4 @@ export interface RateLimitOptions extends Options<FastifyRequest> {
  * app.register(rateLimit, { rule: new Limiter('100/min burst 20') })
  * ```
  */
-export const rateLimit: FastifyPluginAsync<RateLimitOptions>;
+export function rateLimit(fastify: object, options: RateLimitOptions): Promise<void>;

@@ -10,7 +10,7 @@ use crate::surface::Surface;
 
 /// Which class of error.
 #[derive(Clone, Copy)]
-enum Class {
+pub(crate) enum Class {
     Tidegate,
     Type,
     Range,
@@ -40,6 +40,12 @@ impl Failure {
     #[cold]
     pub(crate) fn range(message: impl Into<String>) -> Failure {
         Failure::new(Class::Range, "range", message)
+    }
+    /// A store that cannot be had.
+    #[cfg(not(target_os = "linux"))]
+    #[cold]
+    pub(crate) fn store(message: impl Into<String>) -> Failure {
+        Failure::new(Class::Tidegate, "store", message)
     }
     /// A mistake of ours.
     #[cold]
@@ -71,18 +77,14 @@ impl Failure {
     /// Throws it.
     #[cold]
     pub(crate) fn throw(self, scope: Scope<'_>, surface: &Surface) -> Result<()> {
+        let Some(class) = surface.error_class(self.class) else { return Ok(()) };
         let (code, message) = (scope.text(self.code)?, scope.text(&self.message)?);
-        let error = match self.class {
-            Class::Thrown => return Ok(()),
-            Class::Type => scope.type_error(code, message)?,
-            Class::Range => scope.range_error(code, message)?,
-            Class::Tidegate => {
-                let one = |p: &Problem| json!({ "path": p.path, "message": p.message });
-                let problems: Vec<_> = self.problems.iter().map(one).collect();
-                let problems = scope.text(&json!(problems).to_string())?;
-                scope.construct(surface.error_class(scope)?, &[message, code, problems])?
-            }
-        };
+        let one = |p: &Problem| json!({ "path": p.path, "message": p.message });
+        let problems: Vec<_> = self.problems.iter().map(one).collect();
+        let problems = scope.text(&json!(problems).to_string())?;
+        // JavaScript's own classes take the message alone, and leave the rest.
+        let error = scope.construct(scope.kept(class)?, &[message, code, problems])?;
+        scope.set(error, c"code", code)?;
         scope.throw(error)
     }
 }

@@ -381,16 +381,6 @@ impl Scope<'_> {
         self.made(|env, out| unsafe { sys::napi_new_instance(env, class, count, values, out) })
     }
 
-    pub(crate) fn type_error(self, code: Value, message: Value) -> Result<Value> {
-        // SAFETY: texts of this call.
-        self.made(|env, out| unsafe { sys::napi_create_type_error(env, code, message, out) })
-    }
-
-    pub(crate) fn range_error(self, code: Value, message: Value) -> Result<Value> {
-        // SAFETY: texts of this call.
-        self.made(|env, out| unsafe { sys::napi_create_range_error(env, code, message, out) })
-    }
-
     pub(crate) fn throw(self, error: Value) -> Result<()> {
         // SAFETY: an error of this call.
         ok(unsafe { sys::napi_throw(self.env, error) })

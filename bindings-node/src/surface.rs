@@ -10,7 +10,7 @@ use std::rc::Rc;
 
 use napi_sys as sys;
 
-use crate::failure::Failure;
+use crate::failure::{Class, Failure};
 use crate::js::{KeptValue, Result, Scope, Value};
 
 /// Numbers in the scratch array: the head of a decision, six for each limit, and at the end one of
@@ -19,7 +19,7 @@ pub(crate) const SCRATCH: usize = 64;
 
 /// What an environment's calls share. There is one for each time that the package is loaded.
 pub(crate) struct Surface {
-    error: KeptValue,
+    errors: ErrorClasses,
     /// A Float64Array on which native code writes what JavaScript reads next.
     _scratch: KeptValue,
     numbers: *mut f64,
@@ -29,9 +29,23 @@ pub(crate) struct Surface {
     known: RefCell<HashMap<Box<str>, u32>>,
 }
 
+/// The classes of errors, as the JavaScript that loaded us has them. Node-API would make errors of
+/// the environment's own classes, and Jest runs tests where `TypeError` is another one.
+struct ErrorClasses {
+    tidegate: KeptValue,
+    type_error: KeptValue,
+    range_error: KeptValue,
+}
+
 impl Surface {
-    pub(crate) fn error_class(&self, scope: Scope<'_>) -> Result<Value> {
-        scope.kept(&self.error)
+    /// The class to make an error of. There is none to make if JavaScript has thrown.
+    pub(crate) fn error_class(&self, class: Class) -> Option<&KeptValue> {
+        match class {
+            Class::Tidegate => Some(&self.errors.tidegate),
+            Class::Type => Some(&self.errors.type_error),
+            Class::Range => Some(&self.errors.range_error),
+            Class::Thrown => None,
+        }
     }
 
     fn scratch(&self) -> &[Cell<f64>; SCRATCH] {
@@ -130,23 +144,28 @@ where
     unsafe { scope.function(enter::<T, F, N>, data) }
 }
 
-/// Makes the functions of an environment, given the class of its errors: `setup(TidegateError)`.
+/// Makes the functions of an environment, given the classes of its errors:
+/// `setup(TidegateError, TypeError, RangeError)`.
 unsafe extern "C" fn setup(env: sys::napi_env, info: sys::napi_callback_info) -> Value {
     // SAFETY: this is the call.
     let scope = unsafe { Scope::new(env) };
     // SAFETY: as before.
-    let Some(([error], _)) = (unsafe { scope.arguments::<1>(info) }) else {
+    let Some((errors, _)) = (unsafe { scope.arguments::<3>(info) }) else {
         return ptr::null_mut();
     };
-    let made = catch_unwind(AssertUnwindSafe(|| make(scope, error)));
+    let made = catch_unwind(AssertUnwindSafe(|| make(scope, errors)));
     made.ok().and_then(Result::ok).unwrap_or(ptr::null_mut())
 }
 
-fn make(scope: Scope<'_>, error: Value) -> Result<Value> {
+fn make(scope: Scope<'_>, [tidegate, type_error, range_error]: [Value; 3]) -> Result<Value> {
     let (scratch, numbers) = scope.doubles(SCRATCH)?;
     let texts = scope.array_of_texts([].into_iter())?;
     let surface = Rc::new(Surface {
-        error: scope.keep(error)?,
+        errors: ErrorClasses {
+            tidegate: scope.keep(tidegate)?,
+            type_error: scope.keep(type_error)?,
+            range_error: scope.keep(range_error)?,
+        },
         _scratch: scope.keep(scratch)?,
         numbers,
         texts: scope.keep(texts)?,
@@ -165,6 +184,10 @@ fn make(scope: Scope<'_>, error: Value) -> Result<Value> {
 /// Node's to call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn napi_register_module_v1(env: sys::napi_env, exports: Value) -> Value {
+    #[cfg(target_env = "msvc")]
+    if catch_unwind(find_functions).is_err() {
+        return exports;
+    }
     // SAFETY: Node's word.
     let scope = unsafe { Scope::new(env) };
     // SAFETY: `setup` reads no data.
@@ -173,6 +196,17 @@ pub unsafe extern "C" fn napi_register_module_v1(env: sys::napi_env, exports: Va
         let _ = scope.set(exports, c"setup", function);
     }
     exports
+}
+
+/// Finds Node's functions in the program that runs. Windows' loader does not do that by itself,
+/// and until then each of them is one that fails.
+#[cfg(target_env = "msvc")]
+fn find_functions() {
+    static FOUND: std::sync::Once = std::sync::Once::new();
+    FOUND.call_once(|| {
+        // SAFETY: the program is never unloaded.
+        std::mem::forget(unsafe { sys::setup() });
+    });
 }
 
 /// The version of Node-API that is used, which all of Node 20 has.

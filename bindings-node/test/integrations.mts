@@ -49,9 +49,13 @@ server.register(fastifyRateLimit, {
 });
 // @ts-expect-error: it needs a rule
 server.register(fastifyRateLimit, {});
+// @ts-expect-error: a request's address is a text
+server.register(fastifyRateLimit, { rule, key: (request) => request.url.toFixed() });
 
 const hono = new Hono();
 hono.use(honoRateLimit(rule, { key: (c) => c.req.header('x-account'), peer: () => '203.0.113.9' }));
+// @ts-expect-error: a header's name is a text
+hono.use(honoRateLimit(rule, { key: (c) => c.req.header(1) }));
 
 interface Message {
   type: string;
@@ -67,3 +71,7 @@ new WebSocketServer({ noServer: true }).on('connection', (socket, request) => {
   pass(socket, request, 'ping');
   return passed;
 });
+// What middleware of others adds to a context stays known.
+new Hono<{ Variables: { user: string } }>()
+  .use(honoRateLimit(rule))
+  .get('/', (c) => c.text(c.var.user satisfies string));

@@ -1,54 +1,15 @@
 'use strict';
-// The package as it is packed, installed and loaded.
+// The package as it is installed and loaded. What is packed, and bundles: `test/packed`.
 
 const assert = require('node:assert/strict');
-const { execFileSync } = require('node:child_process');
 const fs = require('node:fs');
-const os = require('node:os');
 const path = require('node:path');
-const { test } = require('node:test');
+const { before, test } = require('node:test');
+const ts = require('typescript');
 const tidegate = require('tidegate');
 
-const FOLDER = path.join(__dirname, '..');
+const { FOLDER, installed, packages, platform, run, said, scratch } = require('./packed/packed.js');
 const manifest = require('../package.json');
-const { platforms } = require('../native.js');
-
-function scratch(t) {
-  const made = fs.mkdtempSync(path.join(os.tmpdir(), 'tidegate-'));
-  t.after(() => fs.rmSync(made, { recursive: true, force: true }));
-  return made;
-}
-
-const run = (command, args, cwd) =>
-  execFileSync(command, args, { cwd, encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'] });
-
-/** The package as from a registry: packed, with the package of this platform beside it. */
-function installed(t) {
-  const folder = scratch(t);
-  run('npm', ['pack', '--silent', '--ignore-scripts', '--pack-destination', folder], FOLDER);
-  const modules = path.join(folder, 'node_modules');
-  fs.mkdirSync(path.join(modules, 'tidegate'), { recursive: true });
-  run(
-    'tar',
-    [
-      'xzf',
-      `tidegate-${manifest.version}.tgz`,
-      '-C',
-      path.join(modules, 'tidegate'),
-      '--strip-components=1',
-    ],
-    folder,
-  );
-  const platform = platforms()[0];
-  const native = path.join(modules, `tidegate-${platform}`);
-  fs.mkdirSync(native);
-  fs.copyFileSync(path.join(FOLDER, `tidegate.${platform}.node`), path.join(native, 'native.node'));
-  fs.writeFileSync(
-    path.join(native, 'package.json'),
-    JSON.stringify({ name: `tidegate-${platform}`, main: 'native.node' }),
-  );
-  return folder;
-}
 
 test('the versions of the package, of its native part and of the workspace are one', () => {
   const cargo = fs.readFileSync(path.join(FOLDER, '../Cargo.toml'), 'utf8');
@@ -56,74 +17,106 @@ test('the versions of the package, of its native part and of the workspace are o
   assert.deepEqual([manifest.version, tidegate.version], [version, version]);
 });
 
-test('what is packed is what users need, and nothing else', (t) => {
-  const folder = path.join(installed(t), 'node_modules/tidegate');
-  const files = fs
-    .readdirSync(folder, { recursive: true })
-    .filter((name) => !fs.statSync(path.join(folder, name)).isDirectory());
-  const wanted = [
-    'index.js',
-    'index.mjs',
-    'index.d.ts',
-    'index.d.mts',
-    'native.js',
-    'package.json',
-    'README.md',
-    'LICENSE-MIT',
-    'LICENSE-APACHE',
-    'lib/limiter.js',
-  ];
-  for (const name of wanted) assert(files.includes(name), `${name} is not packed`);
-  const code = /^((integrations|lib)\/)?[a-z-]+\.(c|m)?(js|d\.[cm]?ts)$/;
-  const other = /^(package\.json|README\.md|LICENSE-(MIT|APACHE))$/;
-  for (const name of files) assert(code.test(name) || other.test(name), `${name} is packed`);
-  const exported = Object.values(manifest.exports).flatMap((entry) =>
-    JSON.stringify(entry).match(/\.\/[^"]+/g),
+test('each platform has its name wherever platforms are listed', () => {
+  const script = path.join(FOLDER, '../deploy/npm-stage.mjs');
+  const names = run(process.execPath, [script, 'names'], FOLDER).trim().split('\n');
+  const imported = ['#built', ...names.map((name) => `#${name}`)];
+  assert.deepEqual(Object.keys(manifest.imports), imported);
+  for (const name of names)
+    assert.equal(manifest.imports[`#${name}`]['node-addons'], `tidegate-${name}`);
+  const loader = fs.readFileSync(path.join(FOLDER, 'native.js'), 'utf8');
+  const required = [...loader.matchAll(/case '(.*)':\n\s+return { part: require\('(.*)'\) };/g)];
+  assert.deepEqual(
+    required.map(([, name, from]) => [name, from]),
+    imported.map((from) => [from.slice(1), from]),
   );
-  for (const name of exported)
-    assert(files.includes(name.slice(2)), `${name} is exported and not packed`);
-  for (const name of files) {
-    assert(
-      !/\/(root|home|tmp)\//.test(fs.readFileSync(path.join(folder, name), 'utf8')),
-      `${name} names a path of this machine`,
-    );
-  }
+  assert(names.includes(platform()));
 });
 
-test('without a compiler it is loaded from the package of the platform', (t) => {
-  const folder = installed(t);
-  const code = "console.log(new Limiter('1/h').hit('alice').remaining)";
-  fs.writeFileSync(path.join(folder, 'a.cjs'), `const { Limiter } = require('tidegate'); ${code}`);
-  fs.writeFileSync(path.join(folder, 'a.mjs'), `import { Limiter } from 'tidegate'; ${code}`);
-  assert.equal(run(process.execPath, ['a.cjs'], folder), '0\n');
-  assert.equal(run(process.execPath, ['a.mjs'], folder), '0\n');
-  fs.rmSync(path.join(folder, 'node_modules', `tidegate-${platforms()[0]}`), { recursive: true });
-  const failed =
-    "try { require('tidegate') } catch (error) { console.log(error.code, error.message) }";
-  assert.match(
-    run(process.execPath, ['-e', failed], folder),
-    /^native tidegate has no native part .* tried\n.*tidegate\.\S+\.node: /,
-  );
+const paths = Object.keys(manifest.exports).filter((name) => name !== './package.json');
+const names = paths.map((name) => path.posix.join('tidegate', name));
+
+/** A folder into which the package was installed once, for all tests here. */
+let app;
+before(() => {
+  app = installed();
 });
 
-test('each import path has its code, and its types by all module resolutions', (t) => {
-  const folder = installed(t);
-  const paths = Object.keys(manifest.exports).filter((name) => name !== './package.json');
-  const names = paths.map((name) => path.posix.join('tidegate', name));
-  fs.writeFileSync(
-    path.join(folder, 'a.cjs'),
-    names.map((name) => `require('${name}');`).join('\n'),
-  );
-  run(process.execPath, ['a.cjs'], folder);
+test('installed, each import path has its code', () => {
+  const source = names.map((name) => `require('${name}');`).join('\n');
+  const { status, stderr } = said(['-e', source], app);
+  assert.equal(status, 0, stderr);
+});
+
+/** Files that TypeScript has read once. */
+const parsed = new Map();
+
+/** What TypeScript has to say of a file and of the package's own types, in one way of resolving. */
+function complaints(file, folder, module, moduleResolution) {
+  const options = ts.convertCompilerOptionsFromJson(
+    { ...{ module, moduleResolution, target: 'es2022', strict: true }, types: ['node'] },
+    folder,
+  ).options;
+  const host = ts.createCompilerHost(options);
+  const read = host.getSourceFile;
+  host.getCurrentDirectory = () => folder;
+  host.getSourceFile = (name, how) => {
+    const key = `${name} ${how.impliedNodeFormat}`;
+    if (!parsed.has(key)) parsed.set(key, read(name, how));
+    return parsed.get(key);
+  };
+  const program = ts.createProgram([file], { ...options, noEmit: true }, host);
+  const others = /\/node_modules\/(?!tidegate\/)/;
+  const ours = program.getSourceFiles().filter(({ fileName }) => !others.test(fileName));
+  const found = ours.flatMap((one) => ts.getPreEmitDiagnostics(program, one));
+  return [ours.length, ts.formatDiagnostics(found, host)];
+}
+
+/** Has TypeScript resolve every entry, by all its ways, and check the types that it finds. */
+function checkTypes(folder) {
   const imports = names.map((name, index) => `import * as m${index} from '${name}';`);
-  fs.writeFileSync(path.join(folder, 'a.ts'), imports.join('\n'));
-  const tsc = path.join(FOLDER, 'node_modules/typescript/bin/tsc');
-  const flags = '--noEmit --strict --skipLibCheck --target es2022'.split(' ');
+  const used = 'm0.Limiter, m1.rateLimit, m2.TidegateStore, m3.rateLimit, m4.rateLimit, m5.guard';
+  const file = path.join(folder, 'a.ts');
+  fs.writeFileSync(file, `${imports.join('\n')}\nconsole.log(${used});\n`);
   const ways = [['nodenext', 'nodenext'], ['commonjs', 'node10'], ['esnext', 'bundler']];
   for (const [module, resolution] of ways) {
-    const way = ['--module', module, '--moduleResolution', resolution];
-    run(process.execPath, [tsc, ...flags, ...way, 'a.ts'], folder);
+    const [count, found] = complaints(file, folder, module, resolution);
+    assert.equal(found, '', resolution);
+    assert(count > names.length, `${count} files, with ${resolution}`);
   }
+}
+
+test('each import path has its types, with nothing but Node\'s own beside it', () => {
+  linkTypes(app, ['@types', 'undici-types']);
+  checkTypes(app);
+});
+
+test('each import path has its types through a symbolic link', (t) => {
+  const [folder, elsewhere] = [scratch(t), scratch(t)];
+  const packed = path.join(packages(), `tidegate-${manifest.version}.tgz`);
+  run('tar', ['xzf', packed, '-C', elsewhere], folder);
+  fs.mkdirSync(path.join(folder, 'node_modules'));
+  fs.symlinkSync(path.join(elsewhere, 'package'), path.join(folder, 'node_modules/tidegate'));
+  linkTypes(folder, ['@types', 'undici-types', 'fastify', 'hono']);
+  checkTypes(folder);
+});
+
+function linkTypes(folder, names) {
+  for (const name of names)
+    fs.symlinkSync(
+      path.join(FOLDER, 'node_modules', name),
+      path.join(folder, 'node_modules', name),
+    );
+}
+
+test('under Jest, whose globals are not those of Node, errors are of the classes there', () => {
+  run(path.join(__dirname, 'tools/install.sh'), [], app);
+  fs.copyFileSync(path.join(__dirname, 'tools/errors.jest.js'), path.join(app, 'a.test.js'));
+  fs.writeFileSync(path.join(app, 'package.json'), '{"jest": {"testEnvironment": "node"}}');
+  const jest = path.join(__dirname, 'tools/node_modules/jest/bin/jest.js');
+  const { status, stderr } = said([jest, '--rootDir', app], app);
+  assert.equal(status, 0, stderr);
+  assert.match(stderr, /Tests: +3 passed/);
 });
 
 test('require and import give one class', async () => {
