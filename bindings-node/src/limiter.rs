@@ -129,10 +129,7 @@ pub(crate) fn functions(add: Add<'_>, scope: Scope<'_>, surface: &Rc<Surface>) -
             Ok(None)
         };
         c"sync": |call: Cold<'_>, [handle]: [Value; 1]| {
-            #[cfg(target_os = "linux")]
             limiter(&call, handle)?.sync()?;
-            #[cfg(not(target_os = "linux"))]
-            limiter(&call, handle)?;
             Ok(None)
         };
         c"audit": |call: Cold<'_>, [handle]: [Value; 1]| {

@@ -160,7 +160,6 @@ operations! { Limiter {
     }
 
     /// Inspects the tables of a file store's folder from outside, while processes may use them.
-    #[cfg(target_os = "linux")]
     #[staticmethod]
     fn inspect<'py>(py: Python<'py>, path: PathBuf) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let seen = py.detach(|| guard(|| policy::Limiter::inspect(path)))?;
@@ -217,7 +216,6 @@ operations! { Limiter {
 
     /// Writes a file store's tables to its disk now. Nothing must call this: the system does it by
     /// and by.
-    #[cfg(target_os = "linux")]
     fn sync(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| guard(|| self.inner.sync()))
     }

@@ -116,7 +116,6 @@ pub(crate) fn finding<'py>(py: Python<'py>, it: &Finding) -> Made<'py> {
     made(py, "Finding", (it.id, it.severity.as_str(), &it.path, &it.message))
 }
 
-#[cfg(target_os = "linux")]
 pub(crate) fn inspected<'py>(py: Python<'py>, it: &policy::Inspected) -> Made<'py> {
     let limits = it.limits.iter().map(|one| to_python(py, &one.to_value()));
     let limits = PyList::new(py, limits.collect::<PyResult<Vec<_>>>()?)?;

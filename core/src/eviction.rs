@@ -202,7 +202,6 @@ impl Eviction {
 
     /// Begins a new era, for a user that has the table to itself: no other process reads these
     /// words now.
-    #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "only files are opened again"))]
     pub(crate) fn begin_era(words: &[AtomicU64], now: u64) {
         // ORDERING: Relaxed; other users come after this one has let them, by a lock of the
         // kernel's.

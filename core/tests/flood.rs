@@ -48,6 +48,7 @@ fn grants(engine: &Engine, name: &[u8], hits: usize) -> usize {
 }
 
 /// Resident bytes of this process.
+#[cfg(target_os = "linux")]
 fn resident() -> usize {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();

@@ -15,9 +15,7 @@ pub use crate::rule::attributes::ReadAttributes;
 pub use crate::rule::headers::HeaderTexts;
 pub use call::{OwnedCall, address_key, is_reserved};
 pub use choices::{PERIODS, STYLES, mode, on_full, style};
-#[cfg(target_os = "linux")]
-pub use values::inspected_value;
-pub use values::{budget_value, overrides_value, stats_value};
+pub use values::{budget_value, inspected_value, overrides_value, stats_value};
 pub use waiting::{Got, WaitStep, Waiting, Want};
 // A forked child may find a lock of the standard library taken.
 pub use tidegate_core::{ForkLock, Once};

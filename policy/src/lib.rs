@@ -155,6 +155,11 @@
 
 #[doc(hidden)]
 pub mod bindings;
+#![cfg_attr(
+    not(target_os = "linux"),
+    allow(dead_code, unused_imports, unused_variables, reason = "file stores alone use it")
+)]
+
 mod compiled;
 mod config;
 mod decision;
@@ -199,10 +204,7 @@ pub use rule::held::{Permit, Reservation};
 pub use rule::stats::{LimitUse, Stats};
 pub use rule::why::{Outcome, Step, StepValue, Why};
 pub use rule::{Recorded, Rule};
-#[cfg(target_os = "linux")]
-pub use store::described::InspectedLimit;
-#[cfg(target_os = "linux")]
-pub use store::inspect::Inspected;
+pub use store::described::{Inspected, InspectedLimit};
 pub use store::runtime::Target;
 pub use store::trail::{Change, Changes};
 pub use tidegate_core::{Algorithm, Clock, OnFull};

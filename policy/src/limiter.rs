@@ -383,7 +383,6 @@ impl Limiter {
     ///
     /// # Errors
     /// If the disk says no, or the limiter is closed.
-    #[cfg(target_os = "linux")]
     pub fn sync(&self) -> Result<(), Error> {
         self.rules().iter().try_for_each(|name| self.rule(name)?.state.snapshot()?.tables.sync())
     }
@@ -787,12 +786,12 @@ of_the_main_rule! {
     fn blocks(&self) -> Vec<BlockedKey>;
 }
 
-#[cfg(target_os = "linux")]
 impl Limiter {
     /// Looks at the tables of a folder, one by one, while others may be using them. Nothing is
     /// changed, and no policy is needed.
     ///
     /// ```
+    /// # #[cfg(target_os = "linux")] {
     /// use tidegate::Limiter;
     ///
     /// let folder = std::env::temp_dir().join(format!("tidegate-inspect-{}", std::process::id()));
@@ -804,12 +803,16 @@ impl Limiter {
     /// assert_eq!((seen.rule.as_str(), seen.keys), ("default", 1));
     /// assert_eq!(seen.top_offenders[0].key, ["alice"]);
     /// std::fs::remove_dir_all(folder).unwrap();
+    /// # }
     /// ```
     ///
     /// # Errors
     /// If the folder can't be read or is another user's (root may look at any), or a table in it is
     /// not sound.
     pub fn inspect(path: impl AsRef<Path>) -> Result<Vec<crate::Inspected>, Error> {
-        crate::store::inspect::inspect(path.as_ref())
+        #[cfg(target_os = "linux")]
+        return crate::store::inspect::inspect(path.as_ref());
+        #[cfg(not(target_os = "linux"))]
+        Err(crate::store::open::needs_linux())
     }
 }

@@ -10,6 +10,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use rapidhash::RapidHashMap;
 use tidegate_core::{Engine, Hash, Once};
 
 use crate::compiled::interned::Interned;
@@ -40,7 +41,7 @@ pub(crate) struct Layers {
 struct Classes {
     from: String,
     to: String,
-    map: HashMap<String, String, ahash::RandomState>,
+    map: RapidHashMap<String, String>,
     default: String,
     /// Whether `to` is the last part of the key.
     is_part: bool,

@@ -1,6 +1,5 @@
 //! Where state lives: tables in memory or in files, and what was changed at run time.
 
-#[cfg(target_os = "linux")]
 pub(crate) mod described;
 #[cfg(target_os = "linux")]
 pub(crate) mod file_store;

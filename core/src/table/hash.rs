@@ -1,14 +1,16 @@
 //! Hashing of keys: keyed, so that no outsider can make keys that collide.
 //!
-//! Tables in memory use ahash, whose output may differ between builds and machines. Tables in files
-//! are shared by builds of several languages, so their hash is frozen by name and version:
-//! rapidhash v3, seeded from the file's header, over the bytes of a key of one part. A key of
-//! several parts is the hash of its parts' lengths and hashes, each as eight bytes, the lowest
+//! Tables in files are shared by builds of several languages, so their hash is frozen by name and
+//! version: rapidhash v3, seeded from the file's header, over the bytes of a key of one part. A key
+//! of several parts is the hash of its parts' lengths and hashes, each as eight bytes, the lowest
 //! first.
+//!
+//! Tables in memory use a smaller form of it, which is quicker for short keys and may change with
+//! any version.
 
 use std::hash::{BuildHasher, Hasher as _};
 
-use rapidhash::v3::{RapidSecrets, rapidhash_v3_seeded};
+use rapidhash::v3::{RapidSecrets, rapidhash_v3_nano_inline, rapidhash_v3_seeded};
 
 use crate::table::Hash;
 
@@ -31,9 +33,9 @@ pub fn random_seed() -> u64 {
 #[derive(Clone, Debug)]
 pub(crate) enum Hasher {
     /// For tables of this process.
-    Local(ahash::RandomState),
+    Local(Secrets),
     /// For tables in files.
-    Portable(Box<Secrets>),
+    Portable(Secrets),
 }
 
 #[derive(Clone)]
@@ -48,26 +50,19 @@ impl std::fmt::Debug for Secrets {
 impl Hasher {
     /// For tables of this process; by a random seed if none is given.
     pub(crate) fn local(seed: Option<u64>) -> Hasher {
-        Hasher::Local(match seed {
-            Some(seed) => ahash::RandomState::with_seeds(seed, !seed, seed.rotate_left(32), 0x71de),
-            None => ahash::RandomState::new(),
-        })
+        Hasher::Local(Secrets(RapidSecrets::seed(seed.unwrap_or_else(random_seed))))
     }
 
     /// For tables in a file with this seed.
     pub(crate) fn portable(seed: u64) -> Hasher {
-        Hasher::Portable(Box::new(Secrets(RapidSecrets::seed(seed))))
+        Hasher::Portable(Secrets(RapidSecrets::seed(seed)))
     }
 
     /// The hash of a key of one part.
     #[inline]
     pub(crate) fn one(&self, key: &[u8]) -> Hash {
         match self {
-            Hasher::Local(state) => {
-                let mut hasher = state.build_hasher();
-                hasher.write(key);
-                Hash(hasher.finish())
-            }
+            Hasher::Local(secrets) => Hash(local(key, &secrets.0)),
             Hasher::Portable(secrets) => Hash(rapidhash_v3_seeded(key, &secrets.0)),
         }
     }
@@ -79,18 +74,24 @@ impl Hasher {
             return self.one(one);
         }
         match self {
-            Hasher::Local(state) => {
-                let mut hasher = state.build_hasher();
-                hasher.write_usize(parts.len());
-                for part in parts {
-                    hasher.write_usize(part.len());
-                    hasher.write(part);
-                }
-                Hash(hasher.finish())
-            }
+            Hasher::Local(secrets) => Hash(local_parts(parts, &secrets.0)),
             Hasher::Portable(secrets) => Hash(portable_parts(parts, &secrets.0)),
         }
     }
+}
+
+#[inline(always)]
+fn local(bytes: &[u8], secrets: &RapidSecrets) -> u64 {
+    rapidhash_v3_nano_inline::<true, false>(bytes, secrets)
+}
+
+/// Each part is hashed by itself, so that the processor hashes several at once.
+fn local_parts(parts: &[&[u8]], secrets: &RapidSecrets) -> u64 {
+    let join = |whole: u64, part: &&[u8]| {
+        let pair = u128::from(local(part, secrets)) << 64 | u128::from(whole);
+        local(&pair.to_le_bytes(), secrets)
+    };
+    parts.iter().fold(secrets.seed, join)
 }
 
 fn portable_parts(parts: &[&[u8]], secrets: &RapidSecrets) -> u64 {

@@ -77,8 +77,7 @@ pub fn overrides_value(all: &[(Target, LimitPatches)]) -> Value {
 }
 
 /// What a table file holds, as a map.
-#[cfg(target_os = "linux")]
-pub fn inspected_value(it: &crate::store::inspect::Inspected) -> Value {
+pub fn inspected_value(it: &crate::Inspected) -> Value {
     use crate::InspectedLimit;
     let count = |one: &crate::key::name::NamedCount| json!({"key": one.key, "count": one.count});
     json!({

@@ -7,37 +7,9 @@ use tidegate_core::FILE_FORMAT;
 
 use crate::error::{Code, Error};
 use crate::key::name::{Name, NamedCount};
-use crate::store::described::InspectedLimit;
+use crate::store::described::Inspected;
 use crate::store::file_store::{Folder, RuleShape};
 use crate::store::tables;
-
-/// What a table file of a rule holds.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct Inspected {
-    /// The rule.
-    pub rule: String,
-    /// The version of the file's format.
-    pub format: u64,
-    /// Its limits as the file describes them.
-    pub limits: Vec<InspectedLimit>,
-    /// Keys that it may hold live.
-    pub capacity: usize,
-    /// Rows in use, in the table of the rule's first scope.
-    pub keys: usize,
-    /// Keys that were denied and are remembered for it.
-    pub penalised: usize,
-    /// Keys that have spent of a budget.
-    pub spending: usize,
-    /// Overrides in force.
-    pub overrides: usize,
-    /// Bytes of the file.
-    pub bytes: u64,
-    /// Whether another table took this one's place while it was looked at.
-    pub retired: bool,
-    /// Keys that were denied most; estimates once a rule is busy.
-    pub top_offenders: Vec<NamedCount>,
-}
 
 /// The tables of a folder, by the names of their rules.
 pub(crate) fn inspect(path: &Path) -> Result<Vec<Inspected>, Error> {

@@ -38,7 +38,6 @@ static NAMED: ForkLock<Option<HashMap<String, Weak<Named>>>> = ForkLock::new(Non
 
 /// How a store is opened.
 #[derive(Clone, Copy, Debug, Default)]
-#[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "only files have owners"))]
 pub(crate) struct Opening {
     /// Whether tables that don't fit are made anew.
     pub(crate) recreate: bool,
@@ -49,7 +48,16 @@ pub(crate) struct Opening {
 }
 
 /// What is said of stores that there are not.
+#[cfg(target_os = "linux")]
 const KINDS: &str = "write memory, memory:NAME or file:PATH";
+#[cfg(not(target_os = "linux"))]
+const KINDS: &str = "write memory or memory:NAME";
+
+/// What is said of a folder of tables on other systems.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn needs_linux() -> Error {
+    Error::new(Code::Store, format!("store file: file stores need Linux; {KINDS}"))
+}
 
 impl Store {
     /// The store of that name. A relative path is one from `base`.
@@ -69,7 +77,7 @@ impl Store {
                 Folder::open(&base.join(path), access, opening.recreate).map(Store::Folder)
             }
             #[cfg(not(target_os = "linux"))]
-            Some(("file", _)) => error("store file: it needs Linux; write memory".to_string()),
+            Some(("file", _)) => Err(needs_linux()),
             Some((kind @ ("redis" | "rediss" | "redis+cluster" | "redis+sentinel"), _)) => {
                 error(format!("store {kind}: {}; {KINDS}", crate::config::read::NO_REDIS))
             }
@@ -193,4 +201,19 @@ fn check_same(rule: &str, tables: &Tables, wanted: &Wanted, clock: &Clock) -> Re
         );
     }
     Ok(())
+}
+
+#[cfg(all(test, not(target_os = "linux")))]
+mod tests {
+    use crate::Limiter;
+
+    #[test]
+    fn where_there_are_no_file_stores_they_are_refused_and_nothing_else_is() {
+        let file = Limiter::builder().limits("1/h").store("file:counts").build();
+        let refused = "store file: file stores need Linux; write memory or memory:NAME";
+        assert_eq!(file.unwrap_err().to_string(), refused);
+        assert_eq!(Limiter::inspect(".").unwrap_err().to_string(), refused);
+        let named = Limiter::builder().limits("1/h").store("memory:open").build().unwrap();
+        named.sync().unwrap();
+    }
 }

@@ -296,10 +296,12 @@ impl Tables {
     }
 
     /// Writes counts to the disk, where there is one.
-    #[cfg(target_os = "linux")]
     pub(crate) fn sync(&self) -> Result<(), Error> {
-        let synced = self.disk.as_ref().map_or(Ok(()), |disk| disk.file.sync());
-        synced.map_err(|error| Error::new(Code::Store, error.to_string()))
+        #[cfg(target_os = "linux")]
+        if let Some(disk) = &self.disk {
+            return disk.file.sync().map_err(|error| Error::new(Code::Store, error.to_string()));
+        }
+        Ok(())
     }
 
     pub(crate) fn bytes(&self) -> u64 {
