@@ -458,10 +458,14 @@ impl<'r> Ring<'r> {
         keep_us: u64,
         time: &mut Time<'_>,
     ) -> Result<Option<Entry>, Moved> {
-        self.admit(cost, keep_us, time, |log, now| self.verdict(log, windows, cost, now))
+        let admitted =
+            self.admit(cost, keep_us, time, |log, now| self.verdict(log, windows, cost, now))?;
+        Ok(admitted.map(|(entry, _)| entry))
     }
 
-    /// As `take`; when it refuses, it has told what each window says.
+    /// As `take`; when it refuses, it has told what each window says. When it admits, it may have
+    /// told what each window says after that, and says whether it has. The log was read before the
+    /// admission's swap, which succeeds only if nothing was admitted since.
     pub(crate) fn hit(
         &self,
         windows: &[Window],
@@ -469,14 +473,18 @@ impl<'r> Ring<'r> {
         keep_us: u64,
         time: &mut Time<'_>,
         mut report: impl FnMut(&Window, Status),
-    ) -> Result<Option<Entry>, Moved> {
-        self.admit(cost, keep_us, time, |log, now| {
-            let is_plain = log.order == Order::Plain;
-            if is_plain && self.judge_plain(log, windows, cost, now) == Verdict::Fits {
-                return Verdict::Fits;
+    ) -> Result<Option<(Entry, bool)>, Moved> {
+        let mut is_told = false;
+        let admitted = self.admit(cost, keep_us, time, |log, now| {
+            is_told = log.order == Order::Plain
+                && self.foresee_plain(log, windows, cost, now, &mut report);
+            match is_told {
+                true => Verdict::Fits,
+                false => self.judge(log, windows, cost, now, &mut report),
             }
-            self.judge(log, windows, cost, now, &mut report)
-        })
+        })?;
+        // The units of an entry that was overwritten while it was live count for another.
+        Ok(admitted.map(|(entry, room)| (entry, is_told && room == Room::Free)))
     }
 
     /// Logs `cost` without asking.
@@ -486,7 +494,7 @@ impl<'r> Ring<'r> {
         keep_us: u64,
         time: &mut Time<'_>,
     ) -> Result<Option<Entry>, Moved> {
-        self.admit(cost, keep_us, time, |_, _| Verdict::Fits)
+        Ok(self.admit(cost, keep_us, time, |_, _| Verdict::Fits)?.map(|(entry, _)| entry))
     }
 
     #[inline(always)]
@@ -496,7 +504,7 @@ impl<'r> Ring<'r> {
         keep_us: u64,
         time: &mut Time<'_>,
         mut judge: impl FnMut(Log, u64) -> Verdict,
-    ) -> Result<Option<Entry>, Moved> {
+    ) -> Result<Option<(Entry, Room)>, Moved> {
         let mut repairs = 0;
         loop {
             let tip = self.tip();
@@ -539,7 +547,7 @@ impl<'r> Ring<'r> {
                 if room == Room::Full {
                     self.add_to_oldest(tip.seen.weight());
                 }
-                return Ok(Some(entry));
+                return Ok(Some((entry, room)));
             }
         }
     }

@@ -8,6 +8,7 @@ use crate::algorithm::bucket::{self, FastOutcome, Take};
 use crate::algorithm::{Cell, Taken, permit};
 use crate::clock::Time;
 use crate::counters::Count;
+use crate::limits::charge::LoneRing;
 use crate::status::{LimitStatus, LimitStatuses};
 use crate::table::row::{Moved, Row};
 use crate::table::{Hash, Spot, Table};
@@ -291,18 +292,18 @@ impl RowRef<'_> {
         }
         let shared = row.is_shared();
         let (keep_us, taken) = (self.engine.keep_us(), &mut Taken::default());
-        let is_taken = match self.limits.hit_lone_ring(&row, cost, keep_us, time, statuses, taken) {
-            None => self.limits.take(&row, cost, keep_us, time, taken),
-            Some(Ok(false)) => {
-                return Some(MultiOutcome { answer: Answer::Denied, permits: [None], shared });
-            }
-            Some(taken) => taken,
-        };
-        if !is_taken.ok()? {
-            return None;
+        let outcome = |answer, permit| Some(MultiOutcome { answer, permits: [permit], shared });
+        match self.limits.hit_lone_ring(&row, cost, keep_us, time, statuses, taken) {
+            None if !self.limits.take(&row, cost, keep_us, time, taken).ok()? => return None,
+            None => {}
+            Some(done) => match done.ok()? {
+                LoneRing::Refused => return outcome(Answer::Denied, None),
+                LoneRing::AdmittedAndTold => return outcome(Answer::Allowed, None),
+                LoneRing::Admitted => {}
+            },
         }
         self.inspect_after(&row, &taken.written, time.now(), statuses);
-        Some(MultiOutcome { answer: Answer::Allowed, permits: [taken.permit], shared })
+        outcome(Answer::Allowed, taken.permit)
     }
 
     /// What a hit is told that finds no permit. They are many to look at, so that is all that it

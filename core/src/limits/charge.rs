@@ -14,6 +14,16 @@ use crate::clock::Time;
 use crate::status::{LimitStatus, LimitStatuses, NEVER};
 use crate::table::row::{Moved, Row};
 
+/// What a lone log did with a hit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LoneRing {
+    /// Its statuses are what it said.
+    Refused,
+    Admitted,
+    /// Its statuses are those after the hit.
+    AdmittedAndTold,
+}
+
 impl Limits {
     /// What a key that was never seen would be told.
     pub(crate) fn statuses_of_new(&self, cost: u64) -> LimitStatuses {
@@ -93,7 +103,8 @@ impl Limits {
     }
 
     /// As `take` for limits that are one log of windows, else `None`. A log that refuses is looked
-    /// at once: `statuses` has what its windows said.
+    /// at once: `statuses` has what its windows said. So it mostly has after an admission, which
+    /// [`LoneRing`] says.
     pub(crate) fn hit_lone_ring(
         &self,
         row: &Row<'_>,
@@ -102,16 +113,15 @@ impl Limits {
         time: &mut Time<'_>,
         statuses: &mut LimitStatuses,
         taken: &mut Taken,
-    ) -> Option<Result<bool, Moved>> {
+    ) -> Option<Result<LoneRing, Moved>> {
         let [Placed { at, cell: Cell::Windows(log), .. }] = &*self.placed else { return None };
         statuses.len = self.len() as u8;
         let report = |w: &Window, status| statuses.each[w.index] = window::status(w, status);
         let entry = log.ring(row, *at).hit(&log.windows, cost, keep_us, time, report);
-        Some(entry.map(|entry| {
-            taken.cells = 1;
-            taken.entry = entry;
-            taken.written[0] = entry.map(|entry| entry.position);
-            entry.is_some()
+        Some(entry.map(|admitted| {
+            let Some((entry, is_told)) = admitted else { return LoneRing::Refused };
+            taken.written[0] = Some(entry.position);
+            if is_told { LoneRing::AdmittedAndTold } else { LoneRing::Admitted }
         }))
     }
 

@@ -283,6 +283,34 @@ impl Ring<'_> {
         Verdict::new(fits, ahead)
     }
 
+    /// Whether a plain log has room for `cost`; then tells what each window says after it.
+    #[inline(always)]
+    pub(super) fn foresee_plain(
+        &self,
+        log: Log,
+        windows: &[Window],
+        cost: u64,
+        now: u64,
+        mut report: impl FnMut(&Window, Status),
+    ) -> bool {
+        let new = stamp::of(now);
+        for window in windows {
+            let is_within = |up| self.slot_of(log, up).age(now) < window.per_us as i64;
+            let Some(rest) = window.max.checked_sub(cost) else { return false };
+            if log.len() > rest && is_within(log.len() - 1 - rest) {
+                return false;
+            }
+            // So no more than `rest` entries are left in the window.
+            let first = log.len() - rest.min(log.len());
+            let from = first + stamp::first_time(log.len() - first, |up| is_within(first + up));
+            let oldest = if from < log.len() { self.slot_of(log, from).stamp() } else { new };
+            let until = |stamp| until(stamp, window.per_us, now);
+            let used = log.len() - from + cost;
+            report(window, Status { used, wait: 0, more: until(oldest).max(1), reset: until(new) });
+        }
+        true
+    }
+
     /// The verdict on a plain log: the entry after the `max − cost` newest must have left.
     pub(super) fn judge_plain(&self, log: Log, windows: &[Window], cost: u64, now: u64) -> Verdict {
         for window in windows {

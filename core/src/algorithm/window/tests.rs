@@ -335,7 +335,11 @@ proptest! {
                     let says = windows.map(|w| exact(&units(&entries), w, cost, now));
                     prop_assert_eq!(entry.is_some(), says.iter().all(|s| s.wait == 0), "I1");
                     match entry {
-                        Some(entry) => entries.push((entry, stamp::of(now), cost)),
+                        Some((entry, is_told)) => {
+                            entries.push((entry, stamp::of(now), cost));
+                            let says = windows.map(|w| exact(&units(&entries), w, 0, now));
+                            prop_assert!(!is_told || told == says, "{:?} for {:?}", told, says);
+                        }
                         None => prop_assert_eq!(told, says, "I5: {:?}", setting.order()),
                     }
                 }
