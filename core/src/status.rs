@@ -46,6 +46,7 @@ impl LimitStatuses {
     }
 
     /// Whether the cost fits every limit now.
+    #[inline]
     pub fn fits(&self) -> bool {
         self.iter().all(|status| status.wait == 0)
     }
@@ -70,6 +71,7 @@ impl FromIterator<LimitStatus> for LimitStatuses {
 
 impl std::ops::Deref for LimitStatuses {
     type Target = [LimitStatus];
+    #[inline]
     fn deref(&self) -> &[LimitStatus] {
         &self.each[..usize::from(self.len)]
     }

@@ -5,7 +5,7 @@
 use super::{ATTEMPTS, Answer, Engine, MultiOutcome, RowRef};
 use crate::algorithm::bucket::word::{Bucket, Margin};
 use crate::algorithm::bucket::{self, FastOutcome, Take};
-use crate::algorithm::{Cell, Taken, permit};
+use crate::algorithm::{Cell, Taken, Written, permit};
 use crate::clock::Time;
 use crate::counters::Count;
 use crate::limits::charge::LoneRing;
@@ -162,13 +162,12 @@ impl Engine {
         time: &mut Time<'_>,
         explain: Option<impl FnOnce(&LimitStatuses)>,
     ) -> Answer {
-        let (limits, mut taken) = (self.limits(), Taken::default());
         for _ in 0..ATTEMPTS {
             let row = match self.row(hash, time.now()) {
                 Ok(row) => row,
                 Err(answer) => return answer,
             };
-            match limits.take(&row, 1, self.keep_us(), time, &mut taken) {
+            match self.limits().take_lone(&row, 1, self.keep_us(), time) {
                 Ok(true) => return Answer::Allowed,
                 Ok(false) => break,
                 Err(Moved) => {}
@@ -291,16 +290,23 @@ impl RowRef<'_> {
             return Some(together);
         }
         let shared = row.is_shared();
-        let (keep_us, taken) = (self.engine.keep_us(), &mut Taken::default());
+        let keep_us = self.engine.keep_us();
         let outcome = |answer, permit| Some(MultiOutcome { answer, permits: [permit], shared });
-        match self.limits.hit_lone_ring(&row, cost, keep_us, time, statuses, taken) {
-            None if !self.limits.take(&row, cost, keep_us, time, taken).ok()? => return None,
-            None => {}
-            Some(done) => match done.ok()? {
-                LoneRing::Refused => return outcome(Answer::Denied, None),
-                LoneRing::AdmittedAndTold => return outcome(Answer::Allowed, None),
-                LoneRing::Admitted => {}
-            },
+        if let Some(done) = self.limits.hit_lone_ring(&row, cost, keep_us, time, statuses) {
+            return match done.ok()? {
+                LoneRing::Refused => outcome(Answer::Denied, None),
+                LoneRing::AdmittedAndTold => outcome(Answer::Allowed, None),
+                LoneRing::Admitted(entry) => {
+                    let mut written = Written::default();
+                    written[0] = Some(entry);
+                    self.inspect_after(&row, &written, time.now(), statuses);
+                    outcome(Answer::Allowed, None)
+                }
+            };
+        }
+        let taken = &mut Taken::default();
+        if !self.limits.take(&row, cost, keep_us, time, taken).ok()? {
+            return None;
         }
         self.inspect_after(&row, &taken.written, time.now(), statuses);
         outcome(Answer::Allowed, taken.permit)

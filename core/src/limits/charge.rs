@@ -8,7 +8,7 @@
 
 use super::Limits;
 use crate::algorithm::limit::Limit;
-use crate::algorithm::window::{self, Window};
+use crate::algorithm::window::{self, Window, WindowLog};
 use crate::algorithm::{Cell, Placed, Taken, Written};
 use crate::clock::Time;
 use crate::status::{LimitStatus, LimitStatuses, NEVER};
@@ -19,7 +19,8 @@ use crate::table::row::{Moved, Row};
 pub(crate) enum LoneRing {
     /// Its statuses are what it said.
     Refused,
-    Admitted,
+    /// What it wrote: the place of an entry.
+    Admitted(u64),
     /// Its statuses are those after the hit.
     AdmittedAndTold,
 }
@@ -102,6 +103,31 @@ impl Limits {
         Ok(true)
     }
 
+    /// The windows of a row that has nothing else, and where their log begins.
+    fn lone_log(&self) -> Option<(usize, &WindowLog)> {
+        match &*self.placed {
+            [Placed { at, cell: Cell::Windows(log), .. }] => Some((*at, log)),
+            _ => None,
+        }
+    }
+
+    /// As `take` for limits in one cell, of which nothing will be given back.
+    pub(crate) fn take_lone(
+        &self,
+        row: &Row<'_>,
+        cost: u64,
+        keep_us: u64,
+        time: &mut Time<'_>,
+    ) -> Result<bool, Moved> {
+        match self.lone_log() {
+            Some((at, log)) => {
+                let entry = log.ring(row, at).take(&log.windows, cost, keep_us, time)?;
+                Ok(entry.is_some())
+            }
+            None => self.take(row, cost, keep_us, time, &mut Taken::default()),
+        }
+    }
+
     /// As `take` for limits that are one log of windows, else `None`. A log that refuses is looked
     /// at once: `statuses` has what its windows said. So it mostly has after an admission, which
     /// [`LoneRing`] says.
@@ -112,16 +138,14 @@ impl Limits {
         keep_us: u64,
         time: &mut Time<'_>,
         statuses: &mut LimitStatuses,
-        taken: &mut Taken,
     ) -> Option<Result<LoneRing, Moved>> {
-        let [Placed { at, cell: Cell::Windows(log), .. }] = &*self.placed else { return None };
+        let (at, log) = self.lone_log()?;
         statuses.len = self.len() as u8;
         let report = |w: &Window, status| statuses.each[w.index] = window::status(w, status);
-        let entry = log.ring(row, *at).hit(&log.windows, cost, keep_us, time, report);
+        let entry = log.ring(row, at).hit(&log.windows, cost, keep_us, time, report);
         Some(entry.map(|admitted| {
             let Some((entry, is_told)) = admitted else { return LoneRing::Refused };
-            taken.written[0] = Some(entry.position);
-            if is_told { LoneRing::AdmittedAndTold } else { LoneRing::Admitted }
+            if is_told { LoneRing::AdmittedAndTold } else { LoneRing::Admitted(entry.position) }
         }))
     }
 
