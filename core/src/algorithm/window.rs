@@ -463,9 +463,10 @@ impl<'r> Ring<'r> {
         Ok(admitted.map(|(entry, _)| entry))
     }
 
-    /// As `take`; when it refuses, it has told what each window says. When it admits, it may have
-    /// told what each window says after that, and says whether it has. The log was read before the
-    /// admission's swap, which succeeds only if nothing was admitted since.
+    /// As `take`, for windows of which the shortest comes first. When it refuses, it has told what
+    /// each window says. When it admits, it may have told what each window says after that, and
+    /// says whether it has. The log was read before the admission's swap, which succeeds only if
+    /// nothing was admitted since.
     pub(crate) fn hit(
         &self,
         windows: &[Window],
@@ -476,11 +477,13 @@ impl<'r> Ring<'r> {
     ) -> Result<Option<(Entry, bool)>, Moved> {
         let mut is_told = false;
         let admitted = self.admit(cost, keep_us, time, |log, now| {
-            is_told = log.order == Order::Plain
-                && self.foresee_plain(log, windows, cost, now, &mut report);
-            match is_told {
-                true => Verdict::Fits,
-                false => self.judge(log, windows, cost, now, &mut report),
+            is_told = log.order != Order::Any;
+            match log.order {
+                Order::Plain if self.foresee_plain(log, windows, cost, now, &mut report) => {
+                    Verdict::Fits
+                }
+                Order::Any => self.judge(log, windows, cost, now, &mut report),
+                _ => self.judge_hit(log, windows, cost, now, &mut report),
             }
         })?;
         // The units of an entry that was overwritten while it was live count for another.
