@@ -818,6 +818,19 @@ impl<'r> Ring<'r> {
         }
     }
 
+    /// Whether each window has room for `cost`.
+    pub(crate) fn fits(&self, windows: &[Window], cost: u64, now: u64) -> bool {
+        let mut fits = false;
+        for _ in 0..MOST_READS {
+            let tip = self.tip();
+            fits = self.verdict(self.log(tip), windows, cost, now) == Verdict::Fits;
+            if self.is_tip(tip) {
+                break;
+            }
+        }
+        fits
+    }
+
     /// The same of the log when an entry was its newest.
     pub(crate) fn inspect_by(
         &self,

@@ -78,6 +78,40 @@ impl Limits {
         })
     }
 
+    /// Whether every limit would allow `cost` now; as [`Limits::inspect`], with less to tell. For a
+    /// cost that each of them could hold.
+    pub(crate) fn fits(&self, row: &Row<'_>, cost: u64, now: u64) -> Result<bool, Moved> {
+        row.steadily(|row| {
+            let fits = self.placed.iter().all(|placed| placed.fits(row, cost, now));
+            row.check().map(|()| fits)
+        })
+    }
+
+    /// As `take`. True if `statuses` has what the limits say after it: a lone log tells that as it
+    /// takes.
+    pub(crate) fn take_and_tell(
+        &self,
+        row: &Row<'_>,
+        cost: u64,
+        keep_us: u64,
+        time: &mut Time<'_>,
+        statuses: &mut LimitStatuses,
+        taken: &mut Taken,
+    ) -> Result<Option<bool>, Moved> {
+        let Some((at, log)) = self.lone_log() else {
+            return Ok(self.take(row, cost, keep_us, time, taken)?.then_some(false));
+        };
+        statuses.len = self.len() as u8;
+        let report = |w: &Window, status| statuses.each[w.index] = window::status(w, status);
+        let admitted = log.ring(row, at).hit(&log.windows, cost, keep_us, time, report)?;
+        Ok(admitted.map(|(entry, is_told)| {
+            taken.cells = 1;
+            taken.entry = Some(entry);
+            taken.written[0] = Some(entry.position);
+            is_told
+        }))
+    }
+
     /// Takes `cost` from every limit or from none: false if one refuses. Callers have looked first.
     /// A log's entries that are younger than `keep_us` are kept, for other numbers too. `taken` is
     /// an out-parameter, as it is large: to return it cost a third of a hit on a fixed count.

@@ -90,6 +90,10 @@ impl AlgorithmCell for WindowLog {
         }
     }
 
+    fn fits_in(&self, row: &Row<'_>, at: usize, cost: u64, now: u64) -> bool {
+        self.ring(row, at).fits(&self.windows, cost, now)
+    }
+
     fn take_from(
         &self,
         row: &Row<'_>,
