@@ -45,7 +45,14 @@ impl LimitStatuses {
         self.each[0].wait = wait;
     }
 
+    /// Forgets them all.
+    #[inline]
+    pub fn clear(&mut self) {
+        self.len = 0;
+    }
+
     /// Whether the cost fits every limit now.
+    #[inline]
     pub fn fits(&self) -> bool {
         self.iter().all(|status| status.wait == 0)
     }
@@ -56,20 +63,29 @@ impl LimitStatuses {
     }
 }
 
+/// Up to [`MOST_LIMITS`] of them.
+impl Extend<LimitStatus> for LimitStatuses {
+    fn extend<I: IntoIterator<Item = LimitStatus>>(&mut self, each: I) {
+        let free = &mut self.each[usize::from(self.len)..];
+        for (slot, status) in free.iter_mut().zip(each) {
+            *slot = status;
+            self.len += 1;
+        }
+    }
+}
+
 /// The first [`MOST_LIMITS`] of them.
 impl FromIterator<LimitStatus> for LimitStatuses {
     fn from_iter<I: IntoIterator<Item = LimitStatus>>(each: I) -> LimitStatuses {
         let mut statuses = LimitStatuses::default();
-        for (slot, status) in statuses.each.iter_mut().zip(each) {
-            *slot = status;
-            statuses.len += 1;
-        }
+        statuses.extend(each);
         statuses
     }
 }
 
 impl std::ops::Deref for LimitStatuses {
     type Target = [LimitStatus];
+    #[inline]
     fn deref(&self) -> &[LimitStatus] {
         &self.each[..usize::from(self.len)]
     }

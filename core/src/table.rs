@@ -270,8 +270,16 @@ impl Table {
         limits: &impl Shape,
         now: u64,
     ) -> Option<Row<'_>> {
-        let shared = || (!self.has_room(hash, limits, now)).then(|| self.overflow(hash));
-        self.find(hash).or_else(shared)
+        loop {
+            match self.look_up(hash) {
+                Lookup::Live(place, seen) => return Some(self.row(place, seen)),
+                Lookup::Sealed(place, seen) => self.reopen(place, seen),
+                // There is a place that is not taken.
+                Lookup::Pending(..) | Lookup::Missing(Some(_)) => return None,
+                Lookup::Missing(None) => break,
+            }
+        }
+        (!self.has_room(hash, limits, now)).then(|| self.overflow(hash))
     }
 
     /// The key's row, or a new one.
@@ -294,6 +302,9 @@ impl Table {
         let first = self.load_key(home);
         if first.is_live(print) {
             return Lookup::Live(home, first);
+        }
+        if first == KeyWord::NEVER_USED {
+            return Lookup::Missing(Some((home, first)));
         }
         self.probe_span(home, print)
     }

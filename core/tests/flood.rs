@@ -192,6 +192,18 @@ fn a_key_costs_at_most_24_bytes_and_all_bytes_are_stated() {
     }
 }
 
+/// A slot for each unit, four words that say where the log stands, and the key's own.
+#[test]
+fn a_window_of_20_costs_200_bytes_a_row_and_300_a_key() {
+    let _alone = alone();
+    for capacity in [1_000, 100_000] {
+        let engine = setup(&[Limit::window(20, MINUTE)], capacity, OnFull::Deny, None).engine;
+        assert_eq!(engine.row_bytes(), 200 * engine.rows(), "I12");
+        let most = 200 * (3 * capacity).div_ceil(2).next_multiple_of(8);
+        assert!(engine.row_bytes() <= most, "I12: {} at {capacity}", engine.row_bytes());
+    }
+}
+
 #[test]
 fn a_full_table_that_denies_says_so_and_drops_nobody() {
     let _alone = alone();

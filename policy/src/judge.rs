@@ -4,7 +4,6 @@ pub(crate) mod budget;
 pub(crate) mod penalty;
 
 use std::array::from_fn;
-use std::time::Duration;
 
 use crate::notes::Spent;
 use tidegate_core::{
@@ -12,18 +11,17 @@ use tidegate_core::{
     peek_together, reserve_together,
 };
 
-use crate::compiled::interned::Interned;
-use crate::compiled::plan::MOST_GROUPS;
+use crate::compiled::plan::{MOST_GROUPS, MOST_LIMITS};
 use crate::compiled::variant::Variant;
 use crate::config::policy::Mode;
 use crate::decision::view::DecisionView;
-use crate::decision::{Decision, HeaderStatus, Reason};
+use crate::decision::{HeaderStatus, Reason};
 use crate::error::Error;
 use crate::judge::penalty::{Denial, PenaltyState, Refusal};
-use crate::key::Call;
+use crate::key::{Call, Parts};
 use crate::snapshot::{Hashes, Resolved, Snapshot};
 use crate::store::runtime::Note;
-use crate::time::{Day, whole_millis};
+use crate::time::{Day, millis};
 
 /// What is wanted of a judgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,7 +73,6 @@ pub(crate) struct Effects<'r> {
     pub(crate) permits: [Option<Permit>; MOST_GROUPS],
     /// Where it was counted; none if it was not.
     pub(crate) hashes: Option<Hashes>,
-    pub(crate) defaulted: bool,
 }
 
 /// Scratch for what the engine says of all limits of a rule. It is filled in place: returned by
@@ -153,14 +150,17 @@ fn ask<const N: usize>(
     };
     (answers.answer, answers.shared) = (together.answer, together.shared);
     answers.permits[..N].copy_from_slice(&together.permits);
-    answers.statuses =
-        snapshot.plan().places.iter().map(|&(group, at)| statuses[group][at]).collect();
+    answers.statuses.clear();
+    let places = snapshot.plan().places.iter();
+    answers.statuses.extend(places.map(|&(group, at)| statuses[group][at]));
 }
 
 /// A call under judgement.
 struct Case<'s> {
     snapshot: &'s Snapshot,
     resolved: &'s Resolved<'s>,
+    /// The limits that it is judged by, found once.
+    variant: &'s Variant,
     /// The hash of the whole key.
     whole: Hash,
     hashes: &'s Hashes,
@@ -170,41 +170,74 @@ struct Case<'s> {
 }
 
 /// Judges a call. The clock is read once, and again only where a state seems to be ahead of it.
-pub(crate) fn judge(
+/// `done` gets the decision, and whether `classify` had to use its default. The decision is large:
+/// whoever wants to own it makes it of the view, where it is to stay.
+#[inline(always)]
+pub(crate) fn judge<R>(
     snapshot: &Snapshot,
     call: &Call<'_>,
     cost: u64,
     op: Op,
     effects: &mut Effects<'_>,
-) -> Result<Decision, Error> {
-    let resolved = &snapshot.resolve(call)?;
-    effects.defaulted = resolved.defaulted;
-    if let Some(reason) = snapshot.uncounted(resolved) {
-        let allowed = DecisionView::allowed(&resolved.variant, snapshot.tables.clock().now());
-        let uncounted = DecisionView { reason: Some(reason), ..allowed };
-        return Ok(uncounted.to_decision(&resolved.variant));
+    done: impl FnOnce(&DecisionView<'_>, bool) -> R,
+) -> Result<R, Error> {
+    let mut room = Parts::default();
+    let resolved = &snapshot.resolve(call, &mut room)?;
+    let mut headers = [HeaderStatus::default(); MOST_LIMITS];
+    let mut decision = DecisionView::allowed(&resolved.variant, 0);
+    match snapshot.uncounted(resolved) {
+        Some(reason) => {
+            decision.reason = Some(reason);
+            decision.at = snapshot.tables.clock().now();
+        }
+        None => {
+            judge_counted(snapshot, resolved, cost, op, effects, &mut decision, &mut headers);
+            decision.statuses = &headers[..resolved.variant.params.len()];
+        }
     }
+    Ok(done(&decision, resolved.defaulted))
+}
+
+/// As [`judge`], for a call that counts. `decision` says yes so far, and `headers` is for what it
+/// says of its limits.
+#[inline(always)]
+fn judge_counted(
+    snapshot: &Snapshot,
+    resolved: &Resolved<'_>,
+    cost: u64,
+    op: Op,
+    effects: &mut Effects<'_>,
+    decision: &mut DecisionView<'_>,
+    headers: &mut [HeaderStatus; MOST_LIMITS],
+) {
     let whole = snapshot.whole_hash(&resolved.subject);
     let hashes = effects.hashes.insert(snapshot.hashes_by(whole, &resolved.subject));
-    if let Some(part) = part_of(snapshot, &resolved.variant, hashes, 0) {
+    let variant: &Variant = &resolved.variant;
+    if let Some(part) = part_of(snapshot, variant, hashes, 0) {
         part.prefetch();
     }
     let mut time = Time::read(snapshot.tables.clock());
     let now = time.now();
-    let case = Case { snapshot, resolved, whole, hashes, op, cost, now };
-    let mut decision = DecisionView::allowed(&resolved.variant, now).to_decision(&resolved.variant);
+    let case = Case { snapshot, resolved, variant, whole, hashes, op, cost, now };
+    decision.at = now;
+    let mut answers = LimitAnswers::new();
     let how = match effects.receipts.as_deref_mut() {
         Some(receipts) => Ask::Reserve(receipts),
         None if op.spends() => Ask::Spend,
         None => Ask::Peek,
     };
-    case.decide(how, &mut effects.permits, &mut time, &mut decision);
-    Ok(decision)
+    case.decide(how, &mut effects.permits, &mut time, &mut answers, decision);
+    let mut longest = 0;
+    for (header, status) in headers.iter_mut().zip(case.statuses(&answers)) {
+        *header = HeaderStatus::new(status);
+        longest = longest.max(status.reset);
+    }
+    decision.reset_after_ms = millis(longest).unwrap_or_default();
 }
 
 impl Case<'_> {
-    fn variant(&self) -> &Interned {
-        &self.resolved.variant
+    fn variant(&self) -> &Variant {
+        self.variant
     }
 
     /// Asks the groups of the rule together. How many there are is known at compile time below.
@@ -243,47 +276,53 @@ impl Case<'_> {
         how: Ask<'_>,
         permits: &mut [Option<Permit>; MOST_GROUPS],
         time: &mut Time<'_>,
-        decision: &mut Decision,
+        answers: &mut LimitAnswers,
+        decision: &mut DecisionView<'_>,
     ) {
-        let mut answers = LimitAnswers::new();
         if let Some(block) = self.snapshot.block_of(&self.resolved.subject, self.now) {
-            return self.blocked(block, time, decision);
+            return self.blocked(block, time, answers, decision);
         }
         if self.cost > self.variant().most_cost() {
-            self.ask((0, Ask::Peek), time, &mut answers);
-            return self.too_costly(&answers, decision);
+            self.ask((0, Ask::Peek), time, answers);
+            return self.too_costly(answers, decision);
         }
         let state = self.penalty_state(time);
         if let Some(refusal) = self.refusal(&state) {
             if state.repaired {
                 self.repair_limits(time);
             }
-            self.ask((self.cost, Ask::Peek), time, &mut answers);
-            return self.refuse(&answers, &refusal, &state, decision);
+            self.ask((self.cost, Ask::Peek), time, answers);
+            return self.refuse(answers, &refusal, &state, decision);
         }
-        self.ask((self.cost, how), time, &mut answers);
+        self.ask((self.cost, how), time, answers);
         // Another thread's hit over several tables may be half done, and be given back. The engine
         // rechecks a hit's denial, but not a peek's. Such a denial must start no penalty.
         if answers.answer == Answer::Denied && self.op == Op::Check {
-            self.ask((self.cost, Ask::Peek), time, &mut answers);
+            self.ask((self.cost, Ask::Peek), time, answers);
         }
         if self.snapshot.concurrent {
             *permits = answers.permits;
         }
         match answers.answer {
-            Answer::Allowed | Answer::Uncounted => self.allow(&mut answers, &state, decision),
-            Answer::Denied => self.deny(&answers, &state, decision),
-            Answer::Cost => self.too_costly(&answers, decision),
+            Answer::Allowed | Answer::Uncounted => self.allow(answers, &state, decision),
+            Answer::Denied => self.deny(answers, &state, decision),
+            Answer::Cost => self.too_costly(answers, decision),
             Answer::Full => {
                 let refusal = Refusal { reason: Reason::Full, wait: NEVER, cooling: None };
-                self.refuse(&answers, &refusal, &state, decision);
+                self.refuse(answers, &refusal, &state, decision);
             }
         }
     }
 
     /// Refused by hand. The same hit passes when the block and all that runs beside it are over.
     #[cold]
-    fn blocked(&self, block: &Note, time: &mut Time<'_>, decision: &mut Decision) {
+    fn blocked(
+        &self,
+        block: &Note,
+        time: &mut Time<'_>,
+        answers: &mut LimitAnswers,
+        decision: &mut DecisionView<'_>,
+    ) {
         let state = self.penalty_state(time);
         if state.repaired {
             self.repair_limits(time);
@@ -292,10 +331,9 @@ impl Case<'_> {
         let too_costly = self.cost > self.variant().most_cost();
         let beside = self.refusal(&state).map_or(0, |refusal| refusal.wait);
         let wait = if too_costly { NEVER } else { left.max(beside) };
-        let mut answers = LimitAnswers::new();
-        self.ask((if too_costly { 0 } else { self.cost }, Ask::Peek), time, &mut answers);
+        self.ask((if too_costly { 0 } else { self.cost }, Ask::Peek), time, answers);
         let refusal = Refusal { reason: Reason::Blocked, wait, cooling: None };
-        self.refuse(&answers, &refusal, &state, decision);
+        self.refuse(answers, &refusal, &state, decision);
     }
 
     /// What the key's denials so far lead to.
@@ -343,25 +381,16 @@ impl Case<'_> {
         self.variant().least(|index| statuses[index].remaining)
     }
 
-    fn reset_after(&self, answers: &LimitAnswers) -> Duration {
-        let longest = self.statuses(answers).iter().map(|status| status.reset).max().unwrap_or(0);
-        whole_millis(longest).unwrap_or_default()
-    }
-
-    /// What every decision says of its limits.
-    fn fill(&self, answers: &LimitAnswers, decision: &mut Decision) {
-        for (header, status) in decision.statuses.iter_mut().zip(self.statuses(answers)) {
-            *header = HeaderStatus::new(status);
-        }
-        decision.reset_after = self.reset_after(answers);
-    }
-
-    fn allow(&self, answers: &mut LimitAnswers, state: &PenaltyState, decision: &mut Decision) {
+    fn allow(
+        &self,
+        answers: &mut LimitAnswers,
+        state: &PenaltyState,
+        decision: &mut DecisionView<'_>,
+    ) {
         if self.op.is_read_only() {
             self.foresee(answers);
         }
         let least = self.least(answers);
-        self.fill(answers, decision);
         let size = |index: usize| self.variant().params[index].size;
         decision.limit = Some(size(least));
         decision.remaining = Some(answers.statuses[least].remaining);
@@ -385,14 +414,13 @@ impl Case<'_> {
     }
 
     /// Denied for good: nothing starts, and nothing is counted.
-    fn too_costly(&self, answers: &LimitAnswers, decision: &mut Decision) {
+    fn too_costly(&self, answers: &LimitAnswers, decision: &mut DecisionView<'_>) {
         let index = self.variant().smallest.unwrap_or_else(|| self.least(answers));
-        self.fill(answers, decision);
         decision.allowed = false;
         decision.reason = Some(Reason::Cost);
         decision.limit = Some(self.variant().params[index].size);
         decision.remaining = Some(answers.statuses[index].remaining);
-        decision.retry_after = None;
+        decision.retry_after_ms = None;
         decision.notify = self.op.counts_denials() && self.variant().notifies_always();
         self.shadow(decision);
     }
@@ -403,10 +431,9 @@ impl Case<'_> {
         answers: &LimitAnswers,
         refusal: &Refusal,
         state: &PenaltyState,
-        decision: &mut Decision,
+        decision: &mut DecisionView<'_>,
     ) {
         let own = self.statuses(answers).iter().map(|status| status.wait).max().unwrap_or(0);
-        self.fill(answers, decision);
         decision.allowed = false;
         decision.reason = Some(refusal.reason);
         decision.limit = match refusal.reason {
@@ -414,13 +441,13 @@ impl Case<'_> {
             _ => None,
         };
         decision.remaining = Some(0);
-        decision.retry_after = whole_millis(refusal.wait.max(own));
+        decision.retry_after_ms = millis(refusal.wait.max(own));
         decision.notify =
             self.op.counts_denials() && state.takes_notice(&self.snapshot.tables, self.variant());
         self.shadow(decision);
     }
 
-    fn deny(&self, answers: &LimitAnswers, state: &PenaltyState, decision: &mut Decision) {
+    fn deny(&self, answers: &LimitAnswers, state: &PenaltyState, decision: &mut DecisionView<'_>) {
         let statuses = self.statuses(answers);
         let denial = match self.op.waits() {
             true => Denial::without_cooldowns(statuses),
@@ -436,24 +463,23 @@ impl Case<'_> {
             // Another thread's denial came first and has begun to bar the key.
             return self.refuse(answers, refusal, state, decision);
         }
-        self.fill(answers, decision);
         decision.allowed = false;
         decision.reason = Some(Reason::limit(denial.limit));
         decision.limit = Some(self.variant().params[denial.limit].size);
         decision.remaining = Some(statuses[denial.limit].remaining);
-        decision.retry_after = whole_millis(verdict.wait);
+        decision.retry_after_ms = millis(verdict.wait);
         decision.alert = counts && verdict.alert;
         decision.notify = self.op.counts_denials() && verdict.notify;
         self.shadow(decision);
     }
 
     /// In shadow mode a denial is only told of.
-    fn shadow(&self, decision: &mut Decision) {
+    fn shadow(&self, decision: &mut DecisionView<'_>) {
         if self.variant().effective.mode == Mode::Shadow {
             decision.would = decision.reason.take();
             decision.allowed = true;
             decision.notify = false;
-            decision.retry_after = Some(Duration::ZERO);
+            decision.retry_after_ms = Some(0);
         }
     }
 }

@@ -12,6 +12,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// ```
 pub const MOST_PARTS: usize = 8;
 
+/// Room for the parts of a key.
+pub(crate) type Parts<'a> = [&'a [u8]; MOST_PARTS];
+
 /// Names that operations take, and which do. They are never attributes: no match of a policy names
 /// one, and surfaces whose options and attributes stand together refuse them elsewhere.
 ///
@@ -334,6 +337,35 @@ impl<'a> Key<'a> {
             Form::Tuple(tuple) => usize::from(tuple.len),
             _ => 1,
         }
+    }
+
+    /// All parts, of a key that has no more than fit.
+    #[inline]
+    pub(crate) fn all_parts<'s>(&'s self, room: &'s mut Parts<'s>) -> &'s [&'s [u8]] {
+        match &self.0 {
+            Form::One(bytes) => std::slice::from_ref(bytes),
+            Form::Parts(parts, len) => &parts[..*len],
+            _ => self.parts_in(room),
+        }
+    }
+
+    /// The same, of a key whose parts do not lie side by side.
+    fn parts_in<'s>(&'s self, room: &'s mut Parts<'s>) -> &'s [&'s [u8]] {
+        (0..self.len()).for_each(|index| room[index] = self.part(index));
+        &room[..self.len()]
+    }
+
+    /// All parts and one more, for which there must be a place.
+    #[inline]
+    pub(crate) fn parts_and<'s>(
+        &'s self,
+        last: &'s [u8],
+        room: &'s mut Parts<'s>,
+    ) -> &'s [&'s [u8]] {
+        let len = self.len();
+        (0..len).for_each(|index| room[index] = self.part(index));
+        room[len] = last;
+        &room[..=len]
     }
 
     /// Part `index`, of those that fit.

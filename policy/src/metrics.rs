@@ -15,7 +15,8 @@ use tidegate_core::{AtomicU64, Counters, ForkGuard, ForkLock};
 
 use crate::compiled::labels::RuleLabels;
 use crate::compiled::plan::MOST_LIMITS;
-use crate::decision::{Decision, Reason};
+use crate::decision::Reason;
+use crate::decision::view::DecisionView;
 use crate::key::Call;
 use crate::key::name::{Name, NamedCount, SPREAD};
 use crate::metrics::event::{Event, Sequence};
@@ -225,7 +226,7 @@ impl Meter {
         &self,
         snapshot: &Snapshot,
         call: &Call<'_>,
-        decision: &Decision,
+        decision: &DecisionView<'_>,
         cost: u64,
     ) {
         if let Some(reason @ (Reason::Exempt | Reason::Off)) = decision.reason {

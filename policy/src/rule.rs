@@ -26,7 +26,7 @@ use crate::decision::Decision;
 use crate::decision::view::{DecisionSink, ToDecision};
 use crate::error::{Code, Error};
 use crate::judge::{Effects, Op, Receipts, judge, part_of};
-use crate::key::Call;
+use crate::key::{Call, Parts};
 use crate::rule::held::{Charged, Permit, Reservation};
 use crate::rule::shared::Shared;
 use crate::rule::state::RuleState;
@@ -134,20 +134,20 @@ impl Rule {
         cost: u64,
         op: Op,
     ) -> Result<Decision, Error> {
-        self.judged(snapshot, call, cost, op, &mut Effects::default())
+        self.judged(snapshot, call, cost, op, &mut Effects::default(), ToDecision)
     }
 
-    fn judged(
+    /// Judges a call, counts what came of it, and hands it to `sink`.
+    fn judged<S: DecisionSink>(
         &self,
         snapshot: &Snapshot,
         call: &Call<'_>,
         cost: u64,
         op: Op,
         effects: &mut Effects<'_>,
-    ) -> Result<Decision, Error> {
-        let decision = judge(snapshot, call, cost, op, effects);
-        // By reference: a decision is large to hand on, by `?` too.
-        if let Ok(decision) = &decision {
+        sink: S,
+    ) -> Result<S::Output, Error> {
+        judge(snapshot, call, cost, op, effects, |decision, defaulted| {
             let counts = match op {
                 Op::Hit | Op::Check => true,
                 Op::Try => decision.allowed,
@@ -155,10 +155,10 @@ impl Rule {
             };
             if counts {
                 self.state.meter.count(snapshot, call, decision, cost);
-                self.state.meter.count_default(effects.defaulted);
+                self.state.meter.count_default(defaulted);
             }
-        }
-        decision
+            sink.accept(decision)
+        })
     }
 
     /// Whether it has a concurrent limit, so that [`permit`](Rule::permit) takes the place of a
@@ -233,9 +233,9 @@ impl Rule {
 
     #[inline(always)]
     fn hit_by(&self, rule: RuleView<'_>, call: &Call<'_>, cost: u64) -> Result<Decision, Error> {
-        match self.fast_hit(rule, call, cost, ToDecision(rule.base)) {
+        match self.fast_hit(rule, call, cost, ToDecision) {
             Ok(decision) => Ok(decision),
-            Err(_) => self.hit_any(rule.snapshot, call, cost),
+            Err(sink) => self.hit_any(rule.snapshot, call, cost, sink),
         }
     }
 
@@ -253,32 +253,36 @@ impl Rule {
         sink: T,
     ) -> Result<T::Output, Error> {
         self.state.with_cached(|rule| {
-            let fast = match rule {
-                Some(rule) => self.fast_hit(rule, call, cost, sink),
-                None => Err(sink),
-            };
-            match fast {
+            let Some(rule) = rule else { return self.hit_into_anew(call, cost, sink) };
+            match self.fast_hit(rule, call, cost, sink) {
                 Ok(output) => Ok(output),
-                Err(sink) => self.general_hit_into(call, cost, sink),
+                Err(sink) => self.hit_any(rule.snapshot, call, cost, sink),
             }
         })
     }
 
-    /// Out of line and cold: without that each fast hit cost 39 instructions more.
     #[cold]
     #[inline(never)]
-    fn general_hit_into<S: DecisionSink>(
+    fn hit_into_anew<S: DecisionSink>(
         &self,
         call: &Call<'_>,
         cost: u64,
         sink: S,
     ) -> Result<S::Output, Error> {
-        Ok(sink.accept(&self.hit_call(call, cost)?.view()))
+        self.state.with_new(|rule| self.hit_any(rule.snapshot, call, cost, sink))
     }
 
-    fn hit_any(&self, snapshot: &Snapshot, call: &Call<'_>, cost: u64) -> Result<Decision, Error> {
+    /// Out of line: without that each fast hit cost 39 instructions more.
+    #[inline(never)]
+    fn hit_any<S: DecisionSink>(
+        &self,
+        snapshot: &Snapshot,
+        call: &Call<'_>,
+        cost: u64,
+        sink: S,
+    ) -> Result<S::Output, Error> {
         self.no_permits(snapshot, "hit")?;
-        self.decided(snapshot, call, cost, Op::Hit)
+        self.judged(snapshot, call, cost, Op::Hit, &mut Effects::default(), sink)
     }
 
     /// As a hit, but an allowed one spends nothing: for "check, do the work, then
@@ -321,8 +325,9 @@ impl Rule {
         &self,
         snapshot: &'s Snapshot,
         call: &'s Call<'_>,
+        room: &'s mut Parts<'s>,
     ) -> Result<(Resolved<'s>, Option<Hashes>), Error> {
-        let resolved = snapshot.resolve(call)?;
+        let resolved = snapshot.resolve(call, room)?;
         let counted = snapshot.uncounted(&resolved).is_none();
         let hashes = counted.then(|| snapshot.hashes(&resolved.subject));
         Ok((resolved, hashes))
@@ -340,7 +345,8 @@ impl Rule {
     pub fn record<'a>(&self, call: impl Into<Call<'a>>, cost: u64) -> Result<Recorded, Error> {
         let (snapshot, call) = (self.snapshot()?, call.into());
         self.no_permits(&snapshot, "record")?;
-        let (resolved, hashes) = self.counted(&snapshot, &call)?;
+        let mut room = Parts::default();
+        let (resolved, hashes) = self.counted(&snapshot, &call, &mut room)?;
         let mut time = Time::read(snapshot.tables.clock());
         let statuses =
             each_status(&snapshot, &resolved.variant, hashes.as_ref(), |part, counts| {
@@ -370,7 +376,8 @@ impl Rule {
     /// As [`Rule::hit`].
     pub fn refund<'a>(&self, call: impl Into<Call<'a>>, cost: u64) -> Result<(), Error> {
         let (snapshot, call) = (self.snapshot()?, call.into());
-        let (resolved, hashes) = self.counted(&snapshot, &call)?;
+        let mut room = Parts::default();
+        let (resolved, hashes) = self.counted(&snapshot, &call, &mut room)?;
         if let Some(hashes) = hashes {
             self.held(&snapshot, resolved.variant.clone(), hashes).refund(cost);
         }
@@ -412,7 +419,7 @@ impl Rule {
         self.no_permits(&snapshot, operation)?;
         let mut receipts = Receipts::default();
         let mut effects = Effects { receipts: Some(&mut receipts), ..Effects::default() };
-        let decision = self.judged(&snapshot, call, estimate, op, &mut effects)?;
+        let decision = self.judged(&snapshot, call, estimate, op, &mut effects, ToDecision)?;
         let spent = decision.allowed && decision.would.is_none();
         let held = effects
             .hashes
@@ -448,7 +455,7 @@ impl Rule {
         let snapshot = self.snapshot()?;
         self.only_permits(&snapshot, operation)?;
         let mut effects = Effects::default();
-        let decision = self.judged(&snapshot, call, 1, op, &mut effects)?;
+        let decision = self.judged(&snapshot, call, 1, op, &mut effects, ToDecision)?;
         let held = effects
             .hashes
             .filter(|_| effects.permits.iter().any(Option::is_some))
@@ -533,7 +540,8 @@ impl Rule {
     /// As [`Rule::allow`].
     pub fn reset<'a>(&self, call: impl Into<Call<'a>>) -> Result<(), Error> {
         let (snapshot, call) = (self.snapshot()?, call.into());
-        let (subject, _) = snapshot.subject(&call)?;
+        let mut room = Parts::default();
+        let (subject, _) = snapshot.subject(&call, &mut room)?;
         let (plan, tables) = (snapshot.plan(), &snapshot.tables);
         // First: it has to be stored, and may fail, while the rest can't.
         if !tables.newest_runtime().blocks.is_empty() {

@@ -21,7 +21,7 @@ use crate::compiled::variant::{Effective, Variant};
 use crate::config::limit::{Counts, LimitPatches};
 use crate::config::policy::{Mode, RuleConfig};
 use crate::error::{Error, Problem};
-use crate::key::MOST_PARTS;
+use crate::key::{MOST_PARTS, Parts};
 use crate::store::runtime::{Note, Runtime, Target, Timed};
 use crate::store::tables::Tables;
 
@@ -423,7 +423,7 @@ impl Snapshot {
         if self.plan().is_whole(scope) {
             return whole;
         }
-        let mut parts = [&[] as &[u8]; MOST_PARTS];
+        let mut parts = Parts::default();
         for (part, &index) in parts.iter_mut().zip(scope) {
             *part = subject.parts[index];
         }

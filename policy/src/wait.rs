@@ -19,7 +19,7 @@ use crate::config::policy::Mode;
 use crate::decision::{Decision, Reason};
 use crate::error::Error;
 use crate::judge::{Op, Receipts};
-use crate::key::Call;
+use crate::key::{Call, Parts};
 use crate::rule::Rule;
 use crate::rule::held::{Permit, Reservation};
 use crate::rule::waiters::{LineKey, Ticket, WHOLE_KEY, Waiters};
@@ -191,7 +191,8 @@ impl<G: Goal> Terms<G> {
         G::check(request.rule, &snapshot)?;
         let (plan, clock) = (snapshot.plan(), snapshot.tables.clock().clone());
         let (own, hashes) = {
-            let (subject, _) = snapshot.subject(&request.call)?;
+            let mut room = Parts::default();
+            let (subject, _) = snapshot.subject(&request.call, &mut room)?;
             let whole = snapshot.whole_hash(&subject);
             (whole.as_u64(), snapshot.hashes_by(whole, &subject))
         };

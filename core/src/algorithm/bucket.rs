@@ -96,6 +96,10 @@ impl AlgorithmCell for Bucket {
         statuses[0] = status(self, Word(word), cost, now);
     }
 
+    fn fits_in(&self, row: &Row<'_>, at: usize, cost: u64, now: u64) -> bool {
+        cost <= self.reading(Word(row.load(at)), now).tokens()
+    }
+
     fn take_from(
         &self,
         row: &Row<'_>,

@@ -76,6 +76,14 @@ pub(crate) trait AlgorithmCell {
         statuses: &mut [LimitStatus],
     );
 
+    /// Whether the limits of the cell would allow `cost` at `now`: [`AlgorithmCell::inspect_in`]
+    /// with less to tell.
+    fn fits_in(&self, row: &Row<'_>, at: usize, cost: u64, now: u64) -> bool {
+        let mut status = [LimitStatus::default()];
+        self.inspect_in(row, at, None, cost, now, &mut status);
+        status[0].wait == 0
+    }
+
     /// Takes `cost` if it fits, and notes what was taken: false if it does not fit.
     fn take_from(
         &self,
@@ -249,6 +257,10 @@ impl Placed {
     ) {
         let (at, statuses) = (self.at, &mut statuses[self.index..]);
         each_algorithm!(&self.cell, cell => cell.inspect_in(row, at, written, cost, now, statuses));
+    }
+
+    pub(crate) fn fits(&self, row: &Row<'_>, cost: u64, now: u64) -> bool {
+        each_algorithm!(&self.cell, cell => cell.fits_in(row, self.at, cost, now))
     }
 
     pub(crate) fn take_from(

@@ -151,6 +151,10 @@ impl std::fmt::Debug for Slot {
 struct Tip {
     position: u64,
     seen: Slot,
+    /// The slot, counted from the ring's start, and the lap of an entry there. Both come from one
+    /// division.
+    place: u64,
+    lap: u64,
 }
 
 /// An entry that was admitted, for taking exactly that one back.
@@ -240,11 +244,14 @@ pub(crate) struct Ring<'r> {
     row: &'r Row<'r>,
     at: usize,
     len: u64,
+    /// The slots. Kept here, as a pointer in the row is read again after each atomic load.
+    slots: &'r [AtomicU64],
 }
 
 impl<'r> Ring<'r> {
     pub(crate) fn new(row: &'r Row<'r>, at: usize, slots: usize) -> Ring<'r> {
-        Ring { row, at, len: slots as u64 }
+        let first = at + HEADER_WORDS;
+        Ring { row, at, len: slots as u64, slots: &row.words[first..first + slots] }
     }
 
     fn lap(&self, position: u64) -> u64 {
@@ -266,7 +273,7 @@ impl<'r> Ring<'r> {
     fn slot_of(&self, log: Log, up: u64) -> Slot {
         let place = log.start + up;
         let place = if place < self.len { place } else { place - self.len };
-        Slot(self.row.load(self.at + HEADER_WORDS + place as usize))
+        load(&self.slots[place as usize])
     }
     fn header(&self, which: usize) -> u64 {
         self.row.load(self.at + which)
@@ -275,8 +282,7 @@ impl<'r> Ring<'r> {
     /// The words of a range of positions, at most a lap: up to the ring's end, and from its start.
     #[inline(always)]
     fn halves(&self, range: Range<u64>) -> [&[AtomicU64]; 2] {
-        let first = self.at + HEADER_WORDS;
-        let words = &self.row.words[first..first + self.len as usize];
+        let words = self.slots;
         let (count, start) =
             ((range.end - range.start) as usize, (range.start % self.len) as usize);
         let straight = count.min(words.len() - start);
@@ -312,13 +318,14 @@ impl<'r> Ring<'r> {
     fn tip(&self) -> Tip {
         loop {
             let position = self.header(HEAD);
-            let seen = self.slot(position);
+            let (place, lap) = (position % self.len, self.lap(position));
+            let seen = load(&self.slots[place as usize]);
             // A head that stood still across the load of the slot is not laps behind it.
             if self.header(HEAD) != position {
                 continue;
             }
-            if seen.0 == 0 || seen.lap() != self.lap(position) {
-                return Tip { position, seen };
+            if seen.0 == 0 || seen.lap() != lap {
+                return Tip { position, seen, place, lap };
             }
             self.mark(position, seen);
             self.advance(position);
@@ -338,7 +345,7 @@ impl<'r> Ring<'r> {
 
     /// Whether nothing has come in since the tip was read.
     fn is_tip(&self, tip: Tip) -> bool {
-        self.slot(tip.position) == tip.seen
+        load(&self.slots[tip.place as usize]) == tip.seen
     }
 
     /// Moves `head` past a position that was seen taken.
@@ -366,8 +373,9 @@ impl<'r> Ring<'r> {
     /// Swaps the slot at the tip: the only way that units come in.
     fn put(&self, tip: Tip, weight: u64, stamp: u64) -> Option<Entry> {
         let position = tip.position;
-        let slot = Slot::new(self.lap(position), weight, stamp);
-        self.row.replace(self.place(position), tip.seen.0, slot.0).ok()?;
+        let slot = Slot::new(tip.lap, weight, stamp);
+        let at = self.at + HEADER_WORDS + tip.place as usize;
+        self.row.replace(at, tip.seen.0, slot.0).ok()?;
         self.advance(position);
         Some(Entry { position, slot })
     }
@@ -392,19 +400,30 @@ impl<'r> Ring<'r> {
         if base > position { lowest } else { base.max(lowest) }
     }
 
-    /// The entries between two positions, and their order.
-    fn log_between(&self, bottom: u64, position: u64) -> Log {
-        let order = match position >= self.header(MIXED) {
+    /// The order of the entries between two positions.
+    fn order(&self, bottom: u64, position: u64) -> Order {
+        match position >= self.header(MIXED) {
             true => Order::Plain,
             false if bottom >= self.header(DESCENT) => Order::Sorted,
             false => Order::Any,
-        };
-        Log { bottom, position, start: bottom % self.len, order }
+        }
+    }
+
+    /// The entries between two positions, and their order.
+    fn log_between(&self, bottom: u64, position: u64) -> Log {
+        Log { bottom, position, start: bottom % self.len, order: self.order(bottom, position) }
     }
 
     /// The log up to the tip.
     fn log(&self, tip: Tip) -> Log {
-        self.log_between(self.bottom(tip.position), tip.position)
+        self.log_to(tip, self.bottom(tip.position))
+    }
+
+    /// The log from a position of the tip's last lap up to the tip.
+    fn log_to(&self, tip: Tip, bottom: u64) -> Log {
+        let (place, len) = (tip.place, tip.position - bottom);
+        let start = if place >= len { place - len } else { place + self.len - len };
+        Log { bottom, position: tip.position, start, order: self.order(bottom, tip.position) }
     }
 
     /// The log when an entry was its newest. What was overwritten since had left every window;
@@ -439,10 +458,15 @@ impl<'r> Ring<'r> {
         keep_us: u64,
         time: &mut Time<'_>,
     ) -> Result<Option<Entry>, Moved> {
-        self.admit(cost, keep_us, time, |log, now| self.verdict(log, windows, cost, now))
+        let admitted =
+            self.admit(cost, keep_us, time, |log, now| self.verdict(log, windows, cost, now))?;
+        Ok(admitted.map(|(entry, _)| entry))
     }
 
-    /// As `take`; when it refuses, it has told what each window says.
+    /// As `take`, for windows of which the shortest comes first. When it refuses, it has told what
+    /// each window says. When it admits, it may have told what each window says after that, and
+    /// says whether it has. The log was read before the admission's swap, which succeeds only if
+    /// nothing was admitted since.
     pub(crate) fn hit(
         &self,
         windows: &[Window],
@@ -450,14 +474,20 @@ impl<'r> Ring<'r> {
         keep_us: u64,
         time: &mut Time<'_>,
         mut report: impl FnMut(&Window, Status),
-    ) -> Result<Option<Entry>, Moved> {
-        self.admit(cost, keep_us, time, |log, now| {
-            let is_plain = log.order == Order::Plain;
-            if is_plain && self.judge_plain(log, windows, cost, now) == Verdict::Fits {
-                return Verdict::Fits;
+    ) -> Result<Option<(Entry, bool)>, Moved> {
+        let mut is_told = false;
+        let admitted = self.admit(cost, keep_us, time, |log, now| {
+            is_told = log.order != Order::Any;
+            match log.order {
+                Order::Plain if self.foresee_plain(log, windows, cost, now, &mut report) => {
+                    Verdict::Fits
+                }
+                Order::Any => self.judge(log, windows, cost, now, &mut report),
+                _ => self.judge_hit(log, windows, cost, now, &mut report),
             }
-            self.judge(log, windows, cost, now, &mut report)
-        })
+        })?;
+        // The units of an entry that was overwritten while it was live count for another.
+        Ok(admitted.map(|(entry, room)| (entry, is_told && room == Room::Free)))
     }
 
     /// Logs `cost` without asking.
@@ -467,7 +497,7 @@ impl<'r> Ring<'r> {
         keep_us: u64,
         time: &mut Time<'_>,
     ) -> Result<Option<Entry>, Moved> {
-        self.admit(cost, keep_us, time, |_, _| Verdict::Fits)
+        Ok(self.admit(cost, keep_us, time, |_, _| Verdict::Fits)?.map(|(entry, _)| entry))
     }
 
     #[inline(always)]
@@ -477,7 +507,7 @@ impl<'r> Ring<'r> {
         keep_us: u64,
         time: &mut Time<'_>,
         mut judge: impl FnMut(Log, u64) -> Verdict,
-    ) -> Result<Option<Entry>, Moved> {
+    ) -> Result<Option<(Entry, Room)>, Moved> {
         let mut repairs = 0;
         loop {
             let tip = self.tip();
@@ -487,7 +517,7 @@ impl<'r> Ring<'r> {
                 self.repair_base(tip, base);
                 continue;
             }
-            let log = self.log_between(self.bottom_by(base, tip.position), tip.position);
+            let log = self.log_to(tip, self.bottom_by(base, tip.position));
             if log.len() == 0 {
                 // It may have become empty after the clock was read.
                 time.refresh();
@@ -520,7 +550,7 @@ impl<'r> Ring<'r> {
                 if room == Room::Full {
                     self.add_to_oldest(tip.seen.weight());
                 }
-                return Ok(Some(entry));
+                return Ok(Some((entry, room)));
             }
         }
     }
@@ -786,6 +816,19 @@ impl<'r> Ring<'r> {
                 break;
             }
         }
+    }
+
+    /// Whether each window has room for `cost`.
+    pub(crate) fn fits(&self, windows: &[Window], cost: u64, now: u64) -> bool {
+        let mut fits = false;
+        for _ in 0..MOST_READS {
+            let tip = self.tip();
+            fits = self.verdict(self.log(tip), windows, cost, now) == Verdict::Fits;
+            if self.is_tip(tip) {
+                break;
+            }
+        }
+        fits
     }
 
     /// The same of the log when an entry was its newest.

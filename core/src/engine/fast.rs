@@ -5,9 +5,10 @@
 use super::{ATTEMPTS, Answer, Engine, MultiOutcome, RowRef};
 use crate::algorithm::bucket::word::{Bucket, Margin};
 use crate::algorithm::bucket::{self, FastOutcome, Take};
-use crate::algorithm::{Cell, Taken, permit};
+use crate::algorithm::{Cell, Taken, Written, permit};
 use crate::clock::Time;
 use crate::counters::Count;
+use crate::limits::charge::LoneRing;
 use crate::status::{LimitStatus, LimitStatuses};
 use crate::table::row::{Moved, Row};
 use crate::table::{Hash, Spot, Table};
@@ -161,13 +162,12 @@ impl Engine {
         time: &mut Time<'_>,
         explain: Option<impl FnOnce(&LimitStatuses)>,
     ) -> Answer {
-        let (limits, mut taken) = (self.limits(), Taken::default());
         for _ in 0..ATTEMPTS {
             let row = match self.row(hash, time.now()) {
                 Ok(row) => row,
                 Err(answer) => return answer,
             };
-            match limits.take(&row, 1, self.keep_us(), time, &mut taken) {
+            match self.limits().take_lone(&row, 1, self.keep_us(), time) {
                 Ok(true) => return Answer::Allowed,
                 Ok(false) => break,
                 Err(Moved) => {}
@@ -290,19 +290,26 @@ impl RowRef<'_> {
             return Some(together);
         }
         let shared = row.is_shared();
-        let (keep_us, taken) = (self.engine.keep_us(), &mut Taken::default());
-        let is_taken = match self.limits.hit_lone_ring(&row, cost, keep_us, time, statuses, taken) {
-            None => self.limits.take(&row, cost, keep_us, time, taken),
-            Some(Ok(false)) => {
-                return Some(MultiOutcome { answer: Answer::Denied, permits: [None], shared });
-            }
-            Some(taken) => taken,
-        };
-        if !is_taken.ok()? {
+        let keep_us = self.engine.keep_us();
+        let outcome = |answer, permit| Some(MultiOutcome { answer, permits: [permit], shared });
+        if let Some(done) = self.limits.hit_lone_ring(&row, cost, keep_us, time, statuses) {
+            return match done.ok()? {
+                LoneRing::Refused => outcome(Answer::Denied, None),
+                LoneRing::AdmittedAndTold => outcome(Answer::Allowed, None),
+                LoneRing::Admitted(entry) => {
+                    let mut written = Written::default();
+                    written[0] = Some(entry);
+                    self.inspect_after(&row, &written, time.now(), statuses);
+                    outcome(Answer::Allowed, None)
+                }
+            };
+        }
+        let taken = &mut Taken::default();
+        if !self.limits.take(&row, cost, keep_us, time, taken).ok()? {
             return None;
         }
         self.inspect_after(&row, &taken.written, time.now(), statuses);
-        Some(MultiOutcome { answer: Answer::Allowed, permits: [taken.permit], shared })
+        outcome(Answer::Allowed, taken.permit)
     }
 
     /// What a hit is told that finds no permit. They are many to look at, so that is all that it

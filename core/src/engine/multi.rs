@@ -220,16 +220,28 @@ fn attempt<const N: usize>(
             }
         }
     }
+    let fits = |i: usize| match &rows[i] {
+        // A lone cell that is taken first refuses before anything is written.
+        Some(_) if i == 0 && parts[i].limits.placed.len() == 1 => true,
+        Some(row) => parts[i].limits.fits(row, costs[i], time.now()) == Ok(true),
+        None => true,
+    };
+    if (0..N).all(fits) {
+        match take_rows(parts, &rows, statuses, costs, time, note) {
+            Attempt::Lost => {}
+            done => return done,
+        }
+    }
     for (i, part) in parts.iter().enumerate() {
         let Some(row) = &rows[i] else { continue };
         if part.limits.inspect(row, costs[i], time.now(), &mut statuses[i]).is_err() {
             return Attempt::Lost;
         }
     }
-    if !statuses.iter().all(LimitStatuses::fits) {
-        return Attempt::Refused { shared: is_shared(&rows) };
+    match statuses.iter().all(LimitStatuses::fits) {
+        true => Attempt::Lost,
+        false => Attempt::Refused { shared: is_shared(&rows) },
     }
-    take_rows(parts, &rows, statuses, costs, time, note)
 }
 
 fn is_shared(rows: &[Option<Row<'_>>]) -> bool {
@@ -246,10 +258,15 @@ fn take_rows<const N: usize>(
 ) -> Attempt<N> {
     let began = time.now();
     let mut taken: [Taken; N] = std::array::from_fn(|_| Taken::default());
+    let mut told = [false; N];
     for i in 0..N {
         let Some(row) = &rows[i] else { continue };
-        let keep_us = parts[i].engine.keep_us();
-        if parts[i].limits.take(row, costs[i], keep_us, time, &mut taken[i]) == Ok(true) {
+        let (limits, keep_us) = (parts[i].limits, parts[i].engine.keep_us());
+        let (statuses, taken_here) = (&mut statuses[i], &mut taken[i]);
+        if let Ok(Some(is_told)) =
+            limits.take_and_tell(row, costs[i], keep_us, time, statuses, taken_here)
+        {
+            told[i] = is_told;
             continue;
         }
         for (back, row) in rows.iter().enumerate().take(i) {
@@ -261,7 +278,9 @@ fn take_rows<const N: usize>(
     for (i, row) in rows.iter().enumerate() {
         let Some(row) = row else { continue };
         note(i, row, &taken[i], (began, time.now()));
-        parts[i].inspect_after(row, &taken[i].written, time.now(), &mut statuses[i]);
+        if !told[i] {
+            parts[i].inspect_after(row, &taken[i].written, time.now(), &mut statuses[i]);
+        }
     }
     let counted = rows.iter().any(Option::is_some);
     let answer = if counted { Answer::Allowed } else { Answer::Uncounted };

@@ -8,11 +8,22 @@
 
 use super::Limits;
 use crate::algorithm::limit::Limit;
-use crate::algorithm::window::{self, Window};
+use crate::algorithm::window::{self, Window, WindowLog};
 use crate::algorithm::{Cell, Placed, Taken, Written};
 use crate::clock::Time;
 use crate::status::{LimitStatus, LimitStatuses, NEVER};
 use crate::table::row::{Moved, Row};
+
+/// What a lone log did with a hit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LoneRing {
+    /// Its statuses are what it said.
+    Refused,
+    /// What it wrote: the place of an entry.
+    Admitted(u64),
+    /// Its statuses are those after the hit.
+    AdmittedAndTold,
+}
 
 impl Limits {
     /// What a key that was never seen would be told.
@@ -67,6 +78,40 @@ impl Limits {
         })
     }
 
+    /// Whether every limit would allow `cost` now; as [`Limits::inspect`], with less to tell. For a
+    /// cost that each of them could hold.
+    pub(crate) fn fits(&self, row: &Row<'_>, cost: u64, now: u64) -> Result<bool, Moved> {
+        row.steadily(|row| {
+            let fits = self.placed.iter().all(|placed| placed.fits(row, cost, now));
+            row.check().map(|()| fits)
+        })
+    }
+
+    /// As `take`. True if `statuses` has what the limits say after it: a lone log tells that as it
+    /// takes.
+    pub(crate) fn take_and_tell(
+        &self,
+        row: &Row<'_>,
+        cost: u64,
+        keep_us: u64,
+        time: &mut Time<'_>,
+        statuses: &mut LimitStatuses,
+        taken: &mut Taken,
+    ) -> Result<Option<bool>, Moved> {
+        let Some((at, log)) = self.lone_log() else {
+            return Ok(self.take(row, cost, keep_us, time, taken)?.then_some(false));
+        };
+        statuses.len = self.len() as u8;
+        let report = |w: &Window, status| statuses.each[w.index] = window::status(w, status);
+        let admitted = log.ring(row, at).hit(&log.windows, cost, keep_us, time, report)?;
+        Ok(admitted.map(|(entry, is_told)| {
+            taken.cells = 1;
+            taken.entry = Some(entry);
+            taken.written[0] = Some(entry.position);
+            is_told
+        }))
+    }
+
     /// Takes `cost` from every limit or from none: false if one refuses. Callers have looked first.
     /// A log's entries that are younger than `keep_us` are kept, for other numbers too. `taken` is
     /// an out-parameter, as it is large: to return it cost a third of a hit on a fixed count.
@@ -92,8 +137,34 @@ impl Limits {
         Ok(true)
     }
 
+    /// The windows of a row that has nothing else, and where their log begins.
+    fn lone_log(&self) -> Option<(usize, &WindowLog)> {
+        match &*self.placed {
+            [Placed { at, cell: Cell::Windows(log), .. }] => Some((*at, log)),
+            _ => None,
+        }
+    }
+
+    /// As `take` for limits in one cell, of which nothing will be given back.
+    pub(crate) fn take_lone(
+        &self,
+        row: &Row<'_>,
+        cost: u64,
+        keep_us: u64,
+        time: &mut Time<'_>,
+    ) -> Result<bool, Moved> {
+        match self.lone_log() {
+            Some((at, log)) => {
+                let entry = log.ring(row, at).take(&log.windows, cost, keep_us, time)?;
+                Ok(entry.is_some())
+            }
+            None => self.take(row, cost, keep_us, time, &mut Taken::default()),
+        }
+    }
+
     /// As `take` for limits that are one log of windows, else `None`. A log that refuses is looked
-    /// at once: `statuses` has what its windows said.
+    /// at once: `statuses` has what its windows said. So it mostly has after an admission, which
+    /// [`LoneRing`] says.
     pub(crate) fn hit_lone_ring(
         &self,
         row: &Row<'_>,
@@ -101,17 +172,14 @@ impl Limits {
         keep_us: u64,
         time: &mut Time<'_>,
         statuses: &mut LimitStatuses,
-        taken: &mut Taken,
-    ) -> Option<Result<bool, Moved>> {
-        let [Placed { at, cell: Cell::Windows(log), .. }] = &*self.placed else { return None };
+    ) -> Option<Result<LoneRing, Moved>> {
+        let (at, log) = self.lone_log()?;
         statuses.len = self.len() as u8;
         let report = |w: &Window, status| statuses.each[w.index] = window::status(w, status);
-        let entry = log.ring(row, *at).hit(&log.windows, cost, keep_us, time, report);
-        Some(entry.map(|entry| {
-            taken.cells = 1;
-            taken.entry = entry;
-            taken.written[0] = entry.map(|entry| entry.position);
-            entry.is_some()
+        let entry = log.ring(row, at).hit(&log.windows, cost, keep_us, time, report);
+        Some(entry.map(|admitted| {
+            let Some((entry, is_told)) = admitted else { return LoneRing::Refused };
+            if is_told { LoneRing::AdmittedAndTold } else { LoneRing::Admitted(entry.position) }
         }))
     }
 

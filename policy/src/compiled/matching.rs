@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use crate::config::policy::Match;
 use crate::ip::{Range, parse_address};
-use crate::key::{MOST_PARTS, not_an_attribute};
+use crate::key::not_an_attribute;
 
 /// The field whose values are addresses.
 const ADDRESS: &str = "ip";
@@ -12,8 +12,7 @@ const ADDRESS: &str = "ip";
 /// A call as rules look at it: all parts of its key, and its attributes.
 #[derive(Clone, Copy)]
 pub(crate) struct Subject<'a> {
-    pub(crate) parts: [&'a [u8]; MOST_PARTS],
-    pub(crate) len: usize,
+    pub(crate) parts: &'a [&'a [u8]],
     pub(crate) attributes: &'a [(&'a str, &'a str)],
     /// An attribute that was made of another.
     pub(crate) classified: Option<(&'a str, &'a str)>,
@@ -21,7 +20,7 @@ pub(crate) struct Subject<'a> {
 
 impl<'a> Subject<'a> {
     pub(crate) fn parts(&self) -> &[&'a [u8]] {
-        &self.parts[..self.len]
+        self.parts
     }
 
     pub(crate) fn attribute(&self, name: &str) -> Option<&'a str> {
@@ -69,19 +68,23 @@ impl Patterns {
     }
 
     /// How closely one of them fits a value, if one does: the bits of the longest prefix.
-    #[inline]
+    #[inline(always)]
     fn fit(&self, value: &[u8]) -> Option<u8> {
         match self {
             Patterns::Texts(texts) => {
                 texts.iter().any(|text| text.as_bytes() == value).then_some(0)
             }
-            Patterns::Ranges(ranges) => {
-                let address = std::str::from_utf8(value).ok().and_then(address_of)?;
-                let ranges = ranges.iter().filter(|range| range.holds(address));
-                ranges.map(|range| range.bits()).max()
-            }
+            Patterns::Ranges(ranges) => longest_prefix(ranges, value),
         }
     }
+}
+
+/// The bits of the longest of these prefixes that holds the address in a value.
+#[inline(never)]
+fn longest_prefix(ranges: &[Range], value: &[u8]) -> Option<u8> {
+    let address = std::str::from_utf8(value).ok().and_then(address_of)?;
+    let ranges = ranges.iter().filter(|range| range.holds(address));
+    ranges.map(|range| range.bits()).max()
 }
 
 /// How closely a match fits: more fields are closer, then a longer prefix of an address.
@@ -117,6 +120,7 @@ impl Matcher {
     }
 
     /// How closely it fits the call, if it does.
+    #[inline(always)]
     pub(crate) fn fit(&self, subject: &Subject<'_>) -> Option<Fit> {
         let mut bits = 0;
         for (field, patterns) in &self.fields {

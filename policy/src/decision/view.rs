@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::compiled::interned::Interned;
 use crate::compiled::labels::RuleLabels;
-use crate::compiled::variant::Variant;
+use crate::compiled::plan::MOST_LIMITS;
 use crate::decision::headers::{LimitLeft, reported};
 use crate::decision::{Decision, HeaderStatus, Reason};
 
@@ -70,13 +70,13 @@ pub struct DecisionView<'a> {
     pub(crate) reason: Option<Reason>,
     pub(crate) would: Option<Reason>,
     pub(crate) statuses: &'a [HeaderStatus],
-    pub(crate) variant: &'a Variant,
+    pub(crate) variant: &'a Interned,
 }
 
 impl<'a> DecisionView<'a> {
     /// An allowed decision of which nothing else is known.
     #[inline(always)]
-    pub(crate) fn allowed(variant: &'a Variant, at: u64) -> DecisionView<'a> {
+    pub(crate) fn allowed(variant: &'a Interned, at: u64) -> DecisionView<'a> {
         DecisionView {
             allowed: true,
             warning: false,
@@ -94,14 +94,14 @@ impl<'a> DecisionView<'a> {
         }
     }
 
-    /// The same as a decision that owns what it says; `variant` is the view's own. Inlined, so that
-    /// each field is written once, where the caller wants the decision.
+    /// The same as a decision that owns what it says. Inlined, so that each field is written once,
+    /// where the caller wants the decision.
     #[inline(always)]
-    pub(crate) fn to_decision(&self, variant: &Interned) -> Decision {
-        let none = HeaderStatus::default();
-        let statuses = std::array::from_fn(|index| *self.statuses.get(index).unwrap_or(&none));
+    pub(crate) fn to_decision(&self) -> Decision {
+        let mut statuses = [HeaderStatus::default(); MOST_LIMITS];
+        statuses.iter_mut().zip(self.statuses).for_each(|(slot, status)| *slot = *status);
         Decision {
-            variant: variant.clone(),
+            variant: self.variant.clone(),
             allowed: self.allowed,
             limit: self.limit,
             remaining: self.remaining,
@@ -193,13 +193,13 @@ pub trait DecisionSink {
     fn accept(self, view: &DecisionView<'_>) -> Self::Output;
 }
 
-/// Makes a [`Decision`] of a view with these limits.
-pub(crate) struct ToDecision<'a>(pub(crate) &'a Interned);
+/// Makes a [`Decision`] of a view.
+pub(crate) struct ToDecision;
 
-impl DecisionSink for ToDecision<'_> {
+impl DecisionSink for ToDecision {
     type Output = Decision;
     #[inline(always)]
     fn accept(self, view: &DecisionView<'_>) -> Decision {
-        view.to_decision(self.0)
+        view.to_decision()
     }
 }

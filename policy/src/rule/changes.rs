@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::config::limit::{LimitPatch, LimitPatches};
 use crate::config::policy::{Match, Mode};
 use crate::error::{Code, Error, Problem};
-use crate::key::Call;
+use crate::key::{Call, Parts};
 use crate::rule::Rule;
 use crate::snapshot::Snapshot;
 use crate::store::runtime::{Note, Runtime, Span, Target, mode_name, part_value};
@@ -668,7 +668,8 @@ fn checked(snapshot: &Snapshot, limits: LimitPatches) -> Result<LimitPatches, Er
 
 /// The whole key of a call.
 fn key_of(snapshot: &Snapshot, call: &Call<'_>) -> Result<Vec<Vec<u8>>, Error> {
-    let (subject, _) = snapshot.subject(call)?;
+    let mut room = Parts::default();
+    let (subject, _) = snapshot.subject(call, &mut room)?;
     Ok(subject.parts().iter().map(|part| part.to_vec()).collect())
 }
 

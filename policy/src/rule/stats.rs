@@ -10,7 +10,7 @@ use crate::error::{Code, Error};
 use crate::judge::Op;
 use crate::judge::budget::Budget;
 use crate::judge::penalty::Record;
-use crate::key::Call;
+use crate::key::{Call, Parts};
 use crate::rule::changes::BlockedKey;
 use crate::rule::{Rule, each_status};
 use crate::snapshot::{Resolved, Snapshot};
@@ -89,7 +89,8 @@ impl Rule {
     pub fn spend<'a>(&self, call: impl Into<Call<'a>>, amount: u64) -> Result<Budget, Error> {
         let (snapshot, call) = (self.snapshot()?, call.into());
         let budget = self.budget_config(&snapshot)?;
-        let (resolved, hashes) = self.counted(&snapshot, &call)?;
+        let mut room = Parts::default();
+        let (resolved, hashes) = self.counted(&snapshot, &call, &mut room)?;
         let (clock, hour) = (snapshot.tables.clock(), budget.reset_hour_utc);
         let day = Day::today(clock, hour);
         let over_per_hit = budget.per_hit.is_some_and(|most| amount > most);
@@ -117,7 +118,8 @@ impl Rule {
     pub fn budget<'a>(&self, call: impl Into<Call<'a>>) -> Result<Budget, Error> {
         let (snapshot, call) = (self.snapshot()?, call.into());
         let budget = self.budget_config(&snapshot)?;
-        let resolved = snapshot.resolve(&call)?;
+        let mut room = Parts::default();
+        let resolved = snapshot.resolve(&call, &mut room)?;
         Ok(budget_of(&snapshot, &resolved, budget))
     }
 
@@ -135,7 +137,8 @@ impl Rule {
     /// As [`Rule::allow`].
     pub fn is_limited<'a>(&self, call: impl Into<Call<'a>>) -> Result<bool, Error> {
         let (snapshot, call) = (self.snapshot()?, call.into());
-        let resolved = snapshot.resolve(&call)?;
+        let mut room = Parts::default();
+        let resolved = snapshot.resolve(&call, &mut room)?;
         let counted = snapshot.uncounted(&resolved).is_none();
         let now = snapshot.tables.clock().now();
         if counted && snapshot.block_of(&resolved.subject, now).is_some() {
@@ -159,7 +162,8 @@ impl Rule {
     /// As [`Rule::allow`].
     pub fn stats<'a>(&self, call: impl Into<Call<'a>>) -> Result<Option<Stats>, Error> {
         let (snapshot, call) = (self.snapshot()?, call.into());
-        let resolved = snapshot.resolve(&call)?;
+        let mut room = Parts::default();
+        let resolved = snapshot.resolve(&call, &mut room)?;
         let variant = &resolved.variant;
         let hashes = snapshot.hashes(&resolved.subject);
         let now = snapshot.tables.clock().now();

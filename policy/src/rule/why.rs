@@ -10,7 +10,7 @@ use crate::decision::Decision;
 use crate::error::Error;
 use crate::judge::Op;
 use crate::judge::penalty::Running;
-use crate::key::Call;
+use crate::key::{Call, Parts};
 use crate::rule::{Rule, each_status};
 use crate::snapshot::source::Source;
 use crate::snapshot::{Layers, Resolved, Snapshot};
@@ -342,7 +342,8 @@ impl Rule {
     pub fn why<'a>(&self, call: impl Into<Call<'a>>, cost: u64) -> Result<Why, Error> {
         let (snapshot, call) = (self.snapshot()?, call.into());
         let decision = self.decided(&snapshot, &call, cost, Op::Peek)?;
-        let resolved = snapshot.resolve(&call)?;
+        let mut room = Parts::default();
+        let resolved = snapshot.resolve(&call, &mut room)?;
         let layers = snapshot.layers_in_force(&resolved.subject);
         let max = call.max.is_some();
         let told = Explained {

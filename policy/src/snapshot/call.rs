@@ -8,7 +8,7 @@ use crate::compiled::variant::Variant;
 use crate::config::policy::{Match, Mode};
 use crate::decision::Reason;
 use crate::error::{Code, Error};
-use crate::key::{Call, MOST_PARTS};
+use crate::key::{Call, Parts};
 use crate::snapshot::{Blocked, ForKey, Layers, Resolved, Snapshot, VariantRef};
 use crate::store::runtime::Note;
 
@@ -19,35 +19,35 @@ impl Snapshot {
         call.key.single().filter(|_| self.plain && call.max.is_none())
     }
 
-    /// A call as the rule looks at it.
+    /// A call as the rule looks at it, and whether `classify` had to use its default. `room` is for
+    /// parts of a key that are not side by side yet.
     #[inline(always)]
-    pub(crate) fn subject<'a>(&'a self, call: &'a Call<'_>) -> Result<(Subject<'a>, bool), Error> {
+    pub(crate) fn subject<'a>(
+        &'a self,
+        call: &'a Call<'_>,
+        room: &'a mut Parts<'a>,
+    ) -> Result<(Subject<'a>, bool), Error> {
         let wanted =
             self.plan().parts - usize::from(self.classes.as_ref().is_some_and(|c| c.is_part));
         if call.key.len() != wanted {
             return Err(self.wrong_key(call.key.len(), wanted));
         }
-        let mut subject = Subject {
-            parts: std::array::from_fn::<&[u8], MOST_PARTS, _>(|i| match i < wanted {
-                true => call.key.part(i),
-                false => &[],
-            }),
-            len: wanted,
-            attributes: call.attributes,
-            classified: None,
-        };
+        let attributes = call.attributes;
         let Some(classes) = &self.classes else {
-            return Ok((subject, false));
+            let parts = call.key.all_parts(room);
+            return Ok((Subject { parts, attributes, classified: None }, false));
         };
+        let mut subject = Subject { parts: &[], attributes, classified: None };
         let known = subject.attribute(&classes.from).and_then(|value| classes.map.get(value));
         let class = known.unwrap_or(&classes.default);
+        let is_defaulted = known.is_none();
         if classes.is_part {
-            subject.parts[wanted] = class.as_bytes();
-            subject.len += 1;
+            subject.parts = call.key.parts_and(class.as_bytes(), room);
         } else {
+            subject.parts = call.key.all_parts(room);
             subject.classified = Some((&classes.to, class));
         }
-        Ok((subject, known.is_none()))
+        Ok((subject, is_defaulted))
     }
 
     #[cold]
@@ -112,8 +112,12 @@ impl Snapshot {
 
     /// The call, and the limits that it is judged by.
     #[inline(always)]
-    pub(crate) fn resolve<'a>(&'a self, call: &'a Call<'_>) -> Result<Resolved<'a>, Error> {
-        let (subject, defaulted) = self.subject(call)?;
+    pub(crate) fn resolve<'a>(
+        &'a self,
+        call: &'a Call<'_>,
+        room: &'a mut Parts<'a>,
+    ) -> Result<Resolved<'a>, Error> {
+        let (subject, defaulted) = self.subject(call, room)?;
         let variant = self.variant(self.layers(&subject));
         let variant = match call.max {
             Some(max) => VariantRef::Own(Interned::own(self.with_max(variant, max)?)),

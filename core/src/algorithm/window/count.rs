@@ -106,6 +106,7 @@ impl Survey {
 impl Ring<'_> {
     /// What each window holds of a log whose stamps ascend.
     fn count(&self, log: Log, windows: &[Window], now: u64) -> [WindowCount; MOST_LIMITS] {
+        debug_assert!(windows.is_sorted_by_key(|window| window.per_us));
         let mut counts = [WindowCount::default(); MOST_LIMITS];
         for (count, window) in counts.iter_mut().zip(windows) {
             let is_within = |up| self.slot_of(log, up).age(now) < window.per_us as i64;
@@ -113,22 +114,19 @@ impl Ring<'_> {
             *count = WindowCount { used: log.len() - from, from: from as u32 };
         }
         if log.order != Order::Plain {
-            self.weigh(log, windows, &mut counts);
+            self.weigh(log, windows.len(), &mut counts);
         }
         counts
     }
 
     /// Adds weights up, the shortest window first: each sum goes on where the last one ended.
-    fn weigh(&self, log: Log, windows: &[Window], counts: &mut [WindowCount]) {
-        let mut order: [usize; MOST_LIMITS] = std::array::from_fn(|i| i);
-        let order = &mut order[..windows.len()];
-        order.sort_unstable_by_key(|&i| windows[i].per_us);
+    fn weigh(&self, log: Log, windows: usize, counts: &mut [WindowCount]) {
         let (mut units, mut end) = (0, log.len() as u32);
-        for &i in &*order {
+        for count in &mut counts[..windows] {
             // Not above the end, should a stamp have been repaired in between.
-            let from = counts[i].from.min(end);
+            let from = count.from.min(end);
             units += self.slots(log.range(from..end)).map(Slot::weight).sum::<u64>();
-            counts[i].used = units;
+            count.used = units;
             end = from;
         }
     }
@@ -224,42 +222,95 @@ impl Ring<'_> {
                 report(window, status(window, survey.used, survey.newest(), cost, now, leaving));
             });
         }
-        // Of the newest entry that is no void.
-        let newest = self.entries(log).rfind(|slot| slot.weight() != 0).map(Slot::stamp);
-        self.judge_sorted(log, windows, cost, now, |window, count| {
-            let leaving = |need| self.leaving(log, count, need);
-            report(window, status(window, count.used, newest, cost, now, leaving));
-        })
+        let counts = self.count(log, windows, now);
+        self.report_counts(log, windows, &counts, (cost, now), report);
+        self.judge_counts(log, windows, &counts, cost, now)
     }
 
-    /// The windows' verdict on `cost`.
-    pub(super) fn verdict(&self, log: Log, windows: &[Window], cost: u64, now: u64) -> Verdict {
-        match log.order {
-            Order::Plain => self.judge_plain(log, windows, cost, now),
-            Order::Sorted => self.judge_sorted(log, windows, cost, now, |_, _| ()),
-            Order::Any => self.judge_any(log, windows, cost, now, |_, _| ()),
-        }
-    }
-
-    /// Counts each window of a log whose stamps ascend, and hands out what it counted.
-    fn judge_sorted(
+    /// Judges a log whose stamps ascend. Tells what each window says after the hit if all have room
+    /// for it, else what it says to `cost`.
+    pub(super) fn judge_hit(
         &self,
         log: Log,
         windows: &[Window],
         cost: u64,
         now: u64,
-        mut each: impl FnMut(&Window, &WindowCount),
+        report: impl FnMut(&Window, Status),
     ) -> Verdict {
         let counts = self.count(log, windows, now);
+        let verdict = self.judge_counts(log, windows, &counts, cost, now);
+        match verdict {
+            Verdict::Fits => self.foresee_counts(log, windows, &counts, (cost, now), report),
+            _ => self.report_counts(log, windows, &counts, (cost, now), report),
+        }
+        verdict
+    }
+
+    /// Tells what each window says to `cost` at `now`.
+    fn report_counts(
+        &self,
+        log: Log,
+        windows: &[Window],
+        counts: &[WindowCount],
+        (cost, now): (u64, u64),
+        mut report: impl FnMut(&Window, Status),
+    ) {
+        // Of the newest entry that is no void.
+        let newest = self.entries(log).rfind(|slot| slot.weight() != 0).map(Slot::stamp);
+        for (window, count) in windows.iter().zip(counts) {
+            let leaving = |need| self.leaving(log, count, need);
+            report(window, status(window, count.used, newest, cost, now, leaving));
+        }
+    }
+
+    /// Tells what each window says after `cost` was admitted at `now`.
+    fn foresee_counts(
+        &self,
+        log: Log,
+        windows: &[Window],
+        counts: &[WindowCount],
+        (cost, now): (u64, u64),
+        mut report: impl FnMut(&Window, Status),
+    ) {
+        let new = stamp::of(now);
+        for (window, count) in windows.iter().zip(counts) {
+            let mut live = self.slots(log.range(count.from..log.len() as u32));
+            let oldest = live.find(|slot| slot.weight() != 0).map_or(new, Slot::stamp);
+            let until = |stamp| until(stamp, window.per_us, now);
+            let used = count.used + cost;
+            report(window, Status { used, wait: 0, more: until(oldest).max(1), reset: until(new) });
+        }
+    }
+
+    /// The windows' verdict on `cost`.
+    #[inline(always)]
+    pub(super) fn verdict(&self, log: Log, windows: &[Window], cost: u64, now: u64) -> Verdict {
+        match log.order {
+            Order::Plain => self.judge_plain(log, windows, cost, now),
+            Order::Sorted => {
+                self.judge_counts(log, windows, &self.count(log, windows, now), cost, now)
+            }
+            Order::Any => self.judge_any(log, windows, cost, now, |_, _| ()),
+        }
+    }
+
+    /// The verdict on a log whose stamps ascend, by what was counted.
+    fn judge_counts(
+        &self,
+        log: Log,
+        windows: &[Window],
+        counts: &[WindowCount],
+        cost: u64,
+        now: u64,
+    ) -> Verdict {
         let is_ahead = |position| stamp::is_ahead(self.slot(position).stamp(), now);
         let (mut fits, mut ahead) = (true, false);
-        for (window, count) in windows.iter().zip(&counts) {
+        for (window, count) in windows.iter().zip(counts) {
             fits &= count.used.saturating_add(cost) <= window.max;
             // The last are those that are ahead, and the first those that seem to be because they
             // are so old that they have wrapped.
             let from = log.bottom + u64::from(count.from);
             ahead |= from < log.position && (is_ahead(from) || is_ahead(log.position - 1));
-            each(window, count);
         }
         Verdict::new(fits, ahead)
     }
@@ -283,7 +334,45 @@ impl Ring<'_> {
         Verdict::new(fits, ahead)
     }
 
+    /// Whether a plain log has room for `cost`; then tells what each window says after it.
+    #[inline(always)]
+    pub(super) fn foresee_plain(
+        &self,
+        log: Log,
+        windows: &[Window],
+        cost: u64,
+        now: u64,
+        mut report: impl FnMut(&Window, Status),
+    ) -> bool {
+        // The age of an entry that is made now, whose stamp is rounded up. No other is less.
+        let over = now % stamp::MICRO;
+        let new = if over == 0 { 0 } else { -1 };
+        debug_assert!(windows.is_sorted_by_key(|window| window.per_us));
+        // What is inside a window is inside the longer ones that come after it.
+        let mut from = log.len();
+        for window in windows {
+            let per_us = window.per_us as i64;
+            let age = |up| self.slot_of(log, up).age(now);
+            let is_within = |up| age(up) < per_us;
+            let Some(rest) = window.max.checked_sub(cost) else { return false };
+            if log.len() > rest && is_within(log.len() - 1 - rest) {
+                return false;
+            }
+            // So no more than `rest` entries are left in the window.
+            let first = (log.len() - rest.min(log.len())).min(from);
+            from = first + first_inside(from - first, |up| is_within(first + up));
+            let oldest = if from < log.len() { age(from).max(new) } else { new };
+            // A reset may have written an expired entry meanwhile. Then the swap will fail.
+            let left = |age: i64| u64::try_from(per_us - age).unwrap_or(0);
+            let until = |age| (left(age) * stamp::MICRO).saturating_sub(over);
+            let used = log.len() - from + cost;
+            report(window, Status { used, wait: 0, more: until(oldest), reset: until(new) });
+        }
+        true
+    }
+
     /// The verdict on a plain log: the entry after the `max − cost` newest must have left.
+    #[inline(always)]
     pub(super) fn judge_plain(&self, log: Log, windows: &[Window], cost: u64, now: u64) -> Verdict {
         for window in windows {
             let Some(rest) = window.max.checked_sub(cost) else { return Verdict::Full };
@@ -297,6 +386,17 @@ impl Ring<'_> {
             }
         }
         Verdict::Fits
+    }
+}
+
+/// As [`stamp::first_time`], for the first entry inside a window: often that is the first or none.
+#[inline(always)]
+fn first_inside(most: u64, is_inside: impl Fn(u64) -> bool) -> u64 {
+    match most {
+        0 => 0,
+        _ if is_inside(0) => 0,
+        _ if !is_inside(most - 1) => most,
+        _ => 1 + stamp::first_time(most - 2, |up| is_inside(1 + up)),
     }
 }
 

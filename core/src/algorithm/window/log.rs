@@ -22,7 +22,7 @@ pub(crate) const FACTS: AlgorithmFacts = AlgorithmFacts {
     foreseen: |limit, hit| (hit.more_or(limit.per_nanos()), limit.per_nanos()),
 };
 
-/// The windows of a row, and the slots of their log.
+/// The windows of a row, the shortest first, and the slots of their log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct WindowLog {
     pub(crate) slots: usize,
@@ -49,7 +49,9 @@ impl WindowLog {
             per_us: limit.per_micros(),
             index,
         };
-        WindowLog { slots, windows: windows().map(window).collect() }
+        let mut windows: Box<[Window]> = windows().map(window).collect();
+        windows.sort_by_key(|window| window.per_us);
+        WindowLog { slots, windows }
     }
 
     pub(crate) fn ring<'r>(&self, row: &'r Row<'r>, at: usize) -> Ring<'r> {
@@ -86,6 +88,10 @@ impl AlgorithmCell for WindowLog {
             Some(entry) => ring.inspect_by(entry, &self.windows, cost, now, report),
             None => ring.inspect(&self.windows, cost, now, report),
         }
+    }
+
+    fn fits_in(&self, row: &Row<'_>, at: usize, cost: u64, now: u64) -> bool {
+        self.ring(row, at).fits(&self.windows, cost, now)
     }
 
     fn take_from(
