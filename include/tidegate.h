@@ -31,6 +31,12 @@
  * tg_last_error says why, on the thread that failed. A denial is an answer and no error. No
  * exception comes out of this library.
  *
+ * Other languages. Where a program's calls move between threads (Go), a second call may not find
+ * the error of the first. Each `..._bytes` function therefore takes a tg_error, which the failing
+ * call fills. It also takes the key as bytes, so that no argument is a structure of pointers
+ * (cgo). For any other function, write a C function that calls it and then tg_last_error_copy.
+ * Both then run on one thread.
+ *
  * Statuses. The comment of each function lists the statuses by which it may fail. These groups
  * stand for several:
  * - every function: TG_STATUS_NULL, TG_STATUS_PANIC, TG_STATUS_OTHER
@@ -52,7 +58,9 @@
  * constants is refused if it is none of them.
  *
  * Versions. Structures that callers fill begin with a version and have a TG_..._INIT. They grow
- * at the end only. A structure newer than the library is TG_STATUS_ARGUMENT. TG_ABI_VERSION is
+ * at the end only. A structure newer than the library is TG_STATUS_ARGUMENT. Structures that the
+ * library fills begin with a version too and keep their size: new fields take the place of
+ * reserved words, and a version tells which are there. TG_ABI_VERSION is
  * the header's, and tg_abi_version() the library's. A program works if its TG_ABI_VERSION is from
  * tg_abi_version_oldest() to tg_abi_version(). TG_VERSION is the release as text;
  * TG_VERSION_MAJOR, _MINOR and _PATCH are numbers for #if.
@@ -90,12 +98,19 @@
 /* A tg_change_options with nothing set: for good, and by nobody. */
 #define TG_CHANGE_OPTIONS_INIT { TG_CHANGE_OPTIONS_VERSION, 0, 0, NULL, NULL }
 
+/* Some memory as bytes. */
+#ifdef __cplusplus
+#define TG_DATA(data) static_cast<const uint8_t *>(static_cast<const void *>(data))
+#else
+#define TG_DATA(data) ((const uint8_t *)(data))
+#endif
+
 /* The tg_bytes of a text literal. */
-#define TG_BYTES(literal) { (const uint8_t *)(literal), sizeof(literal) - 1 }
+#define TG_BYTES(literal) { TG_DATA(literal), sizeof(literal) - 1 }
 
 /* A tg_key of `len` bytes at `data`. */
 #define TG_KEY_INIT(data, len) \
-  { TG_KEY_VERSION, 0, { (const uint8_t *)(data), (len) }, NULL, 0, NULL, 0, 0 }
+  { TG_KEY_VERSION, 0, { TG_DATA(data), (len) }, NULL, 0, NULL, 0, 0 }
 
 /* A tg_key of `count` parts, which are tg_bytes. */
 #define TG_KEY_PARTS_INIT(parts, count) \
@@ -138,6 +153,11 @@
 #define TG_HEADERS_IETF 2
 
 /**
+ * Bytes of a tg_error's text, with its NUL.
+ */
+#define TG_ERROR_TEXT_SIZE 1008
+
+/**
  * The `version` of a tg_key.
  */
 #define TG_KEY_VERSION 1
@@ -178,14 +198,29 @@
 #define TG_ON_FULL_ALLOW 3
 
 /**
+ * The `version` of a tg_recorded.
+ */
+#define TG_RECORDED_VERSION 1
+
+/**
+ * The `version` of a tg_budget_state.
+ */
+#define TG_BUDGET_STATE_VERSION 1
+
+/**
+ * The `version` of a tg_key_stats.
+ */
+#define TG_KEY_STATS_VERSION 1
+
+/**
  * The version of the structures and functions of this header. It grows when something is added.
  */
-#define TG_ABI_VERSION 2
+#define TG_ABI_VERSION 3
 
 /**
  * The oldest version that programs may have been compiled for.
  */
-#define TG_ABI_VERSION_OLDEST 2
+#define TG_ABI_VERSION_OLDEST 3
 
 /**
  * Bytes that every key of `tg_ip_key` fits into, with its NUL.
@@ -528,6 +563,187 @@ typedef struct tg_decision {
 } tg_decision;
 
 /**
+ * Why a call failed, in the caller's memory. It is written by a call that fails, and by no other.
+ *
+ * It is plain data without pointers and needs no initial value. It never grows.
+ */
+typedef struct tg_error {
+  /**
+   * The tg_status that the call failed with.
+   */
+  int32_t status;
+  /**
+   * 0.
+   */
+  uint32_t reserved;
+  /**
+   * Bytes of the whole message. If that is TG_ERROR_TEXT_SIZE or more, `text` is its start.
+   */
+  uint64_t length;
+  /**
+   * The message, UTF-8 that ends with NUL.
+   */
+  char text[TG_ERROR_TEXT_SIZE];
+} tg_error;
+
+/**
+ * What was used after a `tg_record`: of the limit with the least left.
+ */
+typedef struct tg_recorded {
+  /**
+   * TG_RECORDED_VERSION: which fields there are.
+   */
+  uint32_t version;
+  /**
+   * 0.
+   */
+  uint32_t reserved;
+  /**
+   * Units that are gone; more than `limit` if more was recorded than allowed.
+   */
+  uint64_t used;
+  /**
+   * The limit's size.
+   */
+  uint64_t limit;
+  /**
+   * What is left of it.
+   */
+  uint64_t remaining;
+  /**
+   * Until the key has its full quota again.
+   */
+  int64_t reset_after_ms;
+  /**
+   * 0; for fields to come.
+   */
+  uint64_t reserved_words[4];
+} tg_recorded;
+
+/**
+ * How a key stands with its budget.
+ */
+typedef struct tg_budget_state {
+  /**
+   * TG_BUDGET_STATE_VERSION: which fields there are.
+   */
+  uint32_t version;
+  /**
+   * 1 if nothing is left.
+   */
+  uint32_t over;
+  /**
+   * 1 if this amount was more than one hit should cost.
+   */
+  uint32_t over_per_hit;
+  /**
+   * 0.
+   */
+  uint32_t reserved;
+  /**
+   * Units spent today.
+   */
+  uint64_t spent;
+  /**
+   * Units left today.
+   */
+  uint64_t remaining;
+  /**
+   * Until the day is over.
+   */
+  int64_t reset_after_ms;
+  /**
+   * 0; for fields to come.
+   */
+  uint64_t reserved_words[4];
+} tg_budget_state;
+
+/**
+ * What one limit holds of a key.
+ */
+typedef struct tg_limit_use {
+  /**
+   * The limit's name, which lives as long as the limiter; NULL beyond `limit_count`.
+   */
+  const char *name;
+  /**
+   * Whole units that are gone.
+   */
+  uint64_t used;
+  /**
+   * A bucket's size, else `max`.
+   */
+  uint64_t max;
+  /**
+   * Whole units that are left.
+   */
+  uint64_t remaining;
+  /**
+   * Until the whole quota is there again.
+   */
+  int64_t reset_after_ms;
+  /**
+   * 0; for fields to come.
+   */
+  uint64_t reserved_words[3];
+} tg_limit_use;
+
+/**
+ * What is known of a key.
+ */
+typedef struct tg_key_stats {
+  /**
+   * TG_KEY_STATS_VERSION: which fields there are.
+   */
+  uint32_t version;
+  /**
+   * 0 exactly when the key's state is that of a new one; then all that follows is 0 too, but
+   * for `budget.version`.
+   */
+  uint32_t known;
+  /**
+   * How many of `limits` are there.
+   */
+  uint32_t limit_count;
+  /**
+   * 1 if the rule has a budget.
+   */
+  uint32_t has_budget;
+  /**
+   * 1 if it is blocked; `tg_blocks` says until when, its maker and the reason.
+   */
+  uint32_t blocked;
+  /**
+   * 0.
+   */
+  uint32_t reserved;
+  /**
+   * What its cooldown has to run.
+   */
+  int64_t cooldown_left_ms;
+  /**
+   * Denials in the span of the rule's alert, or in the run of its backoff.
+   */
+  uint64_t violations;
+  /**
+   * Since its last allowed hit; TG_NONE where the rule does not keep that.
+   */
+  int64_t last_allowed_ms;
+  /**
+   * Its budget, if `has_budget`.
+   */
+  struct tg_budget_state budget;
+  /**
+   * 0; for fields to come.
+   */
+  uint64_t reserved_words[8];
+  /**
+   * Each limit, in the rule's order.
+   */
+  struct tg_limit_use limits[TG_MOST_LIMITS];
+} tg_key_stats;
+
+/**
  * What a limiter is made with; what is set wins over the policy. Start from TG_OPTIONS_INIT.
  */
 typedef struct tg_options {
@@ -567,122 +783,6 @@ typedef struct tg_options {
    */
   uint64_t memory;
 } tg_options;
-
-/**
- * What was used after a `tg_record`: of the limit with the least left.
- */
-typedef struct tg_recorded {
-  /**
-   * Units that are gone; more than `limit` if more was recorded than allowed.
-   */
-  uint64_t used;
-  /**
-   * The limit's size.
-   */
-  uint64_t limit;
-  /**
-   * What is left of it.
-   */
-  uint64_t remaining;
-  /**
-   * Until the key has its full quota again.
-   */
-  int64_t reset_after_ms;
-} tg_recorded;
-
-/**
- * How a key stands with its budget.
- */
-typedef struct tg_budget_state {
-  /**
-   * Units spent today.
-   */
-  uint64_t spent;
-  /**
-   * Units left today.
-   */
-  uint64_t remaining;
-  /**
-   * Until the day is over.
-   */
-  int64_t reset_after_ms;
-  /**
-   * 1 if nothing is left.
-   */
-  uint32_t over;
-  /**
-   * 1 if this amount was more than one hit should cost.
-   */
-  uint32_t over_per_hit;
-} tg_budget_state;
-
-/**
- * What one limit holds of a key.
- */
-typedef struct tg_limit_use {
-  /**
-   * The limit's name, which lives as long as the limiter; NULL beyond `limit_count`.
-   */
-  const char *name;
-  /**
-   * Whole units that are gone.
-   */
-  uint64_t used;
-  /**
-   * A bucket's size, else `max`.
-   */
-  uint64_t max;
-  /**
-   * Whole units that are left.
-   */
-  uint64_t remaining;
-  /**
-   * Until the whole quota is there again.
-   */
-  int64_t reset_after_ms;
-} tg_limit_use;
-
-/**
- * What is known of a key.
- */
-typedef struct tg_key_stats {
-  /**
-   * 0 exactly when the key's state is that of a new one; then all else is 0 too.
-   */
-  uint32_t known;
-  /**
-   * How many of `limits` are there.
-   */
-  uint32_t limit_count;
-  /**
-   * What its cooldown has to run.
-   */
-  int64_t cooldown_left_ms;
-  /**
-   * Denials in the span of the rule's alert, or in the run of its backoff.
-   */
-  uint64_t violations;
-  /**
-   * Since its last allowed hit; TG_NONE where the rule does not keep that.
-   */
-  int64_t last_allowed_ms;
-  /**
-   * 1 if the rule has a budget.
-   */
-  uint32_t has_budget;
-  /**
-   * 1 if it is blocked; `tg_blocks` says until when, its maker and the reason.
-   */
-  uint32_t blocked;
-  /**
-   * Its budget, if `has_budget`.
-   */
-  struct tg_budget_state budget;
-  /**
-   * Each limit, in the rule's order.
-   */
-  struct tg_limit_use limits[TG_MOST_LIMITS];
-} tg_key_stats;
 
 #ifdef __cplusplus
 extern "C" {
@@ -734,6 +834,227 @@ tg_status tg_blocks(const struct tg_rule *rule, char **out);
  * Frees a text that a function of this library wrote to a `char **`. NULL is fine.
  */
 void tg_string_free(char *text);
+
+/**
+ * Spends `cost` for a key if its rule allows: `tg_hit` for a key of `key_len` bytes at `key`.
+ *
+ * So with each `..._bytes`: it is the function of that name, for a key that is one part, without
+ * attributes. No argument is a structure that holds pointers. `error` is where a call that fails
+ * leaves the reason; it may be NULL.
+ *
+ * Statuses: those of `tg_hit`.
+ */
+tg_status tg_hit_bytes(const struct tg_rule *rule,
+                       const uint8_t *key,
+                       size_t key_len,
+                       uint64_t cost,
+                       struct tg_decision *out,
+                       struct tg_error *error);
+
+/**
+ * `tg_check` for a key of bytes.
+ *
+ * Statuses: those of `tg_check`.
+ */
+tg_status tg_check_bytes(const struct tg_rule *rule,
+                         const uint8_t *key,
+                         size_t key_len,
+                         uint64_t cost,
+                         struct tg_decision *out,
+                         struct tg_error *error);
+
+/**
+ * `tg_peek` for a key of bytes.
+ *
+ * Statuses: those of `tg_peek`.
+ */
+tg_status tg_peek_bytes(const struct tg_rule *rule,
+                        const uint8_t *key,
+                        size_t key_len,
+                        uint64_t cost,
+                        struct tg_decision *out,
+                        struct tg_error *error);
+
+/**
+ * `tg_record` for a key of bytes.
+ *
+ * Statuses: those of `tg_record`.
+ */
+tg_status tg_record_bytes(const struct tg_rule *rule,
+                          const uint8_t *key,
+                          size_t key_len,
+                          uint64_t cost,
+                          struct tg_recorded *out,
+                          struct tg_error *error);
+
+/**
+ * `tg_refund` for a key of bytes.
+ *
+ * Statuses: those of `tg_refund`.
+ */
+tg_status tg_refund_bytes(const struct tg_rule *rule,
+                          const uint8_t *key,
+                          size_t key_len,
+                          uint64_t cost,
+                          struct tg_error *error);
+
+/**
+ * `tg_reserve` for a key of bytes.
+ *
+ * Statuses: those of `tg_reserve`.
+ */
+tg_status tg_reserve_bytes(const struct tg_rule *rule,
+                           const uint8_t *key,
+                           size_t key_len,
+                           uint64_t estimate,
+                           struct tg_decision *out,
+                           struct tg_reservation **out_reservation,
+                           struct tg_error *error);
+
+/**
+ * `tg_permit` for a key of bytes.
+ *
+ * Statuses: those of `tg_permit`.
+ */
+tg_status tg_permit_bytes(const struct tg_rule *rule,
+                          const uint8_t *key,
+                          size_t key_len,
+                          struct tg_decision *out,
+                          struct tg_permit_handle **out_permit,
+                          struct tg_error *error);
+
+/**
+ * `tg_spend` for a key of bytes.
+ *
+ * Statuses: those of `tg_spend`.
+ */
+tg_status tg_spend_bytes(const struct tg_rule *rule,
+                         const uint8_t *key,
+                         size_t key_len,
+                         uint64_t amount,
+                         struct tg_budget_state *out,
+                         struct tg_error *error);
+
+/**
+ * `tg_budget` for a key of bytes.
+ *
+ * Statuses: those of `tg_budget`.
+ */
+tg_status tg_budget_bytes(const struct tg_rule *rule,
+                          const uint8_t *key,
+                          size_t key_len,
+                          struct tg_budget_state *out,
+                          struct tg_error *error);
+
+/**
+ * `tg_is_limited` for a key of bytes.
+ *
+ * Statuses: those of `tg_is_limited`.
+ */
+int tg_is_limited_bytes(const struct tg_rule *rule,
+                        const uint8_t *key,
+                        size_t key_len,
+                        struct tg_error *error);
+
+/**
+ * `tg_stats` for a key of bytes.
+ *
+ * Statuses: those of `tg_stats`.
+ */
+tg_status tg_stats_bytes(const struct tg_rule *rule,
+                         const uint8_t *key,
+                         size_t key_len,
+                         struct tg_key_stats *out,
+                         struct tg_error *error);
+
+/**
+ * `tg_why` for a key of bytes.
+ *
+ * Statuses: those of `tg_why`.
+ */
+tg_status tg_why_bytes(const struct tg_rule *rule,
+                       const uint8_t *key,
+                       size_t key_len,
+                       uint64_t cost,
+                       char **out,
+                       struct tg_error *error);
+
+/**
+ * `tg_reset` for a key of bytes.
+ *
+ * Statuses: those of `tg_reset`.
+ */
+tg_status tg_reset_bytes(const struct tg_rule *rule,
+                         const uint8_t *key,
+                         size_t key_len,
+                         struct tg_error *error);
+
+/**
+ * `tg_block` for a key of bytes.
+ *
+ * The texts of `options`, if any, are in memory of C's.
+ *
+ * Statuses: those of `tg_block`.
+ */
+tg_status tg_block_bytes(const struct tg_rule *rule,
+                         const uint8_t *key,
+                         size_t key_len,
+                         const struct tg_change_options *options,
+                         uint64_t *out_number,
+                         struct tg_error *error);
+
+/**
+ * `tg_unblock_with` for a key of bytes.
+ *
+ * Statuses: those of `tg_unblock_with`.
+ */
+int tg_unblock_bytes(const struct tg_rule *rule,
+                     const uint8_t *key,
+                     size_t key_len,
+                     const struct tg_change_options *options,
+                     struct tg_error *error);
+
+/**
+ * `tg_set_override_with` for a key of bytes.
+ *
+ * Statuses: those of `tg_set_override_with`.
+ */
+tg_status tg_set_override_bytes(const struct tg_rule *rule,
+                                const uint8_t *key,
+                                size_t key_len,
+                                const char *limits,
+                                const struct tg_change_options *options,
+                                uint64_t *out_number,
+                                struct tg_error *error);
+
+/**
+ * `tg_clear_override_with` for a key of bytes.
+ *
+ * Statuses: those of `tg_clear_override_with`.
+ */
+tg_status tg_clear_override_bytes(const struct tg_rule *rule,
+                                  const uint8_t *key,
+                                  size_t key_len,
+                                  const struct tg_change_options *options,
+                                  uint64_t *out_number,
+                                  struct tg_error *error);
+
+/**
+ * `tg_allow_many` for keys that lie one after the other at `keys`: the first `key_lens[0]` bytes
+ * are the first key, and so on. One call costs such a language far less than `count` calls.
+ *
+ * `key_lens` has `count` lengths, and `out_mask` room for `count`. All keys together have
+ * `keys_len` bytes: where that is not the sum of the lengths, it is TG_STATUS_LENGTH.
+ *
+ * Statuses: those of `tg_allow_many`.
+ */
+tg_status tg_allow_many_bytes(const struct tg_rule *rule,
+                              const uint8_t *keys,
+                              size_t keys_len,
+                              const size_t *key_lens,
+                              size_t count,
+                              uint8_t *out_mask,
+                              struct tg_error *error);
 
 /**
  * Judges a key by other limits from the next hit on, in every process that shares the store.
@@ -986,6 +1307,16 @@ tg_status tg_decision_headers(const struct tg_rule *rule,
                               char *buffer,
                               size_t capacity,
                               size_t *out_len);
+
+/**
+ * Writes to `out` with what status and why the last call of this thread failed that did.
+ *
+ * For calls that take no tg_error: ask in the same C function as the call that failed, so that
+ * both run on one thread. Where none failed, `status` is 0 and `text` is "".
+ *
+ * Statuses: TG_STATUS_NULL.
+ */
+tg_status tg_last_error_copy(struct tg_error *out);
 
 /**
  * A hit whose true cost is known later: spends `estimate` if the rule allows it.

@@ -8,7 +8,7 @@
 // destroy it.
 //
 // Ownership. Handles are move-only. A rule is a plain pointer into its limiter and lives as long as
-// it. So do the texts of a decision. A key borrows its bytes and parts: use it within one call.
+// it. So do the texts of a decision. A key borrows its bytes, parts and attributes.
 //
 // Errors. A call that fails throws tidegate::error. With exceptions off (or TIDEGATE_NO_EXCEPTIONS)
 // such a call ends the process. Then use the `try_...` functions and tidegate.h, which return a
@@ -98,7 +98,10 @@ struct attribute {
   std::string_view name, value;
 };
 
-/// Who is limited: bytes, or parts; and what else is known about the call. For use within one call.
+/// Who is limited: bytes, or parts; and what else is known about the call.
+///
+/// It borrows its bytes, parts and attributes. As long as they are there, a const key may be used
+/// in many calls, from many threads at once.
 class key {
  public:
   key(std::string_view bytes) noexcept { key_.bytes = detail::bytes(bytes); }
@@ -107,9 +110,10 @@ class key {
   /// A whole number is its decimal digits, as in other languages.
   template <typename N, std::enable_if_t<std::is_integral_v<N> && sizeof(N) != 1, int> = 0>
   key(N number) noexcept {
-    digit_count_ = static_cast<size_t>(
-        std::to_chars(digits_.data(), digits_.data() + digits_.size(), number).ptr -
-        digits_.data());
+    char *end = std::to_chars(digits_.data(), digits_.data() + digits_.size(), number).ptr;
+    key_.bytes.len = static_cast<size_t>(end - digits_.data());
+    has_digits_ = true;
+    point_to_own();
   }
   /// More parts than a key has are refused by the call that it is for.
   key(std::initializer_list<std::string_view> parts) noexcept {
@@ -118,6 +122,21 @@ class key {
       key_.part_count++;
     }
     has_parts_ = true;
+    point_to_own();
+  }
+  /// A copy points to its own parts and attributes.
+  key(const key &other) noexcept { *this = other; }
+  key &operator=(const key &other) noexcept {
+    if (this == &other) return *this;
+    key_ = other.key_;
+    has_parts_ = other.has_parts_;
+    has_digits_ = other.has_digits_;
+    digits_ = other.digits_;
+    for (size_t i = 0; i < key_.part_count && i < parts_.size(); i++) parts_[i] = other.parts_[i];
+    for (size_t i = 0; i < key_.attribute_count && i < attributes_.size(); i++)
+      attributes_[i] = other.attributes_[i];
+    point_to_own();
+    return *this;
   }
 
   /// With an attribute; more than TG_MOST_ATTRIBUTES are refused by the call.
@@ -125,6 +144,7 @@ class key {
     if (key_.attribute_count < attributes_.size())
       attributes_[key_.attribute_count] = {detail::bytes(name), detail::bytes(value)};
     key_.attribute_count++;
+    point_to_own();
     return *this;
   }
   /// With another `max` for this call, of a rule with one limit.
@@ -135,20 +155,20 @@ class key {
   }
 
   /// As C has it; good until this key is changed or gone.
-  const tg_key *get() const noexcept {
-    // Set here and not before, so that a copy points to its own.
-    key_.parts = has_parts_ ? parts_.data() : nullptr;
-    key_.attributes = key_.attribute_count > 0 ? attributes_.data() : nullptr;
-    if (digit_count_ > 0)
-      key_.bytes = detail::bytes(std::string_view(digits_.data(), digit_count_));
-    return &key_;
-  }
+  const tg_key *get() const noexcept { return &key_; }
 
  private:
-  mutable tg_key key_ = TG_KEY_INIT(nullptr, 0);
+  void point_to_own() noexcept {
+    if (has_parts_) key_.parts = parts_.data();
+    if (key_.attribute_count > 0) key_.attributes = attributes_.data();
+    if (has_digits_)
+      key_.bytes = detail::bytes(std::string_view(digits_.data(), key_.bytes.len));
+  }
+
+  tg_key key_ = TG_KEY_INIT(nullptr, 0);
   bool has_parts_ = false;
-  size_t digit_count_ = 0;
-  std::array<char, 20> digits_;
+  bool has_digits_ = false;
+  std::array<char, 20> digits_{};
   std::array<tg_bytes, TG_MOST_PARTS> parts_;
   std::array<tg_attribute, TG_MOST_ATTRIBUTES> attributes_;
 };
@@ -241,7 +261,7 @@ class reservation {
 class rule {
  public:
   rule() noexcept = default;
-  explicit rule(const tg_rule *rule) noexcept : rule_(rule) {}
+  explicit rule(const tg_rule *raw) noexcept : rule_(raw) {}
 
   bool allow(std::string_view key) const { return detail::answered(try_allow(key)); }
   /// 1, 0, or a negative tg_status.

@@ -76,6 +76,21 @@ impl tg_bytes {
 }
 
 impl tg_key {
+    /// A key of bytes and nothing else.
+    #[inline(always)]
+    pub(crate) fn of_bytes(data: *const u8, len: usize) -> tg_key {
+        tg_key {
+            version: TG_KEY_VERSION,
+            has_max: 0,
+            bytes: tg_bytes { data, len },
+            parts: std::ptr::null(),
+            part_count: 0,
+            attributes: std::ptr::null(),
+            attribute_count: 0,
+            max: 0,
+        }
+    }
+
     /// Hands the call on as Rust has it.
     ///
     /// # Safety

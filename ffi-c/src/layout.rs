@@ -7,7 +7,7 @@
 use std::fmt::Write;
 use std::mem::offset_of;
 
-use crate::{changes::*, decision::*, key::*, limiter::*, rule::*};
+use crate::{changes::*, decision::*, error::*, key::*, limiter::*, rule::*};
 
 macro_rules! layout {
     ($($structure:ident { $($field:ident),* })*) => {{
@@ -41,13 +41,16 @@ fn structures_lie_in_memory_as_c_has_them() {
         }
         tg_options { version, on_full, store, capacity, clock, recreate, group, memory }
         tg_change_options { version, reserved, for_ms, by, reason }
-        tg_recorded { used, limit, remaining, reset_after_ms }
-        tg_budget_state { spent, remaining, reset_after_ms, over, over_per_hit }
-        tg_limit_use { name, used, max, remaining, reset_after_ms }
-        tg_key_stats {
-            known, limit_count, cooldown_left_ms, violations, last_allowed_ms, has_budget, blocked,
-            budget, limits
+        tg_recorded { version, reserved, used, limit, remaining, reset_after_ms, reserved_words }
+        tg_budget_state {
+            version, over, over_per_hit, reserved, spent, remaining, reset_after_ms, reserved_words
         }
+        tg_limit_use { name, used, max, remaining, reset_after_ms, reserved_words }
+        tg_key_stats {
+            version, known, limit_count, has_budget, blocked, reserved, cooldown_left_ms,
+            violations, last_allowed_ms, budget, reserved_words, limits
+        }
+        tg_error { status, reserved, length, text }
     };
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/c/layout.inc");
     if std::env::var_os("UPDATE").is_some() {

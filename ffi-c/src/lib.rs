@@ -10,9 +10,11 @@
 
 pub mod blocks;
 pub mod boundary;
+pub mod bytes;
 pub mod changes;
 pub mod clock;
 pub mod decision;
+pub mod error;
 pub mod held;
 mod json;
 pub mod key;

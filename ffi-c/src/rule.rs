@@ -20,10 +20,21 @@ pub struct tg_rule {
     pub(crate) limiter: Limiter,
 }
 
+/// The `version` of a tg_recorded.
+pub const TG_RECORDED_VERSION: u32 = 1;
+/// The `version` of a tg_budget_state.
+pub const TG_BUDGET_STATE_VERSION: u32 = 1;
+/// The `version` of a tg_key_stats.
+pub const TG_KEY_STATS_VERSION: u32 = 1;
+
 /// What was used after a `tg_record`: of the limit with the least left.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct tg_recorded {
+    /// TG_RECORDED_VERSION: which fields there are.
+    pub version: u32,
+    /// 0.
+    pub reserved: u32,
     /// Units that are gone; more than `limit` if more was recorded than allowed.
     pub used: u64,
     /// The limit's size.
@@ -32,22 +43,30 @@ pub struct tg_recorded {
     pub remaining: u64,
     /// Until the key has its full quota again.
     pub reset_after_ms: i64,
+    /// 0; for fields to come.
+    pub reserved_words: [u64; 4],
 }
 
 /// How a key stands with its budget.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct tg_budget_state {
+    /// TG_BUDGET_STATE_VERSION: which fields there are.
+    pub version: u32,
+    /// 1 if nothing is left.
+    pub over: u32,
+    /// 1 if this amount was more than one hit should cost.
+    pub over_per_hit: u32,
+    /// 0.
+    pub reserved: u32,
     /// Units spent today.
     pub spent: u64,
     /// Units left today.
     pub remaining: u64,
     /// Until the day is over.
     pub reset_after_ms: i64,
-    /// 1 if nothing is left.
-    pub over: u32,
-    /// 1 if this amount was more than one hit should cost.
-    pub over_per_hit: u32,
+    /// 0; for fields to come.
+    pub reserved_words: [u64; 4],
 }
 
 /// What one limit holds of a key.
@@ -64,28 +83,37 @@ pub struct tg_limit_use {
     pub remaining: u64,
     /// Until the whole quota is there again.
     pub reset_after_ms: i64,
+    /// 0; for fields to come.
+    pub reserved_words: [u64; 3],
 }
 
 /// What is known of a key.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct tg_key_stats {
-    /// 0 exactly when the key's state is that of a new one; then all else is 0 too.
+    /// TG_KEY_STATS_VERSION: which fields there are.
+    pub version: u32,
+    /// 0 exactly when the key's state is that of a new one; then all that follows is 0 too, but
+    /// for `budget.version`.
     pub known: u32,
     /// How many of `limits` are there.
     pub limit_count: u32,
+    /// 1 if the rule has a budget.
+    pub has_budget: u32,
+    /// 1 if it is blocked; `tg_blocks` says until when, its maker and the reason.
+    pub blocked: u32,
+    /// 0.
+    pub reserved: u32,
     /// What its cooldown has to run.
     pub cooldown_left_ms: i64,
     /// Denials in the span of the rule's alert, or in the run of its backoff.
     pub violations: u64,
     /// Since its last allowed hit; TG_NONE where the rule does not keep that.
     pub last_allowed_ms: i64,
-    /// 1 if the rule has a budget.
-    pub has_budget: u32,
-    /// 1 if it is blocked; `tg_blocks` says until when, its maker and the reason.
-    pub blocked: u32,
     /// Its budget, if `has_budget`.
     pub budget: tg_budget_state,
+    /// 0; for fields to come.
+    pub reserved_words: [u64; 8],
     /// Each limit, in the rule's order.
     pub limits: [tg_limit_use; TG_MOST_LIMITS],
 }
@@ -184,12 +212,20 @@ pub unsafe extern "C" fn tg_allow_many(
         // SAFETY: the caller's word.
         let read = |key: &tg_bytes| unsafe { key.get("keys.data") };
         let keys = keys.iter().map(read).collect::<Result<Vec<&[u8]>, Failure>>()?;
-        let mask = rule.rule.allow_many(&keys)?;
-        for (to, allowed) in out.iter_mut().zip(mask) {
-            to.write(allowed);
-        }
-        Ok(())
+        allow_each(rule, &keys, out)
     })
+}
+
+/// Writes 1 or 0 for each key.
+pub(crate) fn allow_each(
+    rule: &tg_rule,
+    keys: &[&[u8]],
+    out: &mut [MaybeUninit<u8>],
+) -> Result<(), Failure> {
+    for (to, allowed) in out.iter_mut().zip(rule.rule.allow_many(keys)?) {
+        to.write(allowed);
+    }
+    Ok(())
 }
 
 /// Spends `cost` for a key if its rule allows, and says how it went.
@@ -264,10 +300,13 @@ pub unsafe extern "C" fn tg_record(
     out: Option<&mut MaybeUninit<tg_recorded>>,
 ) -> tg_status {
     let write = |_: &tg_rule, recorded: policy::Recorded| tg_recorded {
+        version: TG_RECORDED_VERSION,
+        reserved: 0,
         used: recorded.used,
         limit: recorded.limit,
         remaining: recorded.remaining,
         reset_after_ms: ms(recorded.reset_after),
+        reserved_words: [0; 4],
     };
     // SAFETY: the caller's word.
     unsafe { keyed(rule, key, out, |rule, call| rule.record(call, cost), write) }
@@ -286,13 +325,25 @@ pub unsafe extern "C" fn tg_refund(
     unsafe { done(rule, key, |rule, call| rule.refund(call, cost)) }
 }
 
+const UNSPENT: tg_budget_state = tg_budget_state {
+    version: TG_BUDGET_STATE_VERSION,
+    over: 0,
+    over_per_hit: 0,
+    reserved: 0,
+    spent: 0,
+    remaining: 0,
+    reset_after_ms: 0,
+    reserved_words: [0; 4],
+};
+
 fn budget(budget: Budget) -> tg_budget_state {
     tg_budget_state {
+        over: budget.over.into(),
+        over_per_hit: budget.over_per_hit.into(),
         spent: budget.spent,
         remaining: budget.remaining,
         reset_after_ms: ms(budget.reset_after),
-        over: budget.over.into(),
-        over_per_hit: budget.over_per_hit.into(),
+        ..UNSPENT
     }
 }
 
@@ -339,22 +390,32 @@ pub unsafe extern "C" fn tg_is_limited(rule: Option<&tg_rule>, key: Option<&tg_k
     })
 }
 
+const UNUSED: tg_limit_use = tg_limit_use {
+    name: std::ptr::null(),
+    used: 0,
+    max: 0,
+    remaining: 0,
+    reset_after_ms: 0,
+    reserved_words: [0; 3],
+};
+
+const UNKNOWN: tg_key_stats = tg_key_stats {
+    version: TG_KEY_STATS_VERSION,
+    known: 0,
+    limit_count: 0,
+    has_budget: 0,
+    blocked: 0,
+    reserved: 0,
+    cooldown_left_ms: 0,
+    violations: 0,
+    last_allowed_ms: 0,
+    budget: UNSPENT,
+    reserved_words: [0; 8],
+    limits: [UNUSED; TG_MOST_LIMITS],
+};
+
 fn stats(rule: &tg_rule, stats: Option<Stats>) -> tg_key_stats {
-    let none =
-        tg_limit_use { name: std::ptr::null(), used: 0, max: 0, remaining: 0, reset_after_ms: 0 };
-    let unspent =
-        tg_budget_state { spent: 0, remaining: 0, reset_after_ms: 0, over: 0, over_per_hit: 0 };
-    let mut out = tg_key_stats {
-        known: 0,
-        limit_count: 0,
-        cooldown_left_ms: 0,
-        violations: 0,
-        last_allowed_ms: 0,
-        has_budget: 0,
-        blocked: 0,
-        budget: unspent,
-        limits: [none; TG_MOST_LIMITS],
-    };
+    let mut out = UNKNOWN;
     let Some(stats) = stats else { return out };
     out.known = 1;
     out.cooldown_left_ms = ms(stats.cooldown_left);
@@ -362,7 +423,7 @@ fn stats(rule: &tg_rule, stats: Option<Stats>) -> tg_key_stats {
     out.last_allowed_ms = stats.last_allowed.map_or(TG_NONE, ms);
     out.has_budget = stats.budget.is_some().into();
     out.blocked = stats.blocked.is_some().into();
-    out.budget = stats.budget.map_or(unspent, budget);
+    out.budget = stats.budget.map_or(UNSPENT, budget);
     for (to, limit) in out.limits.iter_mut().zip(&stats.limits) {
         out.limit_count += 1;
         *to = tg_limit_use {
@@ -371,6 +432,7 @@ fn stats(rule: &tg_rule, stats: Option<Stats>) -> tg_key_stats {
             max: limit.max,
             remaining: limit.remaining,
             reset_after_ms: ms(limit.reset_after),
+            ..UNUSED
         };
     }
     out

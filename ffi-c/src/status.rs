@@ -87,8 +87,9 @@ impl Failure {
     pub(crate) fn report(self) -> tg_status {
         // Messages have no NUL: the engine escapes what can't be printed.
         let text = CString::new(self.message.replace('\0', "\\0")).unwrap_or_default();
+        let kept = (self.status as i32, text);
         // A thread that ends has no place for it any more.
-        let _ = LAST.try_with(|last| last.try_borrow_mut().map(|mut last| *last = text));
+        let _ = LAST.try_with(|last| last.try_borrow_mut().map(|mut last| *last = kept));
         self.status
     }
 }
@@ -122,7 +123,15 @@ impl Failure {
 }
 
 thread_local! {
-    static LAST: RefCell<CString> = RefCell::new(CString::default());
+    static LAST: RefCell<(i32, CString)> = RefCell::default();
+}
+
+/// Reads with what status and why the last call of this thread failed that did.
+pub(crate) fn with_last<R>(read: impl FnOnce(i32, &str) -> R) -> R {
+    let last = LAST.try_with(|last| last.try_borrow().map(|last| last.clone()).ok());
+    // A thread that ends has kept nothing.
+    let (status, text) = last.ok().flatten().unwrap_or_default();
+    read(status, text.to_str().unwrap_or_default())
 }
 
 /// Why the last call that failed on this thread did so: text that ends with NUL, "" if none has.
@@ -131,7 +140,7 @@ thread_local! {
 /// thread that fails. A call that succeeds leaves it as it was.
 #[unsafe(no_mangle)]
 pub extern "C" fn tg_last_error() -> *const c_char {
-    let text = LAST.try_with(|last| last.try_borrow().map_or(c"".as_ptr(), |last| last.as_ptr()));
+    let text = LAST.try_with(|last| last.try_borrow().map_or(c"".as_ptr(), |last| last.1.as_ptr()));
     text.unwrap_or(c"".as_ptr())
 }
 

@@ -8,9 +8,9 @@ use crate::status::Failure;
 use crate::status::tg_status::{self, *};
 
 /// The version of the structures and functions of this header. It grows when something is added.
-pub const TG_ABI_VERSION: u32 = 2;
+pub const TG_ABI_VERSION: u32 = 3;
 /// The oldest version that programs may have been compiled for.
-pub const TG_ABI_VERSION_OLDEST: u32 = 2;
+pub const TG_ABI_VERSION_OLDEST: u32 = 3;
 /// Bytes that every key of `tg_ip_key` fits into, with its NUL.
 pub const TG_IP_KEY_SIZE: usize = 64;
 /// The part of an IPv6 address that one customer has, as a rule.

@@ -35,11 +35,12 @@ for name in $exported; do
   grep -q "\b$name(" include/tidegate.h || { echo "$name is not in the header"; exit 1; }
   for file in contract misuse; do
     [[ $file == misuse && $name =~ ^tg_(last_error|status_name|.*version.*)$ ]] ||
-      grep -q "\b$name\b" "ffi-c/tests/c/$file.c" || { echo "$name is not in $file.c"; exit 1; }
+      grep -q "\b$name\b" "ffi-c/tests/c/$file.c" ffi-c/tests/c/bytes.c ||
+      { echo "$name is not in $file.c"; exit 1; }
   done
 done
 
-strict="-Wall -Wextra -Wpedantic -Werror -g"
+strict="-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Werror -g"
 link=$(pkg-config --cflags --libs tidegate)
 version=-DTIDEGATE_VERSION=\"$(pkg-config --modversion tidegate)\"
 scratch=$(mktemp -d)
@@ -57,7 +58,7 @@ for cc in gcc clang; do
     flags=$strict
     [ $how = plain ] || flags="$strict -fsanitize=address,undefined -fno-sanitize-recover=all"
     echo "c: $cc, $how"
-    for test in contract misuse threads; do
+    for test in contract misuse bytes threads; do
       $cc -std=c11 $flags $version ffi-c/tests/c/$test.c ffi-c/tests/c/layout.c -o "$out/$test-$cc-$how" $link -pthread
       run $how "$out/$test-$cc-$how" $([ $test != contract ] || echo "$scratch/store")
     done
@@ -70,22 +71,22 @@ for cxx in g++ clang++; do
     flags=$strict
     [ $how = plain ] || flags="$strict -fsanitize=address,undefined -fno-sanitize-recover=all"
     echo "c++: $cxx, $how"
-    $cxx -std=c++17 $flags ffi-c/tests/cpp/contract.cpp -o "$out/cpp-$cxx-$how" $link
+    $cxx -std=c++17 $flags -Wold-style-cast ffi-c/tests/cpp/contract.cpp -o "$out/cpp-$cxx-$how" $link -pthread
     "$out/cpp-$cxx-$how"
   done
   # What is tested in C is C++ too.
-  for test in contract misuse threads; do
+  for test in contract misuse bytes threads; do
     $cxx -x c++ -std=c++17 $strict $version ffi-c/tests/c/$test.c ffi-c/tests/c/layout.c -o "$out/$test-$cxx" $link -pthread
     run plain "$out/$test-$cxx" $([ $test != contract ] || echo "$scratch/store")
   done
-  $cxx -std=c++17 $strict -fno-exceptions -fno-rtti ffi-c/tests/cpp/no_exceptions.cpp -o "$out/no-exceptions-$cxx" $link
+  $cxx -std=c++17 $strict -Wold-style-cast -fno-exceptions -fno-rtti ffi-c/tests/cpp/no_exceptions.cpp -o "$out/no-exceptions-$cxx" $link
   "$out/no-exceptions-$cxx"
-  $cxx -std=c++11 $strict ffi-c/tests/cpp/layout.cpp -o "$out/layout-$cxx" $link
+  $cxx -std=c++11 $strict -Wold-style-cast ffi-c/tests/cpp/layout.cpp -o "$out/layout-$cxx" $link
   "$out/layout-$cxx"
 done
 echo "c: valgrind"
 run valgrind "$out/cpp-g++-plain"
-for test in contract misuse; do
+for test in contract misuse bytes; do
   run valgrind "$out/$test-gcc-plain" $([ $test != contract ] || echo "$scratch/store")
 done
 echo "c: static"

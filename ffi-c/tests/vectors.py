@@ -61,30 +61,34 @@ class Decision(c.Structure):
 
 
 class Recorded(c.Structure):
-    _fields_ = [("used", c.c_uint64), ("limit", c.c_uint64), ("remaining", c.c_uint64),
-                ("reset_after_ms", c.c_int64)]
+    _fields_ = [("version", c.c_uint32), ("reserved", c.c_uint32), ("used", c.c_uint64),
+                ("limit", c.c_uint64), ("remaining", c.c_uint64), ("reset_after_ms", c.c_int64),
+                ("reserved_words", c.c_uint64 * 4)]
 
 
 class Budget(c.Structure):
-    _fields_ = [("spent", c.c_uint64), ("remaining", c.c_uint64), ("reset_after_ms", c.c_int64),
-                ("over", c.c_uint32), ("over_per_hit", c.c_uint32)]
+    _fields_ = [("version", c.c_uint32), ("over", c.c_uint32), ("over_per_hit", c.c_uint32),
+                ("reserved", c.c_uint32), ("spent", c.c_uint64), ("remaining", c.c_uint64),
+                ("reset_after_ms", c.c_int64), ("reserved_words", c.c_uint64 * 4)]
 
 
 class LimitUse(c.Structure):
     _fields_ = [("name", c.c_char_p), ("used", c.c_uint64), ("max", c.c_uint64),
-                ("remaining", c.c_uint64),
-                ("reset_after_ms", c.c_int64)]
+                ("remaining", c.c_uint64), ("reset_after_ms", c.c_int64),
+                ("reserved_words", c.c_uint64 * 3)]
 
 
 class Stats(c.Structure):
-    _fields_ = [("known", c.c_uint32), ("limit_count", c.c_uint32), ("cooldown_left_ms", c.c_int64),
-                ("violations", c.c_uint64), ("last_allowed_ms", c.c_int64),
-                ("has_budget", c.c_uint32),
-                ("blocked", c.c_uint32), ("budget", Budget), ("limits", LimitUse * 8)]
+    _fields_ = [("version", c.c_uint32), ("known", c.c_uint32), ("limit_count", c.c_uint32),
+                ("has_budget", c.c_uint32), ("blocked", c.c_uint32), ("reserved", c.c_uint32),
+                ("cooldown_left_ms", c.c_int64), ("violations", c.c_uint64),
+                ("last_allowed_ms", c.c_int64), ("budget", Budget),
+                ("reserved_words", c.c_uint64 * 8), ("limits", LimitUse * 8)]
 
 
 for size, structure in [(64, Key), (40, Options), (32, ChangeOptions), (504, Decision),
-                        (392, Stats)]:
+                        (696, Stats),
+                        (72, Recorded), (72, Budget)]:
     assert c.sizeof(structure) == size, structure
 lib.tg_last_error.restype = lib.tg_status_name.restype = c.c_char_p
 STYLES = {"both": 0, "legacy": 1, "ietf": 2}

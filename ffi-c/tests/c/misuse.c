@@ -414,7 +414,7 @@ static void texts(void) {
 static void closed(void) {
   const char *policy =
       "{version: 1, rules: {a: {limits: 9/min, budget: {daily: 5}}, b: {limits: 1 concurrent}}}";
-  tg_limiter *limiter;
+  tg_limiter *one;
   const tg_rule *a, *b, *late;
   tg_key k = TG_KEY_INIT("alice", 5);
   tg_bytes keys[1] = {TG_BYTES("a")};
@@ -428,15 +428,15 @@ static void closed(void) {
   size_t n;
   uint64_t number;
   uint8_t mask[1];
-  OK(tg_limiter_from_policy((const uint8_t *)policy, strlen(policy), NULL, &limiter));
-  OK(tg_rule_get(limiter, "a", &a));
-  OK(tg_rule_get(limiter, "b", &b));
+  OK(tg_limiter_from_policy((const uint8_t *)policy, strlen(policy), NULL, &one));
+  OK(tg_rule_get(one, "a", &a));
+  OK(tg_rule_get(one, "b", &b));
   OK(tg_reserve(a, &k, 1, &d, &reservation));
   OK(tg_permit(b, &k, &d, &permit));
-  OK(tg_limiter_close(limiter));
-  OK(tg_limiter_close(limiter));
-  KEEPS(late, tg_rule_get(limiter, "b", &late), TG_STATUS_CLOSED);
-  FAILS(tg_reload(limiter), TG_STATUS_CLOSED);
+  OK(tg_limiter_close(one));
+  OK(tg_limiter_close(one));
+  KEEPS(late, tg_rule_get(one, "b", &late), TG_STATUS_CLOSED);
+  FAILS(tg_reload(one), TG_STATUS_CLOSED);
   FAILS(-tg_allow(a, NULL, 0), TG_STATUS_CLOSED);
   KEEPS(mask, tg_allow_many(a, keys, 1, mask), TG_STATUS_CLOSED);
   KEEPS(d, tg_hit(a, &k, 1, &d), TG_STATUS_CLOSED);
@@ -469,13 +469,13 @@ static void closed(void) {
   KEEPS(number, tg_block(a, &k, NULL, &number), TG_STATUS_CLOSED);
   FAILS(-tg_unblock(a, &k), TG_STATUS_CLOSED);
   KEEPS(text, tg_blocks(a, &text), TG_STATUS_CLOSED);
-  KEEPS(text, tg_changes(limiter, 0, &text), TG_STATUS_CLOSED);
-  KEEPS(text, tg_metrics(limiter, &text), TG_STATUS_CLOSED);
-  KEEPS(text, tg_events(limiter, NULL, &text), TG_STATUS_CLOSED);
-  KEEPS(text, tg_audit(limiter, &text), TG_STATUS_CLOSED);
+  KEEPS(text, tg_changes(one, 0, &text), TG_STATUS_CLOSED);
+  KEEPS(text, tg_metrics(one, &text), TG_STATUS_CLOSED);
+  KEEPS(text, tg_events(one, NULL, &text), TG_STATUS_CLOSED);
+  KEEPS(text, tg_audit(one, &text), TG_STATUS_CLOSED);
   tg_reservation_free(reservation);
   tg_permit_free(permit);
-  tg_limiter_free(limiter);
+  tg_limiter_free(one);
 }
 
 #ifdef TEST_HOOKS

@@ -37,6 +37,36 @@ static tg_status thrown(Call call) {
 }
 
 using namespace std::chrono_literals;
+
+/// A const key is read only: threads use one at once, and a copy does not need the first.
+static void shares_a_key() {
+  tidegate::options options;
+  options.capacity = 100;
+  const char *policy = R"({"version": 1, "rules": {"r": {"key": ["a", "b"], "limits": "500/h",
+    "exempt": [{"role": "admin"}]}, "n": {"limits": "500/h"}}})";
+  tidegate::limiter limiter = tidegate::limiter::from_policy(policy, options);
+  tidegate::rule rule = limiter.rule("r"), numbers = limiter.rule("n");
+  const tidegate::key number(123456789), several = tidegate::key({"x", "y"}).with("role", "user");
+  std::vector<std::thread> threads;
+  for (int thread = 0; thread < 4; thread++)
+    threads.emplace_back([&] {
+      for (int i = 0; i < 100; i++) CHECK(rule.hit(several) && numbers.hit(number));
+    });
+  for (std::thread &thread : threads) thread.join();
+  CHECK(rule.peek({"x", "y"}, 0).remaining() == 100u);
+  CHECK(numbers.peek("123456789", 0).remaining() == 100u);
+  tidegate::key copy = "z";
+  {
+    tidegate::key first = {"p", "q"};
+    copy = first.with("role", "admin");
+    first = number;
+    CHECK(numbers.hit(first));
+  }
+  CHECK(rule.hit(copy).reason() == "exempt");
+  copy = *&copy;
+  CHECK(rule.hit(copy).reason() == "exempt" && numbers.peek("123456789", 0).remaining() == 99u);
+}
+
 static_assert(!std::is_copy_constructible_v<tidegate::limiter>);
 static_assert(std::is_nothrow_move_constructible_v<tidegate::limiter>);
 static_assert(!std::is_copy_constructible_v<tidegate::permit>);
@@ -146,6 +176,7 @@ int main() {
     CHECK(number.hit(copy) && !number.hit("18446744073709551615") && !number.hit(largest));
     CHECK(number.hit(-7) && !number.hit("-7"));
   }
+  shares_a_key();
   CHECK(!limiter.audit().empty());
 
   const char *policy = R"({"version": 1, "rules": {
