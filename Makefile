@@ -5,8 +5,8 @@ SHELL := /bin/bash -eu -o pipefail
 LOOM := RUSTFLAGS="--cfg loom -C debug-assertions" cargo test --release -p tidegate-core --lib --target-dir target/loom
 DEMO_PYTHON := target/demo-python
 
-.PHONY: demo test toolchain lint engine loom policy files vectors c header lib install uninstall python node benches bench mutants \
-	rustdoc docs msrv portable deny semver tsan miri
+.PHONY: demo test toolchain lint engine loom policy files vectors c header lib install uninstall \
+	python node packages release-check benches bench mutants rustdoc docs msrv portable deny semver tsan miri
 
 demo: toolchain $(DEMO_PYTHON)/ready
 	@cargo run --quiet --release -p tidegate --example openclaw
@@ -21,8 +21,8 @@ $(DEMO_PYTHON)/ready: $(shell find bindings-python/src bindings-python/python bi
 	@$(DEMO_PYTHON)/bin/pip install --quiet --disable-pip-version-check gunicorn==27.0.0 ./bindings-python
 	@touch $@
 
-test: toolchain lint engine loom policy files vectors c python node
-	@echo "test: the engine's laws held in every model, property and race; the rules gave every decision due; files outlived every kill; C, C++, Python and Node agree; all code is clean, the benches' too"
+test: toolchain lint engine loom policy files vectors c python node packages
+	@echo "test: the engine's laws held in every model, property and race; the rules gave every decision due; files outlived every kill; C, C++, Python and Node agree; every package installs and runs where there is no repository; all code is clean, the benches' too"
 
 # Rust comes from rustup or the distribution; nothing else is needed to build.
 toolchain:
@@ -100,6 +100,18 @@ install uninstall:
 node: toolchain
 	bindings-node/test/run.sh
 	examples/node/run.sh test
+
+# What users install, from what the targets above have built: each package goes into an empty folder
+# that cannot see the repository, and runs there. `make release-check` builds and tries all of them.
+packages: toolchain
+	deploy/crates.sh quick
+	deploy/c.sh quick
+	deploy/python.sh quick
+	deploy/npm.sh quick
+
+# Every package that this machine can build, in empty Debian roots; needs root. See RELEASING.md.
+release-check: toolchain
+	deploy/release-check.sh
 
 # `lint` has checked that they build.
 benches:
