@@ -1,8 +1,9 @@
 /* A small HTTP service (epoll, no framework) that limits each peer, and answers 429 with headers.
  *
- *     gateway PORT LIMITS        gateway 8080 "5/10s window, 20/min"
+ *     gateway PORT LIMITS [STORE]        gateway 8080 "5/10s window, 20/min" file:limits
  *
- * Port 0 takes any; the port is printed. Ends cleanly on SIGTERM or SIGINT. */
+ * Port 0 takes any; the port is printed. Without STORE, counts end with the process. Ends cleanly
+ * on SIGTERM or SIGINT. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -132,8 +133,10 @@ int main(int argc, char **argv) {
   tg_limiter *limiter = NULL;
   const tg_rule *rule = NULL;
   sigset_t ends;
-  if (argc != 3) fail("usage", "gateway PORT LIMITS");
-  if (tg_limiter_new(argv[2], NULL, &limiter) != TG_STATUS_OK ||
+  tg_options options = TG_OPTIONS_INIT;
+  if (argc != 3 && argc != 4) fail("usage", "gateway PORT LIMITS [STORE]");
+  options.store = argv[3];
+  if (tg_limiter_new(argv[2], &options, &limiter) != TG_STATUS_OK ||
       tg_rule_get(limiter, "default", &rule) != TG_STATUS_OK)
     fail("limits", tg_last_error());
   sigemptyset(&ends);
