@@ -165,3 +165,42 @@ fn what_a_denied_hit_costs() {
         }
     }
 }
+
+/// The windows of a row are kept with the shortest first; what is told keeps the stated order.
+#[test]
+fn a_hit_tells_windows_in_the_order_they_were_stated() {
+    let window = |max, seconds| Limit::window(max, Duration::from_secs(seconds));
+    let (engine, hand) = engine(&[window(20, 60), window(5, 10)]);
+    for used in 1..=5 {
+        let hit = engine.hit(b"k", 1);
+        assert_eq!([0, 1].map(|i| hit.statuses[i].used), [used; 2]);
+        assert_eq!(hit.statuses[0].reset, 60_000_000_000);
+        assert_eq!(hit.statuses[1].reset, 10_000_000_000);
+    }
+    let refused = engine.hit(b"k", 1);
+    assert_eq!([0, 1].map(|i| refused.statuses[i].wait), [0, 10_000_000_000]);
+    hand.advance(Duration::from_secs(10));
+    let hit = engine.hit(b"k", 1);
+    assert_eq!([0, 1].map(|i| hit.statuses[i].used), [6, 1]);
+}
+
+/// Stamps repeat after 8.9 years, so an entry of four years ago looks ahead of the clock.
+#[test]
+fn i9_an_entry_that_looks_ahead_does_not_deny_for_ever_beside_another_limit() {
+    const YEAR: u64 = 365 * 24 * 3600 * 1_000_000_000;
+    let minute = Duration::from_secs(60);
+    for stated in [
+        vec![Limit::window(2, minute)],
+        vec![Limit::fixed(1000, minute), Limit::window(2, minute)],
+        vec![Limit::window(2, minute), Limit::fixed(1000, minute)],
+    ] {
+        let (engine, hand) = engine(&stated);
+        assert_eq!(engine.hit(b"k", 1).answer, Answer::Allowed);
+        hand.set(START + YEAR);
+        assert_eq!(engine.hit(b"k", 1).answer, Answer::Allowed);
+        hand.set(START + 5 * YEAR);
+        let _ = engine.hit(b"k", 1);
+        hand.advance(minute);
+        assert_eq!(engine.hit(b"k", 1).answer, Answer::Allowed, "{stated:?}");
+    }
+}

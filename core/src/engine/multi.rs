@@ -226,7 +226,8 @@ fn attempt<const N: usize>(
         Some(row) => parts[i].limits.fits(row, costs[i], time.now()) == Ok(true),
         None => true,
     };
-    if (0..N).all(fits) {
+    let all_fit = (0..N).all(fits);
+    if all_fit {
         match take_rows(parts, &rows, statuses, costs, time, note) {
             Attempt::Lost => {}
             done => return done,
@@ -239,7 +240,9 @@ fn attempt<const N: usize>(
         }
     }
     match statuses.iter().all(LimitStatuses::fits) {
-        true => Attempt::Lost,
+        true if all_fit => Attempt::Lost,
+        // A stamp ahead of the clock has no room and yet counts for nothing: taking repairs it.
+        true => take_rows(parts, &rows, statuses, costs, time, note),
         false => Attempt::Refused { shared: is_shared(&rows) },
     }
 }

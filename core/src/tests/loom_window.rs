@@ -28,6 +28,25 @@ fn two_takers_in_a_ring_that_has_wrapped() {
 }
 
 #[test]
+fn a_hit_that_searches_a_log_against_two_takers() {
+    model(|| {
+        // Both entries have left the window. The takers overwrite what the hit looks at.
+        let (engine, hand) = engine(&[window(2, 1)]);
+        assert!(engine.allow(b"k") && engine.allow(b"k"));
+        hand.set(20 * SECOND);
+        let (hit, allowed) = at_once(
+            &engine,
+            move |e| e.hit(b"k", 1),
+            move |e| [e.allow(b"k"), e.allow(b"k")].into_iter().filter(|&is| is).count() as u64,
+        );
+        let hits = u64::from(hit.answer.is_allowed());
+        assert_eq!(hits + allowed, 2, "I1, I2");
+        let used = hit.statuses[0].used;
+        assert!((1..=2).contains(&used), "as the hit left it, or as it was refused: {used}");
+    });
+}
+
+#[test]
 fn two_windows_two_takers() {
     model(|| {
         // Two in a second, three in ten. After one hit a second ago there is room for two.

@@ -68,9 +68,16 @@ impl Snapshot {
     #[inline(always)]
     fn layers(&self, subject: &Subject<'_>) -> Layers {
         let after = |place: Option<usize>| place.map_or(0, |place| place + 1);
+        // Most rules have none of a kind, and need no call to find that out.
         Layers {
-            when: after(closest(self.whens.iter(), subject)),
-            by_match: after(closest(self.by_match.iter().map(|(matcher, _)| matcher), subject)),
+            when: match self.whens.is_empty() {
+                true => 0,
+                false => after(closest(self.whens.iter(), subject)),
+            },
+            by_match: match self.by_match.is_empty() {
+                true => 0,
+                false => after(closest(self.by_match.iter().map(|(matcher, _)| matcher), subject)),
+            },
             by_key: match self.by_key.is_empty() {
                 true => 0,
                 false => self.layer_of(subject.parts().iter().copied()),
@@ -127,11 +134,12 @@ impl Snapshot {
     }
 
     /// Why a call is allowed and not counted, if it is.
+    #[inline]
     pub(crate) fn uncounted(&self, resolved: &Resolved<'_>) -> Option<Reason> {
-        let exempt = || self.exempts.iter().any(|m| m.fit(&resolved.subject).is_some());
         match resolved.variant.effective.mode {
             Mode::Off => Some(Reason::Off),
-            _ => exempt().then_some(Reason::Exempt),
+            _ if self.exempts.is_empty() => None,
+            _ => self.exemption(&resolved.subject).map(|_| Reason::Exempt),
         }
     }
 

@@ -394,6 +394,8 @@ impl Ring<'_> {
 fn first_inside(most: u64, is_inside: impl Fn(u64) -> bool) -> u64 {
     match most {
         0 => 0,
+        // One look: an entry that is overwritten meanwhile may be outside first, then inside.
+        1 => u64::from(!is_inside(0)),
         _ if is_inside(0) => 0,
         _ if !is_inside(most - 1) => most,
         _ => 1 + stamp::first_time(most - 2, |up| is_inside(1 + up)),

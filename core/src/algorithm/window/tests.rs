@@ -243,6 +243,22 @@ fn a_log_is_untouched_since_its_newest_entry() {
 }
 
 #[test]
+fn a_hit_that_overwrites_no_live_entry_is_told_by_its_own_look() {
+    for costs in [[1, 1, 1, 1], [2, 1, 1, 2]] {
+        let setting = Setting::empty(4);
+        for (i, cost) in costs.into_iter().cycle().take(12).enumerate() {
+            setting.hand.set(NOW + i as u64 * PER * 1000);
+            let mut told = Status::default();
+            let admitted = setting.with(|ring, time| {
+                ring.hit(&WINDOWS[..1], cost, PER, time, |_, status| told = status).unwrap()
+            });
+            assert!(matches!(admitted, Some((_, true))), "{admitted:?}");
+            assert_eq!(told, setting.status(WINDOWS[0], 0));
+        }
+    }
+}
+
+#[test]
 fn i9_a_look_reads_stamps_ahead_as_made_now() {
     for (cost, back) in [(1, 3 * HOUR), (2, 3 * HOUR), (1, 2), (2, 1)] {
         let setting = Setting::empty(4);
