@@ -62,14 +62,14 @@ wheel() { # target, folder, more options
 
 # The same sources at another place, built there from nothing.
 same_again() { # target
-  local elsewhere=$scratch/elsewhere
+  local elsewhere=$scratch/elsewhere made
   mkdir -p "$elsewhere/target"
-  git ls-files --cached --others --exclude-standard -z | tar c --null -T - | tar x -C "$elsewhere"
+  tar c --exclude=./target --exclude=node_modules --exclude=./.git . | tar x -C "$elsewhere"
   ln -s "$(deploy/tools.sh)/.." "$elsewhere/target/tools"
   [ ! -e "$out/rust" ] || ln -s "$out/rust" "$elsewhere/target/rust"
-  (cd "$elsewhere" &&
-    env -u CARGO_TARGET_DIR deploy/dist.sh deploy/wheel.sh "$1" made --profile dist)
-  for made in "$elsewhere"/made/*.whl; do
+  (cd "$elsewhere" && unset CARGO_TARGET_DIR && deploy/sdist.sh made &&
+    deploy/dist.sh deploy/wheel.sh "$1" made --profile dist)
+  for made in "$elsewhere"/made/*; do
     cmp "$made" "$dist/${made##*/}" || fail "built at another place, ${made##*/} is another"
   done
 }
