@@ -37,12 +37,15 @@ quick() {
     "$python" -m pip install --quiet maturin==1.16.0
   }
   export PATH=$out/python/venv/bin:$PATH
-  # `make python` has made it.
-  wheel=$(ls "$out"/python/wheel/*.whl 2>/dev/null) || {
+  source=$(deploy/sdist.sh "$scratch/sdist")
+  # `make python` has made it, unless a source has changed since. Cargo writes the lock file anew.
+  wheel=$(ls "$out"/python/wheel/*.whl 2>/dev/null || true)
+  if [ -z "$wheel" ] ||
+    [ -n "$(find "$source" -type f ! -name Cargo.lock -newer "$wheel")" ]; then
+    rm -rf "$out/python/wheel"
     deploy/wheel.sh host "$out/python/wheel" --release --interpreter "$python"
     wheel=$(ls "$out"/python/wheel/*.whl)
-  }
-  source=$(deploy/sdist.sh "$scratch/sdist")
+  fi
   python3 deploy/python-check.py "$wheel" "$scratch"/sdist/*.tar.gz
   user wheel "$python"
   try wheel "$wheel"
@@ -62,14 +65,14 @@ wheel() { # target, folder, more options
 
 # The same sources at another place, built there from nothing.
 same_again() { # target
-  local elsewhere=$scratch/elsewhere
+  local elsewhere=$scratch/elsewhere made
   mkdir -p "$elsewhere/target"
-  git ls-files --cached --others --exclude-standard -z | tar c --null -T - | tar x -C "$elsewhere"
+  tar c --exclude=./target --exclude=node_modules --exclude=./.git . | tar x -C "$elsewhere"
   ln -s "$(deploy/tools.sh)/.." "$elsewhere/target/tools"
   [ ! -e "$out/rust" ] || ln -s "$out/rust" "$elsewhere/target/rust"
-  (cd "$elsewhere" &&
-    env -u CARGO_TARGET_DIR deploy/dist.sh deploy/wheel.sh "$1" made --profile dist)
-  for made in "$elsewhere"/made/*.whl; do
+  (cd "$elsewhere" && unset CARGO_TARGET_DIR && deploy/sdist.sh made &&
+    deploy/dist.sh deploy/wheel.sh "$1" made --profile dist)
+  for made in "$elsewhere"/made/*; do
     cmp "$made" "$dist/${made##*/}" || fail "built at another place, ${made##*/} is another"
   done
 }
@@ -77,7 +80,7 @@ same_again() { # target
 # In each Python from 3.10 on that is here, in ten seconds at most.
 try_here() { # wheel
   local python pythons version tried=" " started took
-  local say='import sys; print("%d.%d" % sys.version_info[:2])'
+  local say='import ensurepip, sys; print("%d.%d" % sys.version_info[:2])'
   pythons=$(compgen -c python3. | grep -E '^python3\.[0-9]+$' | sort -uV)
   for python in $pythons "$HOME"/.pyenv/versions/3.*/bin/python3; do
     version=$("$python" -c "$say" 2>/dev/null) || continue
@@ -157,7 +160,8 @@ audit() { # folder of wheels
   done
 }
 
-# As a user does where no wheel fits: pip, from nothing, with the network and the machine's Rust.
+# As a user does where no wheel fits: by pip, with the network and this machine's Rust. All is
+# compiled anew.
 try_source() { # sdist
   local started=$SECONDS
   user source "$(command -v python3)"

@@ -31,5 +31,7 @@ while read -r file; do
     { mkdir -p "$out/${file%/*}" && cp "$work/new/$file" "$out/$file"; }
 done <"$work/files"
 cd "$out"
-find . -type f | sort | comm -23 - "$work/files" | while read -r file; do rm "$file"; done
+# What a build of a wheel adds, it removes itself.
+find . -type f ! -name LICENSE-THIRD-PARTY | sort | comm -23 - "$work/files" |
+  while read -r file; do rm "$file"; done
 echo "$out/$(ls "$work/new")"
