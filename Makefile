@@ -5,8 +5,8 @@ SHELL := /bin/bash -eu -o pipefail
 LOOM := RUSTFLAGS="--cfg loom -C debug-assertions" cargo test --release -p tidegate-core --lib --target-dir target/loom
 DEMO_PYTHON := target/demo-python
 
-.PHONY: demo test toolchain lint engine loom policy files vectors c header lib install uninstall python node benches bench mutants \
-	rustdoc docs msrv portable deny semver tsan miri
+.PHONY: demo test toolchain lint engine loom policy files vectors c header lib install uninstall \
+	python node benches bench mutants rustdoc docs msrv portable deny semver tsan miri
 
 demo: toolchain $(DEMO_PYTHON)/ready
 	@cargo run --quiet --release -p tidegate --example openclaw

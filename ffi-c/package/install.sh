@@ -1,6 +1,6 @@
 #!/bin/bash
-# install.sh install|uninstall: copies what `make lib` has built into PREFIX, or takes it away again.
-# It never builds in another user's tree, so that `make lib && sudo make install` is safe.
+# install.sh install|uninstall: copies what `make lib` has built into PREFIX, or takes it away
+# again. It never builds in another user's tree, so that `make lib && sudo make install` is safe.
 #
 #   PREFIX      /usr/local             an absolute path
 #   LIBDIR      lib                    in PREFIX, as in lib64 or lib/x86_64-linux-gnu, or absolute
@@ -31,15 +31,15 @@ cmake=$root$lib/cmake/tidegate
 
 # The names of the shared library: the file's, its users' (by the ABI's version) and the linker's.
 case ${TARGET:-$(uname -s)} in
-*apple* | Darwin) shared=("libtidegate.$version.dylib" "libtidegate.$abi.dylib" libtidegate.dylib) ;;
-*) shared=("libtidegate.so.$version" "libtidegate.so.$abi" libtidegate.so) ;;
+*apple* | Darwin) shared=(libtidegate{".$version",".$abi",}.dylib) ;;
+*) shared=(libtidegate.so{".$version",".$abi",}) ;;
 esac
 
 # Whether what was built is as new as its sources.
 fresh() {
   [ -e "$stage/built" ] &&
-    [ -z "$(find Cargo.toml Cargo.lock core/src core/Cargo.toml policy/src policy/Cargo.toml ffi-c/src \
-      ffi-c/Cargo.toml ffi-c/build.rs ffi-c/package/build.sh -newer "$stage/built" -print -quit)" ]
+    [ -z "$(find Cargo.toml Cargo.lock {core,policy,ffi-c}/{src,Cargo.toml} ffi-c/build.rs \
+      ffi-c/package/build.sh -newer "$stage/built" -print -quit)" ]
 }
 
 build() {
@@ -101,7 +101,8 @@ install_all() {
 uninstall_all() {
   rm -f "$root$include/tidegate.h" "$root$include/tidegate.hpp" "$root$lib/libtidegate.a" \
     "${shared[@]/#/$root$lib/}" "$root$lib/pkgconfig/tidegate.pc"
-  rm -f "$cmake"/tidegate-config{,-version}.cmake "$licenses"/{LICENSE-{APACHE,MIT},THIRD-PARTY-NOTICES}
+  rm -f "$cmake"/tidegate-config{,-version}.cmake \
+    "$licenses"/{LICENSE-{APACHE,MIT},THIRD-PARTY-NOTICES}
   # Folders with our name, if they are empty, and those that only packages make.
   [ "${include##*/}" = include ] || rmdir "$root$include" 2>/dev/null || true
   rmdir "$cmake" "$licenses" "${cmake%/*}" "${licenses%/*}" "$root$lib/pkgconfig" 2>/dev/null || true
@@ -114,6 +115,6 @@ uninstall) uninstall_all ;;
 *) fail "not a command" ;;
 esac
 # The loader's list of libraries.
-if [ -z "$root" ] && [ "$(id -u)" = 0 ] && [ "$(uname -s)" = Linux ] && command -v ldconfig >/dev/null; then
+if [ "$(id -u)$root" = 0 ] && [ "$(uname -s)" = Linux ] && command -v ldconfig >/dev/null; then
   ldconfig
 fi
