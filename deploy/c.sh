@@ -28,8 +28,8 @@ left() { # prefix: files, and folders with our name
 
 make --silent lib 2>"$scratch/log" || { cat "$scratch/log"; exit 1; }
 
-# As given, then somewhere else: nothing names its place.
-install_at "$scratch/made"
+# As for a tarball, then somewhere else: nothing names its place.
+install_at / DESTDIR="$scratch/made"
 deploy/c-check.sh "$scratch/made"
 mv "$scratch/made" "$scratch/moved"
 try "$scratch/moved"

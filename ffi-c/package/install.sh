@@ -18,8 +18,9 @@ fail() { echo "make $what: $*" >&2 && exit 1; }
 what=${1:-install}
 case ${PREFIX:=/usr/local} in /*) ;; *) fail "PREFIX=$PREFIX is not an absolute path" ;; esac
 prefix=$(echo "$PREFIX" | sed 's|//*|/|g; s|\(.\)/$|\1|')
+inside=${prefix%/}/
 case $libs in both | shared | static) ;; *) fail "LIBS=$libs is not both, shared or static" ;; esac
-under() { case $1 in /*) echo "${1%/}" ;; *) echo "${prefix%/}/${1%/}" ;; esac; }
+under() { case $1 in /*) echo "${1%/}" ;; *) echo "$inside${1%/}" ;; esac; }
 lib=$(under "${LIBDIR:-lib}")
 include=$(under "${INCLUDEDIR:-include}")
 data=$(under "${DATADIR:-share}")
@@ -55,7 +56,7 @@ build() {
 # The way from a folder below LIBDIR to PREFIX, if LIBDIR is in PREFIX: then all can be moved
 # together. What belongs to the system is not moved, and its paths are stated.
 way_up() { # the folder in LIBDIR, how its files call the folder that they are in
-  local rest=${lib#"${prefix%/}"/}/$1
+  local rest=${lib#"$inside"}/$1
   if [ "$prefix" = /usr ] || [ "$rest" = "$lib/$1" ]; then
     echo "$prefix"
   else
@@ -67,8 +68,8 @@ fill() { # template, file, PREFIX as that file calls it, how it writes the varia
   local libdir=$lib includedir=$include links= needed
   needed=$(cat "$stage/needed")
   [ "$libs" != static ] || links=" $needed"
-  case $lib in "${prefix%/}"/*) libdir=$4/${lib#"${prefix%/}"/} ;; esac
-  case $include in "${prefix%/}"/*) includedir=$4/${include#"${prefix%/}"/} ;; esac
+  case $lib in "$inside"*) libdir=$4/${lib#"$inside"} ;; esac
+  case $include in "$inside"*) includedir=$4/${include#"$inside"} ;; esac
   [ "$libs" != shared ] || needed=
   sed -e "s|@VERSION@|$version|g" -e "s|@ABI@|$abi|g" -e "s|@PREFIX@|$3|g" \
     -e "s|@LIBDIR@|$libdir|g" -e "s|@INCLUDEDIR@|$includedir|g" -e "s|@LINKS@|$links|g" \
