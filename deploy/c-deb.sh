@@ -86,8 +86,9 @@ CONTROL
 
 pack() { # package
   find "$scratch/$1" -exec touch --no-dereference --date="@$SOURCE_DATE_EPOCH" {} +
-  dpkg-deb --root-owner-group -Zxz --build "$scratch/$1" "$folder/${1}_${version}_$architecture.deb" >&2
-  echo "packed: ${1}_${version}_$architecture.deb"
+  local file=${1}_${version}_$architecture.deb
+  dpkg-deb --root-owner-group -Zxz --build "$scratch/$1" "$folder/$file" >&2
+  echo "packed: $file"
 }
 
 documents "$library"

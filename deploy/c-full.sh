@@ -61,28 +61,33 @@ for suite in bullseye bookworm; do
   rm -rf "$root/opt/tidegate"
   echo "c: the Debian packages in $suite"
   deploy/in-root.sh "$root" bash -euc '
-    apt-get install --quiet --quiet --yes /try/*.deb >/dev/null 2>/try/log || { cat /try/log; exit 1; }
+    apt-get install -qq --yes /try/*.deb >/dev/null 2>/try/log || { cat /try/log; exit 1; }
     bash /try/c-try.sh
-    apt-get purge --quiet --quiet --yes libtidegate-dev "libtidegate0*" >/dev/null
+    apt-get purge -qq --yes libtidegate-dev "libtidegate0*" >/dev/null
     [ -z "$(find /usr /etc -name "*tidegate*")" ]'
 done
 # The one tag is for what Debian itself takes up.
-lintian --allow-root --fail-on error,warning --suppress-tags initial-upload-closes-no-bugs "$dist"/libtidegate*.deb >"$scratch/lintian" ||
+lintian --allow-root --fail-on error,warning --suppress-tags initial-upload-closes-no-bugs \
+  "$dist"/libtidegate*.deb >"$scratch/lintian" ||
   { cat "$scratch/lintian"; fail "lintian finds faults"; }
 
-# Zig has musl and its unwinder; a program is static unless it is told otherwise.
-echo "c: musl"
-away() { deploy/away.sh "$scratch" env "$@" bash "$scratch/c-try.sh"; }
-musl() { # processor
-  deploy/away.sh "$scratch" env CC="$zig cc -target $1-linux-musl ${2:-}" \
-    CXX="$zig c++ -target $1-linux-musl ${2:-}" "${@:3}" bash "$scratch/c-try.sh" "$scratch/$1-linux-musl"
+# Zig has musl and its unwinder, but is hidden with the repository. Its checks of undefined
+# behaviour need a newer musl than Debian's.
+musl() { # processor, variables
+  local more="-target $1-linux-musl -fno-sanitize=all -lunwind"
+  echo "c: $1-linux-musl"
+  env CC="$zig cc $more" CXX="$zig c++ $more" "${@:2}" \
+    bash "$scratch/c-try.sh" "$scratch/$1-linux-musl"
 }
-musl x86_64 -dynamic
-musl aarch64 "" RUN=qemu-aarch64-static
-echo "c: arm64"
+musl x86_64
+# No loader of musl for arm64 is here, so only programs that are static.
+rm "$scratch"/aarch64-linux-musl/lib/libtidegate.so*
+musl aarch64 LIBS=static RUN=qemu-aarch64-static
+echo "c: aarch64-linux-gnu"
 deploy/away.sh "$scratch" env CC=aarch64-linux-gnu-gcc CXX=aarch64-linux-gnu-g++ \
   RUN="qemu-aarch64-static -L /usr/aarch64-linux-gnu" \
   bash "$scratch/c-try.sh" "$scratch/aarch64-linux-gnu"
 python3 deploy/docker-try.py
-sizes=$(cd "$dist" && stat -c '%s' libtidegate-*-x86_64-linux-gnu.tar.gz)
-echo "c: $(ls "$dist"/libtidegate* | wc -l) packages for glibc 2.17 and musl, x86_64 and arm64, serve C and C++ programs in Debian 11, 12, musl and QEMU; two builds are equal; the tarball has $sizes bytes"
+count=$(find "$dist" -maxdepth 1 -name 'libtidegate*' | wc -l)
+echo "c: $count packages for glibc 2.17 and musl, x86_64 and arm64, serve C and C++ programs in" \
+  "Debian 11 and 12, on musl and in QEMU; two builds are equal; the image's steps work"

@@ -1,7 +1,7 @@
 #!/bin/bash
-# c-packages.sh TARGET FOLDER: builds libtidegate for TARGET and packs it into FOLDER: a tarball that
-# can be unpacked anywhere, and Debian packages if the target has glibc. Two runs of one commit give
-# the same files: their times are the commit's, and their owner is root.
+# c-packages.sh TARGET FOLDER: builds libtidegate for TARGET and packs it into FOLDER: a tarball
+# that can be unpacked anywhere, and Debian packages if the target has glibc. Two runs of one commit
+# give the same files: their times are the commit's, and their owner is root.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 target=$1 folder=$2

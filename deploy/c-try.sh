@@ -1,7 +1,7 @@
 #!/bin/bash
 # c-try.sh [PREFIX]: compiles small programs in C and C++ against an installed Tidegate, and runs
-# them: shared, static, and static as a whole; by pkg-config and by CMake. Without PREFIX Tidegate is
-# where the system looks by itself. This file needs nothing else of the repository.
+# them: shared, static, and static as a whole; by pkg-config and by CMake. Without PREFIX Tidegate
+# is where the system looks by itself. This file needs nothing else of the repository.
 #
 #   LIBS=shared|static|both   what is installed (both)
 #   CC, CXX, RUN              the compilers (cc, c++), and what runs a program
@@ -104,13 +104,16 @@ if [ "$libs" != shared ]; then
   check whole_c without && check whole_cpp without
   # The archive by name, as -l takes the shared library where both are.
   archive=$(flags --variable=libdir)/libtidegate.a
-  "${cc[@]}" try.c -o static_c $(flags --cflags) "$archive" $(flags --libs --static | tr ' ' '\n' | grep -v tidegate)
+  needed=$(flags --libs --static | tr ' ' '\n' | grep -v tidegate || true)
+  "${cc[@]}" try.c -o static_c $(flags --cflags) "$archive" $needed
   check static_c without
   [ "$libs" = both ] || { build alone "" ""; check alone_c without; }
 fi
 if command -v cmake >/dev/null; then
-  CC=${cc[*]} CXX=${cxx[*]} cmake -S . -B build ${prefix:+-DCMAKE_PREFIX_PATH="$prefix"} >cmake.log || { cat cmake.log; exit 1; }
-  cmake --build build >>cmake.log 2>&1 || { cat cmake.log; exit 1; }
+  {
+    CC=${cc[*]} CXX=${cxx[*]} cmake -S . -B build ${prefix:+-DCMAKE_PREFIX_PATH="$prefix"} &&
+      cmake --build build
+  } >cmake.log 2>&1 || { cat cmake.log; exit 1; }
   # CMake notes where the library is, so that its programs find it.
   for program in made/*; do
     mv "$program" .

@@ -1,6 +1,6 @@
 #!/bin/bash
-# c.sh quick|full: what C and C++ users install. `quick` installs what `make lib` has built for this
-# machine into empty folders, in each way, and compiles programs there. `full` is `deploy/c-full.sh`.
+# c.sh quick|full: what C and C++ users install. `quick` installs what `make lib` has built for
+# this machine into empty folders, in each way, and compiles programs there. `full` is c-full.sh.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 case ${1:-} in
@@ -28,8 +28,8 @@ left() { # prefix: files, and folders with our name
 
 make --silent lib 2>"$scratch/log" || { cat "$scratch/log"; exit 1; }
 
-# As given, then somewhere else: nothing names its place.
-install_at "$scratch/made"
+# As for a tarball, then somewhere else: nothing names its place.
+install_at / DESTDIR="$scratch/made"
 deploy/c-check.sh "$scratch/made"
 mv "$scratch/made" "$scratch/moved"
 try "$scratch/moved"
@@ -53,7 +53,8 @@ C
 rustc --edition 2024 --crate-type staticlib "$scratch/other.rs" -o "$scratch/libother.a"
 ours=$scratch/moved/lib/libtidegate.a
 for pair in "$ours $scratch/libother.a" "$scratch/libother.a $ours"; do
-  cc "$scratch/two.c" -I "$scratch/moved/include" $pair -lm -lrt -lpthread -lutil -ldl -o "$scratch/two"
+  cc "$scratch/two.c" -I "$scratch/moved/include" -o "$scratch/two" \
+    $pair -lm -lrt -lpthread -lutil -ldl
   "$scratch/two" 2>/dev/null || fail "a program with two Rust libraries fails"
 done
 
@@ -90,12 +91,22 @@ refused() { # what is said, command
 refused 'not an absolute path' make install PREFIX=here
 refused 'not both, shared or static' make install PREFIX="$scratch/none" LIBS=all
 if [ "$(id -u)" = 0 ]; then
-  mkdir -p "$scratch/theirs/ffi-c/package"
-  cp Cargo.toml "$scratch/theirs/"
-  cp ffi-c/package/* "$scratch/theirs/ffi-c/package/"
-  chown -R nobody "$scratch/theirs"
+  theirs=$scratch/theirs
+  mkdir -p "$theirs/target"
+  cp -r --preserve=timestamps --parents Cargo.toml Cargo.lock LICENSE-* include \
+    {core,policy,ffi-c}/{src,Cargo.toml} ffi-c/{build.rs,package} "$theirs"
+  chown -R nobody "$theirs"
   refused 'as that user: make lib' env -u CARGO_TARGET_DIR PREFIX="$scratch/none" \
-    "$scratch/theirs/ffi-c/package/install.sh" install
+    "$theirs/ffi-c/package/install.sh" install
+  mkdir "$theirs/target/libtidegate"
+  cp -r --preserve=timestamps "${CARGO_TARGET_DIR:-target}/libtidegate/host" \
+    "$theirs/target/libtidegate/"
+  chown -R nobody "$theirs"
+  env -u CARGO_TARGET_DIR PATH="$scratch/bin:$PATH" PREFIX="$scratch/by-root" \
+    "$theirs/ffi-c/package/install.sh" install >/dev/null
+  deploy/c-check.sh "$scratch/by-root"
+  [ -z "$(find "$theirs" ! -user nobody)" ] || fail "make install of root writes into the tree"
 fi
 [ ! -e "$scratch/none" ] || fail "a refused install leaves files"
-echo "c: make install gives what its list says, shared and static; C and C++ programs find it by pkg-config and CMake after a move; uninstall leaves nothing"
+echo "c: make install gives what its list says, shared and static; C and C++ programs find it by" \
+  "pkg-config and CMake after a move; uninstall leaves nothing"

@@ -1,6 +1,6 @@
 #!/bin/bash
-# in-root.sh ROOT COMMAND…: runs a command in a Debian root that deploy/root.sh made, as on a machine
-# of its own: with /proc, /dev and a memory file system, and no variable of this shell.
+# in-root.sh ROOT COMMAND…: runs a command in a Debian root that deploy/root.sh made, as on a
+# machine of its own: with /proc, /dev and a memory file system, and no variable of this shell.
 set -euo pipefail
 root=$1 && shift
 export ROOT=$root

@@ -3,9 +3,10 @@
 # `dist`, and the licences of the crates inside. They are put into target/libtidegate/TARGET.
 #
 # Without TARGET it builds for this machine, by its own compiler and linker. TARGET is a Rust target
-# as in aarch64-unknown-linux-gnu. With `.2.17` behind it the library needs glibc 2.17 only. Zig links
-# for such targets, unless CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER or the like names a linker.
-# What cargo has written is kept apart for zig, as cargo does not see that the linker differs.
+# as in aarch64-unknown-linux-gnu. With `.2.17` behind it the library needs glibc 2.17 only.
+#
+# Zig links for a TARGET, unless CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER or the like names a
+# linker. Cargo writes to a folder of its own then, as it does not see that the linker differs.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 export CARGO_TERM_COLOR=never
@@ -23,7 +24,8 @@ esac
 variable=CARGO_TARGET_$(echo "$triple" | tr a-z- A-Z_)_LINKER
 cargo=(cargo rustc --target "$triple")
 if [ -n "$wanted" ]; then
-  bin=$(deploy/rust.sh "$triple") || fail "no standard library for $triple: rustup target add $triple"
+  bin=$(deploy/rust.sh "$triple") ||
+    fail "no standard library for $triple: rustup target add $triple"
   PATH=$bin:$PATH
   if [ "$wanted" != "$triple" ] || [ -z "${!variable:-}" ]; then
     tools=$(deploy/tools.sh)
@@ -41,8 +43,8 @@ if [ "${triple%%-*}" != "$(uname -m)" ]; then
   binutils=${triple%%-*}-linux-gnu-
 fi
 case $triple in
-*-linux-*) command -v "${binutils}objcopy" >/dev/null ||
-  fail "${binutils}objcopy is missing: install binutils${binutils:+-${triple%%-*}-linux-gnu}" ;;
+*-linux-*) command -v "${binutils}ld.bfd" >/dev/null ||
+  fail "${binutils}ld.bfd is missing: install binutils${binutils:+-${triple%%-*}-linux-gnu}" ;;
 esac
 
 # A shared library for musl exists only if the C library is not linked into it.
@@ -58,7 +60,8 @@ CARGO_ENCODED_RUSTFLAGS=$encoded deploy/dist.sh "${cargo[@]}" -p tidegate-c --li
 # object with all code does that, if its groups, which another library's may replace, are dissolved.
 hide() { # archive, archive made
   threads | "${binutils}as" -o "$stage/threads.o"
-  "${binutils}ld" -r --force-group-allocation "$stage/threads.o" --whole-archive "$1" -o "$stage/all.o"
+  "${binutils}ld.bfd" -r --force-group-allocation -o "$stage/all.o" \
+    "$stage/threads.o" --whole-archive "$1"
   "${binutils}objcopy" --wildcard --keep-global-symbol='tg_*' --strip-unneeded \
     --remove-section=.llvmbc --remove-section=.llvmcmd "$stage/all.o" "$stage/tidegate.o"
   rm -f "$2"

@@ -1,6 +1,6 @@
 #!/bin/bash
-# install.sh install|uninstall: copies what `make lib` has built into PREFIX, or takes it away again.
-# It never builds in another user's tree, so that `make lib && sudo make install` is safe.
+# install.sh install|uninstall: copies what `make lib` has built into PREFIX, or takes it away
+# again. It never builds in another user's tree, so that `make lib && sudo make install` is safe.
 #
 #   PREFIX      /usr/local             an absolute path
 #   LIBDIR      lib                    in PREFIX, as in lib64 or lib/x86_64-linux-gnu, or absolute
@@ -18,8 +18,9 @@ fail() { echo "make $what: $*" >&2 && exit 1; }
 what=${1:-install}
 case ${PREFIX:=/usr/local} in /*) ;; *) fail "PREFIX=$PREFIX is not an absolute path" ;; esac
 prefix=$(echo "$PREFIX" | sed 's|//*|/|g; s|\(.\)/$|\1|')
+inside=${prefix%/}/
 case $libs in both | shared | static) ;; *) fail "LIBS=$libs is not both, shared or static" ;; esac
-under() { case $1 in /*) echo "${1%/}" ;; *) echo "${prefix%/}/${1%/}" ;; esac; }
+under() { case $1 in /*) echo "${1%/}" ;; *) echo "$inside${1%/}" ;; esac; }
 lib=$(under "${LIBDIR:-lib}")
 include=$(under "${INCLUDEDIR:-include}")
 data=$(under "${DATADIR:-share}")
@@ -31,15 +32,15 @@ cmake=$root$lib/cmake/tidegate
 
 # The names of the shared library: the file's, its users' (by the ABI's version) and the linker's.
 case ${TARGET:-$(uname -s)} in
-*apple* | Darwin) shared=("libtidegate.$version.dylib" "libtidegate.$abi.dylib" libtidegate.dylib) ;;
-*) shared=("libtidegate.so.$version" "libtidegate.so.$abi" libtidegate.so) ;;
+*apple* | Darwin) shared=(libtidegate{".$version",".$abi",}.dylib) ;;
+*) shared=(libtidegate.so{".$version",".$abi",}) ;;
 esac
 
 # Whether what was built is as new as its sources.
 fresh() {
   [ -e "$stage/built" ] &&
-    [ -z "$(find Cargo.toml Cargo.lock core/src core/Cargo.toml policy/src policy/Cargo.toml ffi-c/src \
-      ffi-c/Cargo.toml ffi-c/build.rs ffi-c/package/build.sh -newer "$stage/built" -print -quit)" ]
+    [ -z "$(find Cargo.toml Cargo.lock {core,policy,ffi-c}/{src,Cargo.toml} ffi-c/build.rs \
+      ffi-c/package/build.sh -newer "$stage/built" -print -quit)" ]
 }
 
 build() {
@@ -55,7 +56,7 @@ build() {
 # The way from a folder below LIBDIR to PREFIX, if LIBDIR is in PREFIX: then all can be moved
 # together. What belongs to the system is not moved, and its paths are stated.
 way_up() { # the folder in LIBDIR, how its files call the folder that they are in
-  local rest=${lib#"${prefix%/}"/}/$1
+  local rest=${lib#"$inside"}/$1
   if [ "$prefix" = /usr ] || [ "$rest" = "$lib/$1" ]; then
     echo "$prefix"
   else
@@ -67,8 +68,8 @@ fill() { # template, file, PREFIX as that file calls it, how it writes the varia
   local libdir=$lib includedir=$include links= needed
   needed=$(cat "$stage/needed")
   [ "$libs" != static ] || links=" $needed"
-  case $lib in "${prefix%/}"/*) libdir=$4/${lib#"${prefix%/}"/} ;; esac
-  case $include in "${prefix%/}"/*) includedir=$4/${include#"${prefix%/}"/} ;; esac
+  case $lib in "$inside"*) libdir=$4/${lib#"$inside"} ;; esac
+  case $include in "$inside"*) includedir=$4/${include#"$inside"} ;; esac
   [ "$libs" != shared ] || needed=
   sed -e "s|@VERSION@|$version|g" -e "s|@ABI@|$abi|g" -e "s|@PREFIX@|$3|g" \
     -e "s|@LIBDIR@|$libdir|g" -e "s|@INCLUDEDIR@|$includedir|g" -e "s|@LINKS@|$links|g" \
@@ -101,7 +102,8 @@ install_all() {
 uninstall_all() {
   rm -f "$root$include/tidegate.h" "$root$include/tidegate.hpp" "$root$lib/libtidegate.a" \
     "${shared[@]/#/$root$lib/}" "$root$lib/pkgconfig/tidegate.pc"
-  rm -f "$cmake"/tidegate-config{,-version}.cmake "$licenses"/{LICENSE-{APACHE,MIT},THIRD-PARTY-NOTICES}
+  rm -f "$cmake"/tidegate-config{,-version}.cmake \
+    "$licenses"/{LICENSE-{APACHE,MIT},THIRD-PARTY-NOTICES}
   # Folders with our name, if they are empty, and those that only packages make.
   [ "${include##*/}" = include ] || rmdir "$root$include" 2>/dev/null || true
   rmdir "$cmake" "$licenses" "${cmake%/*}" "${licenses%/*}" "$root$lib/pkgconfig" 2>/dev/null || true
@@ -114,6 +116,6 @@ uninstall) uninstall_all ;;
 *) fail "not a command" ;;
 esac
 # The loader's list of libraries.
-if [ -z "$root" ] && [ "$(id -u)" = 0 ] && [ "$(uname -s)" = Linux ] && command -v ldconfig >/dev/null; then
+if [ "$(id -u)$root" = 0 ] && [ "$(uname -s)" = Linux ] && command -v ldconfig >/dev/null; then
   ldconfig
 fi
