@@ -2,8 +2,10 @@
 
 // Middleware for Express and whatever else takes `(req, res, next)`: Connect, Polka, `node:http`.
 
-const { finished } = require('node:stream');
+const { builtin } = require('../lib/builtin.js');
 const { gate } = require('./http.js');
+
+const { finished } = builtin('node:stream', () => require('node:stream'));
 
 const where = {
   peer: (req) => req.socket.remoteAddress,

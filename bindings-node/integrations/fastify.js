@@ -2,8 +2,10 @@
 
 // A plugin for Fastify: one hit for each request of the instance that it is registered on.
 
-const { finished } = require('node:stream');
+const { builtin } = require('../lib/builtin.js');
 const { gate } = require('./http.js');
+
+const { finished } = builtin('node:stream', () => require('node:stream'));
 
 const where = {
   peer: (request) => request.raw.socket.remoteAddress,

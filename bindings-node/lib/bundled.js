@@ -2,6 +2,7 @@
 // What stands for the native part where `require` does not know `.node` files: in a bundle, mostly.
 // When it is wanted, the package `tidegate` that can be found from the bundle's place has it.
 
+const { builtin } = require('./builtin.js');
 const { platform } = require('./platform.js');
 
 const WHAT_TO_DO = `Do one of these:
@@ -20,7 +21,7 @@ function failure(message) {
 
 /** Node's own `require`, as from the bundle: it is hidden from bundlers, and modules have none. */
 function outerRequire() {
-  const { createRequire } = process.getBuiltinModule?.('node:module') ?? require('node:module');
+  const { createRequire } = builtin('node:module', () => require('node:module'));
   const here = typeof __filename === 'string' ? __filename : process.argv[1];
   return [createRequire, createRequire(here ?? `${process.cwd()}/`), here];
 }

@@ -1,10 +1,13 @@
 'use strict';
 
+const { builtin } = require('./builtin.js');
 const { native, typeError } = require('./native.js');
 const { handleOf } = require('./clock.js');
 const { checkOptions, json, limiterJson, ruleJson } = require('./policy.js');
 const { Rule } = require('./rule.js');
 const { readChanges } = require('./trail.js');
+
+const pathOf = (url) => builtin('node:url', () => require('node:url')).fileURLToPath(url);
 
 /** Marks our own constructors' calls, unlike users'. */
 const MADE = Symbol('made');
@@ -39,7 +42,7 @@ class Limiter {
 
   static fromFile(path, options = {}) {
     const { clock, ...rest } = checkOptions(options);
-    const name = path instanceof URL ? require('node:url').fileURLToPath(path) : path;
+    const name = path instanceof URL ? pathOf(path) : path;
     return new Limiter(MADE, native.fromFile(name, limiterJson(rest), handleOf(clock)));
   }
 

@@ -9,8 +9,8 @@ const { ROOT, packages, run, scratch, version } = require('./packed.js');
 
 const integrations = ['express', 'express-rate-limit', 'fastify', 'hono', 'http', 'ws'];
 const lib = [
-  ...['bundled', 'call', 'clock', 'decision', 'facts', 'headers', 'held', 'limiter', 'native'],
-  ...['platform', 'policy', 'rule', 'scratch', 'spread', 'trail', 'wait'],
+  ...['builtin', 'bundled', 'call', 'clock', 'decision', 'facts', 'headers', 'held', 'limiter'],
+  ...['native', 'platform', 'policy', 'rule', 'scratch', 'spread', 'trail', 'wait'],
 ];
 const LICENCES = ['LICENSE-APACHE', 'LICENSE-MIT'];
 const MAIN = [
