@@ -1,10 +1,11 @@
 #!/bin/bash
 # root.sh SUITE FOLDER PACKAGE…: makes a root of that Debian suite with those packages, to try
-# artefacts in or to take newer programs from. Keeps what is there. VARIANT=extract unpacks only.
+# artefacts in or to take newer programs from. Keeps what is there. VARIANT=extract unpacks only, and
+# may do so for another processor: ROOT_ARCH=arm64.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 suite=$1 folder=$2 && shift 2
-wanted="$suite ${VARIANT:-apt} $*"
+wanted="$suite ${VARIANT:-apt}${ROOT_ARCH:+ $ROOT_ARCH} $*"
 [ "$(cat "$folder/.made-of" 2>/dev/null)" != "$wanted" ] || exit 0
 command -v mmdebstrap >/dev/null || "$here/../tests/need.sh" mmdebstrap >&2
 rm -rf "$folder"
@@ -13,5 +14,5 @@ mkdir -p "$(dirname "$folder")"
 mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Origin: Debian' | head -1)
 echo "root: Debian $suite with $*" >&2
 mmdebstrap --quiet --variant="${VARIANT:-apt}" --include="$(IFS=,; echo "$*")" \
-  --aptopt='Acquire::Check-Valid-Until "false"' "$suite" "$folder" ${mirror:+"$mirror"} >&2
+  ${ROOT_ARCH:+--architectures="$ROOT_ARCH"} --aptopt='Acquire::Check-Valid-Until "false"' "$suite" "$folder" ${mirror:+"$mirror"} >&2
 echo "$wanted" >"$folder/.made-of"
