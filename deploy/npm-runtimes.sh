@@ -42,7 +42,7 @@ musl_loader() {
 # program there by a command.
 # usage: try_in NAME 'OPTIONS OF NPM' COMMAND…
 try_in() {
-  local app=$scratch/app-$1 options=$2 said
+  local name=$1 app=$scratch/app-$1 options=$2 said
   if ! [ -e "$app" ]; then
     mkdir -p "$app"
     cp deploy/npm-try.mjs "$app/try.mjs"
@@ -54,7 +54,8 @@ try_in() {
   shift 2
   said=$(visible "$app" "$@" try.mjs)
   echo "npm: $said"
-  echo "${said#*runs in }" >>"$scratch/ran"
+  said=${said#*runs in }
+  echo "${said% on *} ($name)" >>"$scratch/ran"
 }
 
 # The programs lie in the repository's folder for built things, so they are run without hiding it.
