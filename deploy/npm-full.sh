@@ -57,6 +57,7 @@ try_sources() {
 }
 
 [ "$(uname -m)" = x86_64 ] || fail "full needs an x86-64 machine, which tries arm64 in an emulator"
+command -v readelf >/dev/null || tests/need.sh binutils
 mkdir -p "$dist"
 rm -f "$dist"/tidegate*.tgz
 for name in "${names[@]}"; do
