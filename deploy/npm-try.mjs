@@ -33,12 +33,11 @@ const required = createRequire(import.meta.url)('tidegate');
 check(required.Limiter === Limiter && tidegate === required, 'require and import give one class');
 const waited = await new Limiter('1/200ms').acquire('bob', { timeoutMs: 5_000 });
 check(waited.allowed, 'a call may wait');
+const file = () => new Limiter('1/h', { store: `file:limits-${process.pid}` });
 if (process.platform === 'linux') {
-  const file = () => new Limiter('1/h', { store: 'file:limits' });
   const [one, other] = [file(), file()];
   check(one.hit('carol').allowed && !other.hit('carol').allowed, 'a file is shared');
 } else {
-  const file = () => new Limiter('1/h', { store: 'file:limits' });
   check(throws(file, TidegateError, 'store'), 'a file store is an error off Linux');
 }
 const { bun, deno, node } = process.versions;

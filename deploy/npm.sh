@@ -42,6 +42,12 @@ install() {
   deploy/away.sh "$2" node try.mjs
 }
 
+# What holds for the packages in the folder TIDEGATE_DIST.
+test_packages() {
+  node --test --test-reporter="${TEST_REPORTER:-dot}" bindings-node/test/packed/*.test.js
+  echo
+}
+
 quick() {
   local dist=$scratch/dist
   [ -e bindings-node/tidegate.node ] || node bindings-node/build.mjs
@@ -49,8 +55,7 @@ quick() {
   pack_platform "$(this_platform)" bindings-node/tidegate.node "$dist"
   install "$dist" "$scratch/app"
   bindings-node/test/tools/install.sh
-  TIDEGATE_DIST=$dist node --test --test-reporter="${TEST_REPORTER:-dot}" bindings-node/test/packed/*.test.js
-  echo
+  TIDEGATE_DIST=$dist test_packages
   echo "npm: $(this_platform) is installed from its packages and runs, alone and bundled; \
 without its native part it says what to do; each package holds what is listed, with licences"
 }
@@ -58,7 +63,7 @@ without its native part it says what to do; each package holds what is listed, w
 case ${1:-} in
   quick) quick ;;
   full) . deploy/npm-full.sh ;;
-  platform) . deploy/npm-platform.sh "$2" ;;
+  platform) . deploy/npm-platform.sh "${2:?the name of the platform}" ;;
   pack)
     [ -e bindings-node/tidegate.node ] || node bindings-node/build.mjs
     pack_main "$3"
