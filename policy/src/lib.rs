@@ -208,8 +208,3 @@ pub use store::described::{Inspected, InspectedLimit};
 pub use store::runtime::Target;
 pub use store::trail::{Change, Changes};
 pub use tidegate_core::{Algorithm, Clock, OnFull};
-
-/// The README's example, as pasted.
-#[cfg(doctest)]
-#[doc = include_str!("../../README.md")]
-struct Readme;
