@@ -35,7 +35,8 @@ lint:
 	python3 tests/mutants.py --check
 	PYO3_NO_PYTHON=1 PYO3_BUILD_EXTENSION_MODULE=1 cargo clippy --workspace --all-targets \
 		--features tidegate/tokio,tidegate/tower,tidegate/schema --locked -- -D warnings
-	cargo check -p tidegate --no-default-features --locked
+	cargo check -p tidegate --locked
+	deploy/elsewhere.sh lint
 	python3 tests/cycles.py --check core/src policy/src
 	python3 tests/tidy.py versions links widths
 	python3 tests/prose.py
@@ -64,7 +65,6 @@ loom:
 # Rules, decisions and policy files: the shared vectors, the five systems, properties, threads, doctests.
 policy:
 	PROPTEST_RNG_SEED=1 cargo test -p tidegate --all-features --locked
-	cargo test -p tidegate --no-default-features --lib --locked config::parse
 
 # One file for many processes: kills at every instruction and at random, cold starts, reboots, damage.
 files:
@@ -151,6 +151,7 @@ portable:
 	cargo build -p tidegate-c --locked
 	RUSTFLAGS="--cfg tidegate_portable_atomic" cargo test -p tidegate-core --lib --test stress --locked \
 		--target-dir target/portable-atomic
+	[ "$$(uname -s)" != Linux ] || deploy/elsewhere.sh test
 
 # Licences, banned crates, sources. Advisories need a database from the network: `cargo deny check`.
 deny:

@@ -1,12 +1,13 @@
 #!/bin/bash
 # rust.sh TARGET: prints a folder with a cargo and a rustc that can build for TARGET. It is the
 # machine's own Rust if that has the target's standard library. Otherwise it is Debian's newest,
-# unpacked and run in place, and the standard library is built from its sources.
+# unpacked and run in place, and the standard library is built from its sources. `rust.sh sources`
+# prints the folder of Debian's, for who builds the standard library along with a program.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 target=$1
 own=$(dirname "$(rustup which rustc 2>/dev/null || command -v rustc)")
-if ls "$("$own/rustc" --print target-libdir --target "$target")"/libstd-*.rlib >/dev/null 2>&1; then
+if [ "$target" != sources ] && ls "$("$own/rustc" --print target-libdir --target "$target")"/libstd-*.rlib >/dev/null 2>&1; then
   echo "$own"
   exit
 fi
@@ -26,6 +27,10 @@ RUN
   chmod +x "$bin/$program.new"
   mv "$bin/$program.new" "$bin/$program"
 done
+if [ "$target" = sources ]; then
+  echo "$bin"
+  exit
+fi
 libdir=$("$bin/rustc" --print target-libdir --target "$target")
 if ! [ -e "$libdir/made-without-paths" ]; then
   echo "rust: the standard library for $target, by $("$bin/rustc" --version)" >&2

@@ -146,20 +146,22 @@
 //!
 //! # Features
 //!
+//! None is on by default.
+//!
 //! | feature | what it adds |
 //! |---|---|
-//! | `yaml` (default) | policy files in YAML; without it they are JSON |
+//! | `yaml` | policy files in YAML; without it they are JSON |
 //! | `tokio` | `acquire`, which sleeps by tokio's timer |
 //! | `tower` | the module `tower`: a layer for axum, hyper and other tower services |
 //! | `schema` | the function `schema`: the JSON Schema of policy files |
 
-#[doc(hidden)]
-pub mod bindings;
 #![cfg_attr(
     not(target_os = "linux"),
     allow(dead_code, unused_imports, unused_variables, reason = "file stores alone use it")
 )]
 
+#[doc(hidden)]
+pub mod bindings;
 mod compiled;
 mod config;
 mod decision;
@@ -208,8 +210,3 @@ pub use store::described::{Inspected, InspectedLimit};
 pub use store::runtime::Target;
 pub use store::trail::{Change, Changes};
 pub use tidegate_core::{Algorithm, Clock, OnFull};
-
-/// The README's example, as pasted.
-#[cfg(doctest)]
-#[doc = include_str!("../../README.md")]
-struct Readme;

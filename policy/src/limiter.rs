@@ -153,7 +153,7 @@ impl Limiter {
         Limiter::builder().value(policy).build()
     }
 
-    /// A limiter of a policy file, YAML or JSON.
+    /// A limiter of a policy file: JSON, or YAML with the feature `yaml`.
     ///
     /// # Errors
     /// If the file can't be read; and as [`Limiter::from_policy`].
@@ -289,10 +289,10 @@ impl Limiter {
     /// another shape, as when it is opened; other stores start afresh then.
     ///
     /// ```
-    /// let path = std::env::temp_dir().join(format!("tidegate-doc-{}.yaml", std::process::id()));
-    /// std::fs::write(&path, "version: 1\nrules: { a: { limits: { l: 1/h } } }").unwrap();
+    /// let path = std::env::temp_dir().join(format!("tidegate-doc-{}.json", std::process::id()));
+    /// std::fs::write(&path, r#"{"version": 1, "rules": {"a": {"limits": "1/h"}}}"#).unwrap();
     /// let limiter = tidegate::Limiter::from_file(&path).unwrap();
-    /// std::fs::write(&path, "version: 1\nrules: { a: { limits: { l: 5/h } } }").unwrap();
+    /// std::fs::write(&path, r#"{"version": 1, "rules": {"a": {"limits": "5/h"}}}"#).unwrap();
     /// limiter.reload().unwrap();
     /// assert_eq!(limiter.hit("alice", 1).unwrap().limit, Some(5));
     /// std::fs::remove_file(path).unwrap();
@@ -808,7 +808,7 @@ impl Limiter {
     ///
     /// # Errors
     /// If the folder can't be read or is another user's (root may look at any), or a table in it is
-    /// not sound.
+    /// not sound; and where there are no file stores: they need Linux.
     pub fn inspect(path: impl AsRef<Path>) -> Result<Vec<crate::Inspected>, Error> {
         #[cfg(target_os = "linux")]
         return crate::store::inspect::inspect(path.as_ref());

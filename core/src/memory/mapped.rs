@@ -25,14 +25,15 @@ unsafe impl Sync for Mapping {}
 
 impl Mapping {
     /// Maps the first `bytes` of a file, which must be that long (a multiple of a page). Refused
-    /// where words are not atomic between processes.
-    pub(crate) fn new(file: File, bytes: usize) -> io::Result<Mapping> {
+    /// where words are not atomic between processes, and where there is no room for so many bytes.
+    pub(crate) fn new(file: File, bytes: u64) -> io::Result<Mapping> {
         use rustix::mm::{MapFlags, ProtFlags, mmap};
         if !ATOMIC_BETWEEN_PROCESSES {
             let why =
                 "this processor has no 64-bit atomics that processes could share; use `memory`";
             return Err(io::Error::new(io::ErrorKind::Unsupported, why));
         }
+        let bytes = usize::try_from(bytes).map_err(|_| io::ErrorKind::OutOfMemory)?;
         let (rights, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED);
         // SAFETY: a new mapping, at an address of the kernel's choice.
         let base = unsafe { mmap(std::ptr::null_mut(), bytes, rights, flags, &file, 0) }?;

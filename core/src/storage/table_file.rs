@@ -151,7 +151,7 @@ impl TableFile {
         header: Header,
     ) -> Result<TableFile, FileError> {
         let entry = directory.entry(name, &file)?;
-        let mapping = Arc::new(Mapping::new(file, header.words[at::FILE] as usize)?);
+        let mapping = Arc::new(Mapping::new(file, header.words[at::FILE])?);
         let manual = header.is_manual();
         Ok(TableFile { mapping, entry, shape: header.shape, manual })
     }
@@ -205,7 +205,7 @@ impl TableFile {
         // Room is taken now: a full disk must not end a hit by a signal later.
         allocate(&made.file, bytes)?;
         made.file.write_all_at(&header.bytes(), 0)?;
-        let mapping = Arc::new(Mapping::new(made.file.try_clone()?, bytes as usize)?);
+        let mapping = Arc::new(Mapping::new(made.file.try_clone()?, bytes)?);
         let entry = directory.entry(name, &made.file)?;
         let table = TableFile { mapping, entry, shape: shape.to_string(), manual };
         if !made.publish(name)? {
@@ -364,7 +364,7 @@ impl TableFile {
         let (bytes, manual) = (header.words[at::FILE], header.is_manual());
         allocate(made, bytes)?;
         made.write_all_at(&header.bytes(), 0)?;
-        let mapping = Arc::new(Mapping::new(made.try_clone()?, bytes as usize)?);
+        let mapping = Arc::new(Mapping::new(made.try_clone()?, bytes)?);
         Ok(TableFile { mapping, entry, shape: header.shape, manual })
     }
 

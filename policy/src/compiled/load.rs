@@ -16,7 +16,7 @@ use crate::config::value::plain_value;
 use crate::error::{Code, Error, Problem};
 
 impl Policy {
-    /// Reads a policy file, YAML or JSON.
+    /// Reads a policy file: JSON, or YAML with the feature `yaml`.
     ///
     /// # Errors
     /// If it can't be read, or with all its problems.
@@ -26,9 +26,10 @@ impl Policy {
         Policy::from_text(&text).map_err(|error| error.in_file(path))
     }
 
-    /// Reads a policy's text, YAML or JSON. `${NAME:-default}` takes environment variables.
+    /// Reads a policy's text, as that of a file. `${NAME:-default}` takes environment variables.
     ///
     /// ```
+    /// # #[cfg(feature = "yaml")] {
     /// let policy = tidegate::Policy::from_text("
     /// version: 1
     /// rules:
@@ -36,6 +37,7 @@ impl Policy {
     ///     limits: { per-minute: { max: 20, per: 1m, algorithm: window } }
     /// ").unwrap();
     /// assert_eq!(policy.rules[0].1.limits[0].name(), "per-minute");
+    /// # }
     /// ```
     ///
     /// # Errors

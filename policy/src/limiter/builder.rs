@@ -113,7 +113,7 @@ impl LimiterBuilder {
         self.from(Source::Value(plain_value(policy)))
     }
 
-    /// Limits by the text of a policy file, YAML or JSON.
+    /// Limits by the text of a policy file: JSON, or YAML with the feature `yaml`.
     ///
     /// ```
     /// let text = r#"{"version": 1, "rules": {"messages": {"limits": "20/min"}}}"#;
@@ -125,7 +125,8 @@ impl LimiterBuilder {
         self.from(Source::Text(policy.into()))
     }
 
-    /// Limits by a policy file, YAML or JSON, which [`Limiter::reload`] reads again.
+    /// Limits by a policy file, which [`Limiter::reload`] reads again: JSON, or YAML with the
+    /// feature `yaml`.
     ///
     /// ```
     /// let missing = tidegate::Limiter::builder().file("no/such/policy.yaml").build();
