@@ -98,8 +98,8 @@ public final class Tidegate implements AutoCloseable {
       var out = arena.allocate(ADDRESS);
       if (maker.make(arena.allocateFrom(text), out) == 0) return out.get(ADDRESS, 0);
       var error = arena.allocate(ERROR_SIZE, 8);
-      int copied = (int) LAST.invokeExact(error);
-      throw new Failure(error.get(JAVA_INT, copied), error);
+      int unused = (int) LAST.invokeExact(error);
+      throw new Failure(error.get(JAVA_INT, 0), error);
     } catch (Throwable thrown) {
       throw unchecked(thrown);
     }

@@ -6,6 +6,7 @@ cd "$(dirname "$0")"
 need() { command -v "$1" >/dev/null || ../../tests/need.sh "${@:2}"; }
 need nginx nginx
 need wrk wrk
+need curl curl
 [ -d /usr/share/nginx/src ] || ../../tests/need.sh nginx-dev
 pkg-config --exists tidegate || { echo "pkg-config finds no tidegate: see docs/c.md"; exit 1; }
 scratch=$(mktemp -d)

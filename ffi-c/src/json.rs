@@ -23,7 +23,7 @@ pub(crate) unsafe fn read(json: *const c_char, name: &str) -> Result<Value, Fail
 }
 
 /// Bytes of a long text of ours.
-const TEXT: usize = 64 << 10;
+const TEXT: usize = 16 << 10;
 
 /// Writes what is known of a handle as a text that the caller frees.
 pub(crate) fn write<T>(

@@ -113,14 +113,14 @@ pub struct tg_limiter {
 }
 
 /// Makes a limiter of a text of so many bytes, and writes its handle down.
-fn made(
-    builder: LimiterBuilder,
+fn make(
     text_len: usize,
     out: &mut MaybeUninit<*mut tg_limiter>,
+    builder: impl FnOnce() -> LimiterBuilder,
 ) -> Result<(), Failure> {
     has_room(text_len)?;
     let handle = lasting(|| {
-        let limiter = builder.build()?;
+        let limiter = builder().build()?;
         Ok(Box::new(tg_limiter { limiter, rules: ForkLock::default() }))
     })?;
     out.write(Box::into_raw(handle));
@@ -145,7 +145,7 @@ pub unsafe extern "C" fn tg_limiter_new(
         let limits = unsafe { text(limits, "limits") }?;
         // SAFETY: the caller's word.
         let options = unsafe { read(options) }?;
-        made(options.limits(limits), limits.len(), out)
+        make(limits.len(), out, || options.limits(limits))
     })
 }
 
@@ -168,7 +168,7 @@ pub unsafe extern "C" fn tg_limiter_from_policy(
         let text = utf8(unsafe { slice(text, len, "text") }?, "text")?;
         // SAFETY: the caller's word.
         let options = unsafe { read(options) }?;
-        made(options.text(text), text.len(), out)
+        make(text.len(), out, || options.text(text))
     })
 }
 
@@ -195,7 +195,7 @@ pub unsafe extern "C" fn tg_limiter_from_file(
         let path = unsafe { text(path, "path") }?;
         // SAFETY: the caller's word.
         let options = unsafe { read(options) }?;
-        made(options.file(path), file_len(path), out)
+        make(file_len(path), out, || options.file(path))
     })
 }
 
