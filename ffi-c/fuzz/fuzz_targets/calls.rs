@@ -502,7 +502,7 @@ fn call(world: &mut World, input: &mut Input<'_>) {
     }
 }
 
-/// A call whose key is bytes. If it fails, the error that it was handed says what the thread's does.
+/// A call whose key is bytes. If it fails, its error says what the last error of the thread does.
 ///
 /// # Safety
 /// As `call`.
