@@ -5,7 +5,7 @@ SHELL := /bin/bash -eu -o pipefail
 LOOM := RUSTFLAGS="--cfg loom -C debug-assertions" cargo test --release -p tidegate-core --lib --target-dir target/loom
 DEMO_PYTHON := target/demo-python
 
-.PHONY: demo test toolchain lint engine loom policy files vectors c header lib install uninstall \
+.PHONY: demo test toolchain lint engine loom policy files vectors c languages header lib install uninstall \
 	python node packages release-check benches bench mutants rustdoc docs msrv portable deny semver tsan miri
 
 demo: toolchain $(DEMO_PYTHON)/ready
@@ -21,7 +21,7 @@ $(DEMO_PYTHON)/ready: $(shell find bindings-python/src bindings-python/python bi
 	@$(DEMO_PYTHON)/bin/pip install --quiet --disable-pip-version-check gunicorn==27.0.0 ./bindings-python
 	@touch $@
 
-test: toolchain lint engine loom policy files vectors c python node packages
+test: toolchain lint engine loom policy files vectors c languages python node packages
 	@echo "test: the engine's laws held in every model, property and race; the rules gave every decision due; files outlived every kill; C, C++, Python and Node agree; every package installs and runs where there is no repository; all code is clean, the benches' too"
 
 # Rust comes from rustup or the distribution; nothing else is needed to build.
@@ -78,6 +78,10 @@ vectors:
 c: toolchain
 	cargo test -p tidegate-c --locked
 	ffi-c/tests/run.sh
+
+# The examples of other languages that call C, with the library that `c` has installed.
+languages: toolchain
+	examples/languages.sh
 
 # The wheel, as its users have it, on every Python that is here.
 python: toolchain

@@ -39,7 +39,7 @@
  *
  * Statuses. The comment of each function lists the statuses by which it may fail. These groups
  * stand for several:
- * - every function: TG_STATUS_NULL, TG_STATUS_PANIC, TG_STATUS_OTHER
+ * - every function: TG_STATUS_NULL, TG_STATUS_MEMORY, TG_STATUS_PANIC, TG_STATUS_OTHER
  * - those of a key: TG_STATUS_ARGUMENT for another version, TG_STATUS_LENGTH, TG_STATUS_UTF8 for
  *   an attribute, TG_STATUS_KEY, TG_STATUS_RANGE for `max`, TG_STATUS_CLOSED
  * - those of a change: TG_STATUS_ARGUMENT for options of another version or a text that is no
@@ -60,14 +60,19 @@
  * Versions. Structures that callers fill begin with a version and have a TG_..._INIT. They grow
  * at the end only. A structure newer than the library is TG_STATUS_ARGUMENT. Structures that the
  * library fills begin with a version too and keep their size: new fields take the place of
- * reserved words, and a version tells which are there. TG_ABI_VERSION is
- * the header's, and tg_abi_version() the library's. A program works if its TG_ABI_VERSION is from
+ * reserved words, and a version tells which are there. TG_ABI_VERSION is the header's, and
+ * tg_abi_version() the library's. A program works if its TG_ABI_VERSION is from
  * tg_abi_version_oldest() to tg_abi_version(). TG_VERSION is the release as text;
  * TG_VERSION_MAJOR, _MINOR and _PATCH are numbers for #if.
  *
- * Memory. Tables are made with their limiter and never grow. A table that finds no memory is
- * TG_STATUS_MEMORY. Where the system refuses any other allocation, the process ends, as with
- * every Rust library. tg_allow allocates nothing.
+ * Memory. Tables are made with their limiter and never grow. What finds no memory is
+ * TG_STATUS_MEMORY: a table of any size, a policy, a batch, a text. The library keeps 1 MB of
+ * address space in reserve for the small allocations of calls that are under way when the system
+ * refuses one. Calls begin while half of that is free. What gives back (tg_release, tg_settle,
+ * tg_cancel, every free) works also then. The process ends only where the system refuses more than
+ * the reserve within one call: for a text of many megabytes, or a move of tables to another shape.
+ * tg_allow allocates nothing. After tg_limiter_free some kilobytes stay for the life of the
+ * process, and are reachable; valgrind calls nothing lost.
  *
  * Fork. A child of fork() may use every handle of its parent, whatever the parent's other threads
  * were doing. With a `file:` store both count in one table. With `memory` or `memory:NAME` the
@@ -475,7 +480,7 @@ typedef struct tg_limit_left {
    */
   int64_t reset_after_ms;
   /**
-   * Until there is more; TG_NONE if there never is.
+   * Milliseconds until there is more, rounded up; TG_NONE if there never is.
    */
   int64_t more_after_ms;
 } tg_limit_left;

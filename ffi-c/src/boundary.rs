@@ -5,18 +5,21 @@ use std::ffi::{CStr, CString, c_char, c_int};
 use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use crate::memory;
 use crate::status::Failure;
 use crate::status::tg_status::{self, *};
 
-/// Runs the body of a function that says how it went.
+/// Runs the body of a function that says how it went. It does not begin while memory is short.
 #[inline(always)]
 pub(crate) fn guard(body: impl FnOnce() -> Result<(), Failure>) -> tg_status {
     // A failure is reported within: a result that holds one would go through memory.
-    let run = || body().map_or_else(Failure::report, |()| TG_STATUS_OK);
+    let run =
+        || memory::is_left().and_then(|()| body()).map_or_else(Failure::report, |()| TG_STATUS_OK);
     catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(panicked)
 }
 
-/// Runs the body of a function that says yes (1), no (0), or what went wrong (less than 0).
+/// Runs the body of a function that says yes (1), no (0), or what went wrong (less than 0). It
+/// begins also while memory is short: some of these functions give back.
 #[inline(always)]
 pub(crate) fn answer(body: impl FnOnce() -> Result<bool, Failure>) -> c_int {
     let run = || body().map_or_else(|failure| -(failure.report() as c_int), c_int::from);

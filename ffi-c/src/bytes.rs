@@ -14,6 +14,7 @@ use crate::decision::tg_decision;
 use crate::error::{keep, tg_error};
 use crate::held::{tg_permit, tg_permit_handle, tg_reservation, tg_reserve};
 use crate::key::tg_key;
+use crate::memory::list;
 use crate::rule::*;
 use crate::status::Failure;
 use crate::status::tg_status::{self, *};
@@ -339,15 +340,17 @@ pub unsafe extern "C" fn tg_allow_many_bytes(
 
 /// The keys that lie one after the other.
 fn split<'k>(keys: &'k [u8], lens: &[usize]) -> Result<Vec<&'k [u8]>, Failure> {
-    let mut rest = keys;
-    let cut = |&len: &usize| {
-        let (key, after) = rest.split_at_checked(len)?;
+    let (mut rest, mut all) = (keys, list(lens.len())?);
+    for &len in lens {
+        let (key, after) = rest.split_at_checked(len).ok_or_else(|| no_sum(keys))?;
+        all.push(key);
         rest = after;
-        Some(key)
-    };
-    let cut: Option<Vec<&[u8]>> = lens.iter().map(cut).collect();
-    cut.filter(|_| rest.is_empty()).ok_or_else(|| {
-        let message = format!("`keys_len` is {}, which is not the sum of `key_lens`", keys.len());
-        Failure::new(TG_STATUS_LENGTH, message)
-    })
+    }
+    if rest.is_empty() { Ok(all) } else { Err(no_sum(keys)) }
+}
+
+#[cold]
+fn no_sum(keys: &[u8]) -> Failure {
+    let message = format!("`keys_len` is {}, which is not the sum of `key_lens`", keys.len());
+    Failure::new(TG_STATUS_LENGTH, message)
 }

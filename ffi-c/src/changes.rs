@@ -13,6 +13,7 @@ use serde_json::Value;
 use crate::boundary::{given, guard, optional_text, text};
 use crate::json;
 use crate::key::tg_key;
+use crate::memory::has_room;
 use crate::rule::tg_rule;
 use crate::status::Failure;
 use crate::status::tg_status::{self, *};
@@ -95,7 +96,9 @@ pub(crate) fn change(
     change: impl FnOnce(&tg_rule) -> Result<Result<u64, policy::Error>, Failure>,
 ) -> tg_status {
     guard(|| {
-        let number = change(given(rule, "rule")?)?.map_err(named)?;
+        let rule = given(rule, "rule")?;
+        has_room(0)?;
+        let number = change(rule)?.map_err(named)?;
         if let Some(out) = out_number {
             out.write(number);
         }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use policy::ManualClock;
 
 use crate::boundary::{free, given, guard};
+use crate::memory::lasting;
 use crate::status::Failure;
 use crate::status::tg_status::{self, *};
 
@@ -41,7 +42,7 @@ pub extern "C" fn tg_manual_clock_new(
     guard(|| {
         let out = given(out, "out")?;
         let clock = ManualClock::new(time(start_ms, "start_ms")?, time(wall_ms, "wall_ms")?);
-        out.write(Box::into_raw(Box::new(tg_manual_clock { clock })));
+        out.write(Box::into_raw(lasting(|| Ok(Box::new(tg_manual_clock { clock })))?));
         Ok(())
     })
 }

@@ -40,7 +40,7 @@ pub struct tg_limit_left {
     pub remaining: u64,
     /// Until all of it is there again.
     pub reset_after_ms: i64,
-    /// Until there is more; TG_NONE if there never is.
+    /// Milliseconds until there is more, rounded up; TG_NONE if there never is.
     pub more_after_ms: i64,
 }
 

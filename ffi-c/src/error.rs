@@ -52,38 +52,41 @@ impl tg_error {
 #[unsafe(no_mangle)]
 pub extern "C" fn tg_last_error_copy(out: Option<&mut MaybeUninit<tg_error>>) -> tg_status {
     match out {
-        Some(out) => with_last(|status, message| {
-            out.write(tg_error::new(status, message));
+        Some(out) => {
+            with_last(|status, message| out.write(tg_error::new(status, message)));
             TG_STATUS_OK
-        }),
+        }
         None => guard(|| Err(null("out"))),
     }
 }
 
-/// As [`tg_last_error_copy`], if the call that returned `result` failed; hands `result` on.
+/// Writes down why a call failed, if what it returned says that it did; hands that on.
 #[inline]
 pub(crate) fn keep<R: Outcome>(result: R, error: Option<&mut MaybeUninit<tg_error>>) -> R {
-    if let (true, Some(error)) = (result.is_failure(), error) {
-        tg_last_error_copy(Some(error));
+    if let (Some(status), Some(error)) = (result.failure(), error) {
+        with_last(|_, message| error.write(tg_error::new(status, message)));
     }
     result
 }
 
 /// What calls return.
 pub(crate) trait Outcome {
-    fn is_failure(&self) -> bool;
+    /// The status of a failure.
+    fn failure(&self) -> Option<i32>;
 }
 
 impl Outcome for tg_status {
-    fn is_failure(&self) -> bool {
-        *self != TG_STATUS_OK
+    #[inline]
+    fn failure(&self) -> Option<i32> {
+        (*self != TG_STATUS_OK).then_some(*self as i32)
     }
 }
 
 /// 1, 0, or a tg_status below 0.
 impl Outcome for c_int {
-    fn is_failure(&self) -> bool {
-        *self < 0
+    #[inline]
+    fn failure(&self) -> Option<i32> {
+        (*self < 0).then_some(-*self)
     }
 }
 

@@ -21,6 +21,7 @@ pub mod key;
 #[cfg(test)]
 mod layout;
 pub mod limiter;
+mod memory;
 mod names;
 pub mod rule;
 pub mod status;

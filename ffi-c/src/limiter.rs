@@ -10,6 +10,7 @@ use policy::{Finding, Limiter, LimiterBuilder, Metrics, OnFull};
 use crate::boundary::{free, given, guard, optional_text, slice, text, utf8};
 use crate::clock::tg_manual_clock;
 use crate::json;
+use crate::memory::{has_room, lasting};
 use crate::names::TextList;
 use crate::rule::tg_rule;
 use crate::status::Failure;
@@ -111,10 +112,19 @@ pub struct tg_limiter {
     rules: ForkLock<HashMap<String, Vec<Box<tg_rule>>>>,
 }
 
-/// Where a handle is written to.
-fn made(limiter: Limiter, out: &mut MaybeUninit<*mut tg_limiter>) {
-    let handle = tg_limiter { limiter, rules: ForkLock::default() };
-    out.write(Box::into_raw(Box::new(handle)));
+/// Makes a limiter of a text of so many bytes, and writes its handle down.
+fn make(
+    text_len: usize,
+    out: &mut MaybeUninit<*mut tg_limiter>,
+    builder: impl FnOnce() -> LimiterBuilder,
+) -> Result<(), Failure> {
+    has_room(text_len)?;
+    let handle = lasting(|| {
+        let limiter = builder().build()?;
+        Ok(Box::new(tg_limiter { limiter, rules: ForkLock::default() }))
+    })?;
+    out.write(Box::into_raw(handle));
+    Ok(())
 }
 
 /// A limiter with one rule, "default", of these limits: "5/10s window, 20/min".
@@ -135,8 +145,7 @@ pub unsafe extern "C" fn tg_limiter_new(
         let limits = unsafe { text(limits, "limits") }?;
         // SAFETY: the caller's word.
         let options = unsafe { read(options) }?;
-        made(options.limits(limits).build()?, out);
-        Ok(())
+        make(limits.len(), out, || options.limits(limits))
     })
 }
 
@@ -159,9 +168,13 @@ pub unsafe extern "C" fn tg_limiter_from_policy(
         let text = utf8(unsafe { slice(text, len, "text") }?, "text")?;
         // SAFETY: the caller's word.
         let options = unsafe { read(options) }?;
-        made(options.text(text).build()?, out);
-        Ok(())
+        make(text.len(), out, || options.text(text))
     })
+}
+
+/// Bytes of a file; of one that can't be read, whatever opens it says why.
+fn file_len(path: &str) -> usize {
+    std::fs::metadata(path).map_or(0, |file| usize::try_from(file.len()).unwrap_or(usize::MAX))
 }
 
 /// A limiter of a policy file, YAML or JSON, which `tg_reload` reads again.
@@ -182,8 +195,7 @@ pub unsafe extern "C" fn tg_limiter_from_file(
         let path = unsafe { text(path, "path") }?;
         // SAFETY: the caller's word.
         let options = unsafe { read(options) }?;
-        made(options.file(path).build()?, out);
-        Ok(())
+        make(file_len(path), out, || options.file(path))
     })
 }
 
@@ -222,6 +234,7 @@ pub unsafe extern "C" fn tg_rule_get(
 ) -> tg_status {
     guard(|| {
         let (limiter, out) = (given(limiter, "limiter")?, given(out, "out")?);
+        has_room(0)?;
         // SAFETY: the caller's word.
         let rule = limiter.limiter.rule(unsafe { text(name, "name") }?)?;
         let mut rules = limiter.rules.lock();
@@ -243,7 +256,11 @@ pub unsafe extern "C" fn tg_rule_get(
 /// TG_STATUS_OPERATION for a limiter that was not made from a file.
 #[unsafe(no_mangle)]
 pub extern "C" fn tg_reload(limiter: Option<&tg_limiter>) -> tg_status {
-    guard(|| Ok(given(limiter, "limiter")?.limiter.reload()?))
+    guard(|| {
+        let limiter = given(limiter, "limiter")?;
+        has_room(0)?;
+        Ok(limiter.limiter.reload()?)
+    })
 }
 
 /// Counts so far, a JSON list with a map for each rule. Its numbers are allowed, warned, shadowed,

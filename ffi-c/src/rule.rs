@@ -8,6 +8,7 @@ use policy::{Budget, Call, Limiter, Rule, Stats};
 use crate::boundary::{answer, given, guard, owned_text, room, slice};
 use crate::decision::{DecisionOut, DecisionTarget, TG_MOST_LIMITS, TG_NONE, ms, tg_decision};
 use crate::key::{tg_bytes, tg_key};
+use crate::memory::list;
 use crate::names::TextList;
 use crate::status::Failure;
 use crate::status::tg_status;
@@ -211,8 +212,11 @@ pub unsafe extern "C" fn tg_allow_many(
         let out = unsafe { room(out_mask, count, "out_mask") }?;
         // SAFETY: the caller's word.
         let read = |key: &tg_bytes| unsafe { key.get("keys.data") };
-        let keys = keys.iter().map(read).collect::<Result<Vec<&[u8]>, Failure>>()?;
-        allow_each(rule, &keys, out)
+        let mut all = list(keys.len())?;
+        for key in keys {
+            all.push(read(key)?);
+        }
+        allow_each(rule, &all, out)
     })
 }
 

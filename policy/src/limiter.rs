@@ -214,6 +214,7 @@ impl Limiter {
             each.try_for_each(|rule| store.check(&rule.name, &rule.wanted, &options.clock))?;
         }
         for rule in &built {
+            has_room()?;
             let tables = store.tables(&rule.name, &rule.wanted, &rule.base, &options.clock)?;
             let labels = Arc::new(rule.labels.with_clock(tables.clock()));
             let snapshot = Snapshot::new(rule.config.clone(), labels, tables)?;
@@ -479,6 +480,21 @@ impl Limiter {
     }
 }
 
+/// Bytes that a rule needs beside its tables, and some more.
+const ROOM: usize = 1 << 19;
+
+/// An error where a rule would find no memory. Its small allocations would end the process.
+fn has_room() -> Result<(), Error> {
+    let mut room = Vec::<u8>::new();
+    let refused = room.try_reserve_exact(ROOM).is_err();
+    // Else the compiler leaves the allocation out.
+    std::hint::black_box(&mut room);
+    match refused {
+        true => Err(Error::new(Code::Memory, "the system has no memory left for another rule")),
+        false => Ok(()),
+    }
+}
+
 /// The tables that a rule had, if it can go on with them.
 fn kept_tables(rule: &Built, old: &HashMap<String, Arc<RuleState>>) -> Option<Arc<Tables>> {
     let tables = old.get(&rule.name)?.last().tables.clone();
@@ -535,6 +551,7 @@ impl Shared {
         rule: &Built,
         old: &HashMap<String, Arc<RuleState>>,
     ) -> Result<Snapshot, Error> {
+        has_room()?;
         let last = old.get(&rule.name).map(|state| state.last());
         let known = last.as_ref().map(|last| last.tables.clone());
         let tables = match kept_tables(rule, old) {

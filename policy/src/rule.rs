@@ -476,7 +476,9 @@ impl Rule {
     /// were.
     pub fn allow_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<u8>, Error> {
         let snapshot = self.snapshot()?;
-        let mut mask = vec![0; keys.len()];
+        let mut mask = Vec::new();
+        mask.try_reserve_exact(keys.len()).map_err(|_| no_memory(keys.len()))?;
+        mask.resize(keys.len(), 0);
         if snapshot.single {
             snapshot.tables.engines[0].allow_many(keys, &mut mask);
             self.state.meter.note_batch(&snapshot, keys, &mask);
@@ -654,6 +656,11 @@ impl Rule {
     pub fn limit_names(&self) -> Result<Vec<String>, Error> {
         Ok(self.snapshot()?.labels.limits.clone())
     }
+}
+
+#[cold]
+fn no_memory(keys: usize) -> Error {
+    Error::new(Code::Memory, format!("there is no memory for the answers to {keys} keys"))
 }
 
 /// Does something to the key's row in each group, and gives all statuses in declared order. A call

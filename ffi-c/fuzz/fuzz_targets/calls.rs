@@ -12,8 +12,8 @@ use std::ptr::null_mut;
 
 use libfuzzer_sys::fuzz_target;
 use libtidegate::{
-    blocks::*, boundary::*, changes::*, clock::*, decision::*, held::*, key::*, limiter::*,
-    rule::*, status::*, version::*,
+    blocks::*, boundary::*, bytes::*, changes::*, clock::*, decision::*, error::*, held::*, key::*,
+    limiter::*, rule::*, status::*, version::*,
 };
 use tg_status::*;
 
@@ -191,6 +191,7 @@ fn answered(answer: c_int) {
             TG_STATUS_KEY,
             TG_STATUS_OPERATION,
             TG_STATUS_RANGE,
+            TG_STATUS_MEMORY,
             TG_STATUS_CLOSED,
         ];
         failed(*all.iter().find(|status| **status as c_int == -answer).expect("a known status"));
@@ -407,7 +408,7 @@ fn call(world: &mut World, input: &mut Input<'_>) {
     // SAFETY of all calls here: handles that are not freed, keys and texts that are as they say (or
     // have a length that no object has), and room for every answer.
     unsafe {
-        match which % 59 {
+        match which % 60 {
             0..=2 => world.make(input),
             3 => {
                 let (limiter, name) = (input.byte(), input.text(&["default", "a", "b", "nobody"]));
@@ -495,7 +496,43 @@ fn call(world: &mut World, input: &mut Input<'_>) {
             }
             56 => world.headers(input),
             57 => text_told(null, |out| tg_why(rule, key, input.number(), out)),
+            58 => by_bytes(rule, key, input),
             _ => change(world, rule, key, input),
+        }
+    }
+}
+
+/// A call whose key is bytes. If it fails, its error says what the last error of the thread does.
+///
+/// # Safety
+/// As `call`.
+unsafe fn by_bytes(rule: Option<&tg_rule>, key: Option<&tg_key>, input: &mut Input<'_>) {
+    let (which, null, cost) = (input.byte() % 8, input.rarely(), input.number());
+    let tg_bytes { data, len } = key.map_or(of("a"), |key| key.bytes);
+    let lens = [input.number() as usize % 9, input.byte().into()];
+    let mut mask = [UNTOUCHED; 2];
+    let mut error = MaybeUninit::<tg_error>::zeroed();
+    let to = Some(&mut error);
+    // SAFETY: the caller's word.
+    unsafe {
+        match which {
+            0 => drop(told(null, |out| tg_hit_bytes(rule, data, len, cost, out, to))),
+            1 => drop(told(null, |out| tg_record_bytes(rule, data, len, cost, out, to))),
+            2 => drop(told(null, |out| tg_spend_bytes(rule, data, len, cost, out, to))),
+            3 => drop(told(null, |out| tg_stats_bytes(rule, data, len, out, to))),
+            4 => text_told(null, |out| tg_why_bytes(rule, data, len, cost, out, to)),
+            5 => answered(tg_is_limited_bytes(rule, data, len, to)),
+            6 => done(tg_reset_bytes(rule, data, len, to)),
+            _ => {
+                let (lens, mask) = (lens.as_ptr(), mask.as_mut_ptr());
+                done(tg_allow_many_bytes(rule, data, len, lens, 2, mask, to));
+            }
+        }
+        let error = error.assume_init();
+        if error.status != 0 {
+            let (ours, last) =
+                (CStr::from_ptr(error.text.as_ptr()), CStr::from_ptr(tg_last_error()));
+            assert!(last.to_bytes().starts_with(ours.to_bytes()) && !ours.is_empty());
         }
     }
 }

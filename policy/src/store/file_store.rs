@@ -90,8 +90,43 @@ impl Drop for Alone {
     }
 }
 
-fn store_error(path: &Path, reason: impl std::fmt::Display) -> Error {
-    Error::new(Code::Store, format!("{}: {reason}", path.display()))
+/// Why a file can't be used.
+pub(crate) trait Reason: std::fmt::Display {
+    fn code(&self) -> Code {
+        Code::Store
+    }
+}
+
+impl Reason for &str {}
+impl Reason for String {}
+
+impl Reason for std::io::Error {
+    /// A file that finds no room in the process's memory may be in order.
+    fn code(&self) -> Code {
+        match self.kind() {
+            std::io::ErrorKind::OutOfMemory => Code::Memory,
+            _ => Code::Store,
+        }
+    }
+}
+
+impl Reason for Errno {
+    fn code(&self) -> Code {
+        std::io::Error::from(*self).code()
+    }
+}
+
+impl Reason for FileError {
+    fn code(&self) -> Code {
+        match self {
+            FileError::Io(error) => error.code(),
+            _ => Code::Store,
+        }
+    }
+}
+
+fn store_error(path: &Path, reason: impl Reason) -> Error {
+    Error::new(reason.code(), format!("{}: {reason}", path.display()))
 }
 
 impl Folder {
@@ -420,7 +455,7 @@ impl Folder {
     }
 
     /// What went wrong with a file.
-    pub(crate) fn error(&self, name: &str, reason: impl std::fmt::Display) -> Error {
+    pub(crate) fn error(&self, name: &str, reason: impl Reason) -> Error {
         store_error(&self.path.join(name), reason)
     }
 

@@ -1,0 +1,3 @@
+module example.com/tidegate
+
+go 1.19

@@ -1,0 +1,10 @@
+#!/bin/bash
+# run.sh: the Go example, its tests, and cgo's own checks of every pointer that is handed over.
+set -euo pipefail
+cd "$(dirname "$0")"
+command -v go >/dev/null || ../../tests/need.sh golang-go
+export CGO_ENABLED=1 GOFLAGS=-mod=mod GOTOOLCHAIN=local
+expected=$'true  <nil>\ntrue  <nil>\ntrue  <nil>\nfalse 3/min <nil>'
+[ "$(go run .)" = "$expected" ]
+GODEBUG=cgocheck=2 go test -count=1 . >/dev/null || GODEBUG=cgocheck=2 go test -count=1 .
+echo "go: 64 goroutines were granted 1000 hits, and each error had its own text"
