@@ -27,19 +27,21 @@ RUN
   mv "$bin/$program.new" "$bin/$program"
 done
 libdir=$("$bin/rustc" --print target-libdir --target "$target")
-if ! [ -e "$libdir/made" ]; then
+if ! [ -e "$libdir/made-without-paths" ]; then
   echo "rust: the standard library for $target, by $("$bin/rustc" --version)" >&2
   rm -rf "$out/std" "$libdir"
   mkdir -p "$out/std/src" "$libdir"
   printf '[package]\nname = "std-of-a-target"\nversion = "0.0.0"\nedition = "2024"\n[workspace]\n' \
     >"$out/std/Cargo.toml"
   touch "$out/std/src/lib.rs"
-  (cd "$out/std" && env -u CARGO_ENCODED_RUSTFLAGS RUSTC="$bin/rustc" RUSTC_BOOTSTRAP=1 RUSTFLAGS="-Cembed-bitcode=yes --remap-path-prefix=$out=/rust" \
+  # As deploy/dist.sh: what is built names no folder of this machine.
+  flags="-Cembed-bitcode=yes --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=/cargo --remap-path-prefix=$out=/rust"
+  (cd "$out/std" && env -u CARGO_ENCODED_RUSTFLAGS RUSTC="$bin/rustc" RUSTC_BOOTSTRAP=1 RUSTFLAGS="$flags" \
     "$bin/cargo" build --quiet --release --target "$target" --target-dir target \
     -Zbuild-std=std,panic_unwind,panic_abort --config 'profile.release.panic="unwind"') >&2
   find "$out/std/target/$target/release/deps" -name 'lib*.rlib' ! -name 'libstd_of_a_target-*' \
     -exec cp {} "$libdir" \;
   rm -rf "$out/std"
-  touch "$libdir/made"
+  touch "$libdir/made-without-paths"
 fi
 echo "$bin"
