@@ -28,7 +28,7 @@ for folder in "$@"; do
     found=$(symbols "$library" $how)
     diff <(echo "$wanted") <(echo "$found") ||
       fail "$library shows other names (>) than the functions of the header (<)"
-    for place in "$PWD" "$HOME/"; do
+    for place in "$PWD" "${CARGO_HOME:-$HOME/.cargo}" "$HOME/.rustup"; do
       ! grep -qaF "$place" "$library" || fail "$library names $place"
     done
   done

@@ -71,21 +71,22 @@ lintian --allow-root --fail-on error,warning --suppress-tags initial-upload-clos
   "$dist"/libtidegate*.deb >"$scratch/lintian" ||
   { cat "$scratch/lintian"; fail "lintian finds faults"; }
 
-try() { # platform, variables
-  echo "c: $1"
-  deploy/away.sh "$scratch" env "${@:2}" bash "$scratch/c-try.sh" "$scratch/$1"
-}
-# Zig has musl and its unwinder. Its checks of undefined behaviour need a newer musl than Debian's.
+# Zig has musl and its unwinder, but is hidden with the repository. Its checks of undefined
+# behaviour need a newer musl than Debian's.
 musl() { # processor, variables
   local more="-target $1-linux-musl -fno-sanitize=all -lunwind"
-  try "$1-linux-musl" CC="$zig cc $more" CXX="$zig c++ $more" "${@:2}"
+  echo "c: $1-linux-musl"
+  env CC="$zig cc $more" CXX="$zig c++ $more" "${@:2}" \
+    bash "$scratch/c-try.sh" "$scratch/$1-linux-musl"
 }
 musl x86_64
 # No loader of musl for arm64 is here, so only programs that are static.
 rm "$scratch"/aarch64-linux-musl/lib/libtidegate.so*
 musl aarch64 LIBS=static RUN=qemu-aarch64-static
-try aarch64-linux-gnu CC=aarch64-linux-gnu-gcc CXX=aarch64-linux-gnu-g++ \
-  RUN="qemu-aarch64-static -L /usr/aarch64-linux-gnu"
+echo "c: aarch64-linux-gnu"
+deploy/away.sh "$scratch" env CC=aarch64-linux-gnu-gcc CXX=aarch64-linux-gnu-g++ \
+  RUN="qemu-aarch64-static -L /usr/aarch64-linux-gnu" \
+  bash "$scratch/c-try.sh" "$scratch/aarch64-linux-gnu"
 python3 deploy/docker-try.py
 count=$(find "$dist" -maxdepth 1 -name 'libtidegate*' | wc -l)
 echo "c: $count packages for glibc 2.17 and musl, x86_64 and arm64, serve C and C++ programs in" \

@@ -73,6 +73,7 @@ class Stage:
         user = f"--userspec={self.user}:{self.user}" if self.user else ""
         places = "/usr/local/rust/bin:" if self.rust else ""
         variables = f"PATH={places}/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+        variables += " HOME=/" if self.user else " HOME=/root"
         if self.rust:
             variables += " CARGO_HOME=/usr/local/cargo CARGO_NET_OFFLINE=true"
         inside = shlex.join(["sh", "-ec", f'cd {self.folder} && exec "$@"', "in", *command])
