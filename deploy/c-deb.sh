@@ -13,7 +13,7 @@ abi=$(echo "$upstream" | cut -d. -f1,2)
 # A pre-release is older than its release.
 version=${upstream/-/\~}-1
 library=libtidegate$abi
-export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-0}
+export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:?is set by c-packages.sh}
 # The project has no public address yet.
 maintainer="The Tidegate maintainers <maintainers@tidegate.invalid>"
 scratch=$(mktemp -d)

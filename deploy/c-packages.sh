@@ -9,7 +9,8 @@ triple=${target%%.*}
 version=$(python3 deploy/version.py)
 # As in x86_64-linux-gnu.
 platform=${triple/-unknown/}
-SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || echo 0)}
+# Without git, the first day of 2026: Debian refuses older files than its own.
+SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || echo 1767225600)}
 export SOURCE_DATE_EPOCH
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
