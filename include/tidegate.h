@@ -66,13 +66,13 @@
  * TG_VERSION_MAJOR, _MINOR and _PATCH are numbers for #if.
  *
  * Memory. Tables are made with their limiter and never grow. What finds no memory is
- * TG_STATUS_MEMORY: a table of any size, a policy, a batch, a text. The library keeps 1 MB of
- * address space in reserve for the small allocations of calls that are under way when the system
- * refuses one. Calls begin while half of that is free. What gives back (tg_release, tg_settle,
- * tg_cancel, every free) works also then. The process ends only where the system refuses more than
- * the reserve within one call: for a text of many megabytes, or a move of tables to another shape.
- * tg_allow allocates nothing. After tg_limiter_free some kilobytes stay for the life of the
- * process, and are reachable; valgrind calls nothing lost.
+ * TG_STATUS_MEMORY: a table of any size, its move to another shape, a policy, a batch, a text.
+ * The library keeps 1 MB of address space in reserve for the small allocations of calls that are
+ * under way when the system refuses one. Calls begin while half of that is free. What gives back
+ * (tg_release, tg_settle, tg_cancel, every free) works also then. The process ends only where the
+ * system refuses more than the reserve within one call, as for a text of many megabytes. tg_allow
+ * allocates nothing. After tg_limiter_free some kilobytes stay for the life of the process, and
+ * are reachable; valgrind calls nothing lost.
  *
  * Fork. A child of fork() may use every handle of its parent, whatever the parent's other threads
  * were doing. With a `file:` store both count in one table. With `memory` or `memory:NAME` the

@@ -174,6 +174,7 @@ mod key;
 mod limiter;
 mod metrics;
 mod notes;
+mod room;
 mod rule;
 mod snapshot;
 mod store;

@@ -483,15 +483,11 @@ impl Limiter {
 /// Bytes that a rule needs beside its tables, and some more.
 const ROOM: usize = 1 << 19;
 
-/// An error where a rule would find no memory. Its small allocations would end the process.
+/// An error where a rule would find no memory.
 fn has_room() -> Result<(), Error> {
-    let mut room = Vec::<u8>::new();
-    let refused = room.try_reserve_exact(ROOM).is_err();
-    // Else the compiler leaves the allocation out.
-    std::hint::black_box(&mut room);
-    match refused {
-        true => Err(Error::new(Code::Memory, "the system has no memory left for another rule")),
-        false => Ok(()),
+    match crate::room::is_there(ROOM) {
+        true => Ok(()),
+        false => Err(Error::new(Code::Memory, "the system has no memory left for another rule")),
     }
 }
 

@@ -370,6 +370,11 @@ impl Folder {
     ) -> Result<TableFile, FileError> {
         let Other { from, to, .. } = other;
         let (name, text) = (file_name(rule, "table"), other.description(rule));
+        // Lists of all rows, beside the two tables.
+        let lists = old.bytes().saturating_add(words as u64 * 8).saturating_mul(2);
+        if !usize::try_from(lists).is_ok_and(crate::room::is_there) {
+            return Err(FileError::Io(std::io::ErrorKind::OutOfMemory.into()));
+        }
         let moving = old.begin_move(&self.directory, &name, &text, words)?;
         let moved = move_rows((from, old), (to, moving.file()), &clock_of(old, clock));
         moved.map_err(|reason| other.refusal(&reason))?;
