@@ -60,7 +60,7 @@ impl Code {
 /// One mistake in a policy.
 ///
 /// ```
-/// let text = "version: 1\nrules: { a: { limit: 3/min } }";
+/// let text = r#"{"version": 1, "rules": {"a": {"limit": "3/min"}}}"#;
 /// let error = tidegate::Policy::from_text(text).unwrap_err();
 /// assert_eq!(error.problems()[0].path, "rules.a.limit");
 /// ```

@@ -238,9 +238,12 @@ impl Limiter {
     /// A rule by its name, or the policy's `fallback` for names that it does not know.
     ///
     /// ```
-    /// let text = "version: 1\nfallback: b\nrules: { a: { limits: 1/s }, b: { limits: 2/s } }";
-    /// let policy = tidegate::Policy::from_text(text);
-    /// let limiter = tidegate::Limiter::from_policy(policy.unwrap()).unwrap();
+    /// let policy = serde_json::json!({
+    ///     "version": 1,
+    ///     "fallback": "b",
+    ///     "rules": {"a": {"limits": "1/s"}, "b": {"limits": "2/s"}},
+    /// });
+    /// let limiter = tidegate::Limiter::from_value(&policy).unwrap();
     /// assert_eq!(limiter.rule("a").unwrap().name(), "a");
     /// assert_eq!(limiter.rule("other").unwrap().name(), "b");
     /// ```
