@@ -41,12 +41,6 @@ impl Failure {
     pub(crate) fn range(message: impl Into<String>) -> Failure {
         Failure::new(Class::Range, "range", message)
     }
-    /// A store that cannot be had.
-    #[cfg(not(target_os = "linux"))]
-    #[cold]
-    pub(crate) fn store(message: impl Into<String>) -> Failure {
-        Failure::new(Class::Tidegate, "store", message)
-    }
     /// A mistake of ours.
     #[cold]
     pub(crate) fn mistake(message: impl Into<String>) -> Failure {

@@ -1,8 +1,9 @@
 //! Records that are asked for seldom, and so are handed over as JSON in JavaScript's spelling.
 
-use policy::bindings::{overrides_value, stats_value};
+use policy::bindings::{inspected_value, overrides_value, stats_value};
 use policy::{
-    BlockedKey, Change, Changes, Events, Finding, LimitPatches, Match, Metrics, Stats, Step, Target,
+    BlockedKey, Change, Changes, Events, Finding, Inspected, LimitPatches, Match, Metrics, Stats,
+    Step, Target,
 };
 use serde_json::{Value, json};
 
@@ -34,9 +35,8 @@ pub(crate) fn findings(all: &[Finding]) -> Value {
     all.iter().map(Finding::to_value).collect()
 }
 
-#[cfg(target_os = "linux")]
-pub(crate) fn inspected(all: &[policy::Inspected]) -> Value {
-    all.iter().map(|one| camel(policy::bindings::inspected_value(one))).collect()
+pub(crate) fn inspected(all: &[Inspected]) -> Value {
+    all.iter().map(|one| camel(inspected_value(one))).collect()
 }
 
 pub(crate) fn stats(stats: &Stats) -> Value {

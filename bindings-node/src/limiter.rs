@@ -27,17 +27,6 @@ fn clock<'c>(call: &Cold<'c>, handle: Value) -> Result<&'c ManualClock> {
     Handle::of(call.scope, handle)?.clock()
 }
 
-/// What is in the file store at a path.
-#[cfg(target_os = "linux")]
-fn inspected(path: &str) -> Result<Json> {
-    Ok(json::inspected(&Limiter::inspect(path)?))
-}
-
-#[cfg(not(target_os = "linux"))]
-fn inspected(path: &str) -> Result<Json> {
-    Err(Failure::store(format!("{path}: stores in files need Linux")))
-}
-
 /// A time in milliseconds; parts of one count.
 fn time(scope: Scope<'_>, value: Value, what: &str) -> Result<Duration> {
     let ms = scope.double(value);
@@ -150,8 +139,8 @@ pub(crate) fn functions(add: Add<'_>, scope: Scope<'_>, surface: &Rc<Surface>) -
             call.scope.text(&json::changes(&changes).to_string()).map(Some)
         };
         c"inspect": |call: Cold<'_>, [path]: [Value; 1]| {
-            let found = inspected(&text(call.scope, path, "path")?)?;
-            call.scope.text(&found.to_string()).map(Some)
+            let found = Limiter::inspect(text(call.scope, path, "path")?)?;
+            call.scope.text(&json::inspected(&found).to_string()).map(Some)
         };
         c"ipKey": |call: Cold<'_>, [address, prefix]: [Value; 2]| {
             let address = text(call.scope, address, "address")?;
