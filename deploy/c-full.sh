@@ -1,11 +1,11 @@
 #!/bin/bash
-# c-full.sh: builds the tarballs and Debian packages of libtidegate for Linux, into target/dist.
+# c-full.sh: builds the tarballs and Debian packages of libtidegate for Linux, into target/packages.
 # Installs them into roots of Debian that have nothing of the repository, and compiles and runs
 # programs there; those for arm64 run in QEMU. One target is built twice, and both builds are equal.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 out=${CARGO_TARGET_DIR:-$PWD/target}
-dist=$out/dist
+dist=$out/packages
 version=$(python3 deploy/version.py)
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT

@@ -1,7 +1,7 @@
 #!/bin/bash
 # crates.sh quick|full: packs both crates, and uses them where the repository can't be seen.
 #   quick  what is packed, and a plain user's program
-#   full   into target/dist as well; a dry run of publishing, the crates' own tests, each feature
+#   full   into target/packages as well; a dry run of publishing, the crates' own tests, each feature
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD
@@ -102,7 +102,7 @@ matrix() {
 }
 
 full() {
-  mkdir -p "$target/dist"
+  mkdir -p "$target/packages"
   pack
   sha256sum "$(packed tidegate)" "$(packed tidegate-core)" >"$scratch/sums"
   cargo publish --quiet --locked --allow-dirty --dry-run -p tidegate-core -p tidegate
@@ -114,7 +114,7 @@ full() {
   away "$scratch/user" cargo run --quiet
   away "$scratch/user" cargo run --quiet --features yaml
   count
-  cp "$(packed tidegate)" "$(packed tidegate-core)" "$target/dist"
+  cp "$(packed tidegate)" "$(packed tidegate-core)" "$target/packages"
   echo "crates: a dry run of publishing; outside the repository the packed crates' tests, each" \
     "feature and a plain user's program pass"
 }

@@ -1,7 +1,7 @@
 # To be sourced by npm.sh: builds and packs every platform of Linux and the main package, twice, and
 # tries each on a Node of its kind.
 . deploy/npm-runtimes.sh
-dist=$out/dist
+dist=$out/packages
 names=(linux-x64-gnu linux-x64-musl linux-arm64-gnu linux-arm64-musl)
 tools=$(deploy/tools.sh)
 # What a library for glibc may need.

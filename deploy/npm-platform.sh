@@ -5,12 +5,12 @@ name=$1
 target=$(stage target "$name")
 deploy/dist.sh cargo build --locked --profile dist -p tidegate-node --target "$target"
 for file in libtidegate_node.so libtidegate_node.dylib tidegate_node.dll; do
-  library=$out/$target/dist/$file
+  library=$out/$target/packages/$file
   [ ! -e "$library" ] || break
 done
 pack_platform "$name" "$library" "$scratch/dist"
 pack_main "$scratch/dist"
-mkdir -p "$scratch/app" "$out/dist"
+mkdir -p "$scratch/app" "$out/packages"
 cp deploy/npm-try.mjs "$scratch/app/try.mjs"
 (
   cd "$scratch/app"
@@ -18,5 +18,5 @@ cp deploy/npm-try.mjs "$scratch/app/try.mjs"
   npm install --silent --offline "$scratch"/dist/*.tgz
   node try.mjs
 )
-cp "$scratch/dist/tidegate-$name-"*.tgz "$out/dist/"
+cp "$scratch/dist/tidegate-$name-"*.tgz "$out/packages/"
 echo "npm: $name is built, installed from its packages and runs"

@@ -2,7 +2,7 @@
 # npm.sh quick|full|platform NAME|pack NAME FOLDER: the npm packages, packed and tried.
 #
 # quick     packs what `make node` has built, and tries it: lists, an empty folder, bundlers.
-# full      builds and packs all that this machine can into target/dist, and tries each package.
+# full      builds and packs all that this machine can into target/packages, and tries each package.
 # platform  the same for one platform other than Linux, on a machine of that kind.
 # pack      the main package and that of a platform, with the native part of `make node`.
 set -euo pipefail

@@ -2,7 +2,7 @@
 # python.sh quick|full: builds the Python packages and tries them away from the repository.
 #
 # quick  a part of `make test`: the wheel of `make python`, and a build from the source distribution
-# full   every wheel that this machine can build, into target/dist, each tried as far as it can be
+# full   every wheel that this machine can build, into target/packages, each tried as far as it can be
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD
@@ -173,7 +173,7 @@ try_source() { # sdist
 }
 
 full() {
-  local dist=$out/dist free=$scratch/free
+  local dist=$out/packages free=$scratch/free
   [ "$(id -u)" = 0 ] || fail "needs root, for roots of Debian and to hide the repository"
   command -v qemu-aarch64-static >/dev/null || tests/need.sh qemu-user-static
   command -v unzip >/dev/null || tests/need.sh unzip

@@ -1,11 +1,11 @@
 #!/bin/bash
 # readme.sh: runs the README's install lines as they stand there, each in an empty place that cannot
-# see the repository, against a registry that serves the packages of target/dist. Rust and C need
+# see the repository, against a registry that serves the packages of target/packages. Rust and C need
 # root: the crates' others come from crates.io, and Debian's packages go into a Debian root.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 out=${CARGO_TARGET_DIR:-$PWD/target}
-dist=$out/dist
+dist=$out/packages
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 # The install line in a language's row of the README's table.

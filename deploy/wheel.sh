@@ -20,7 +20,7 @@ options=(--target-dir "$out" --out "$folder")
 case $target in
   host)
     triple=$(rustc -vV | sed -n 's/^host: //p')
-    # With a target, cargo leaves target/dist alone, where packages are put.
+    # With a target, build scripts do not get the flags of what users install.
     [ -z "${CARGO_ENCODED_RUSTFLAGS:-}" ] || options+=(--target "$triple")
     ;;
   *-linux-*)
