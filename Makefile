@@ -65,6 +65,7 @@ loom:
 # Rules, decisions and policy files: the shared vectors, the five systems, properties, threads, doctests.
 policy:
 	PROPTEST_RNG_SEED=1 cargo test -p tidegate --all-features --locked
+	cargo test -p tidegate --no-default-features --lib --locked config::parse
 
 # One file for many processes: kills at every instruction and at random, cold starts, reboots, damage.
 files:

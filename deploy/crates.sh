@@ -48,7 +48,7 @@ tidegate = { path = "$scratch/tidegate-$version" }
 PATCH
 }
 
-# A plain user's program: nothing but the crate's name and version, and no feature.
+# A user's program, with the feature `yaml` or without any.
 user() { # folder, features
   mkdir -p "$scratch/$1/src"
   cp deploy/crates-try.rs "$scratch/$1/src/main.rs"
@@ -62,7 +62,7 @@ edition = "2024"
 yaml = ["tidegate/yaml"]
 
 [dependencies]
-tidegate = "$version"
+tidegate = { version = "$version", default-features = false }
 MANIFEST
 }
 
@@ -97,7 +97,8 @@ own_tests() {
 matrix() {
   local feature
   for feature in $(sed -n '/^\[features\]/,/^\[/s/^\([a-z]*\) = .*/\1/p' policy/Cargo.toml) ''; do
-    away "$scratch/tidegate-$version" cargo check --quiet --target-dir ../own --features "$feature"
+    away "$scratch/tidegate-$version" cargo check --quiet --target-dir ../own \
+      --no-default-features --features "$feature"
   done
 }
 

@@ -146,11 +146,9 @@
 //!
 //! # Features
 //!
-//! None is on by default.
-//!
 //! | feature | what it adds |
 //! |---|---|
-//! | `yaml` | policy files in YAML; without it they are JSON |
+//! | `yaml` (default) | policy files in YAML; without it they are JSON |
 //! | `tokio` | `acquire`, which sleeps by tokio's timer |
 //! | `tower` | the module `tower`: a layer for axum, hyper and other tower services |
 //! | `schema` | the function `schema`: the JSON Schema of policy files |
