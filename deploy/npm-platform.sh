@@ -5,7 +5,7 @@ name=$1
 target=$(stage target "$name")
 deploy/dist.sh cargo build --locked --profile dist -p tidegate-node --target "$target"
 for file in libtidegate_node.so libtidegate_node.dylib tidegate_node.dll; do
-  library=$out/$target/packages/$file
+  library=$out/$target/dist/$file
   [ ! -e "$library" ] || break
 done
 pack_platform "$name" "$library" "$scratch/dist"

@@ -6,5 +6,7 @@ name=$(tar xzOf "$1" package/package.json | node -p 'const p = JSON.parse(fs.rea
 if [ -n "$(npm view "$name" version 2>/dev/null)" ]; then
   echo "npm: $name is there already"
 else
-  npm publish "$1" --provenance --access public
+  # A pre-release is not what `npm install tidegate` takes.
+  case ${name##*@} in *-*) tag=next ;; *) tag=latest ;; esac
+  npm publish "$1" --provenance --access public --tag "$tag"
 fi

@@ -8,6 +8,9 @@ suite=$1 folder=$2 && shift 2
 wanted="$suite ${VARIANT:-apt}${ROOT_ARCH:+ $ROOT_ARCH} $*"
 [ "$(cat "$folder/.made-of" 2>/dev/null)" != "$wanted" ] || exit 0
 command -v mmdebstrap >/dev/null || "$here/../tests/need.sh" mmdebstrap >&2
+# Ubuntu knows Debian's keys by a package only.
+[ -e /usr/share/keyrings/debian-archive-keyring.gpg ] ||
+  "$here/../tests/need.sh" debian-archive-keyring >&2
 rm -rf "$folder"
 mkdir -p "$(dirname "$folder")"
 # The mirror of this machine's own sources; a mirror's copy of another suite may be some days old.
