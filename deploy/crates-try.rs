@@ -20,6 +20,7 @@ fn main() {
         assert!(error.code() == Code::Policy && error.to_string().contains("feature \"yaml\""));
     }
 
+    let _ = std::fs::remove_dir_all("counts");
     let shared = || Limiter::builder().limits("1/h").store("file:counts").build();
     if cfg!(target_os = "linux") {
         let (bot, gateway) = (shared().unwrap(), shared().unwrap());
