@@ -622,8 +622,9 @@ impl Rule {
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() {
     /// let limiter = tidegate::Limiter::new("1000/min").unwrap();
-    /// limiter.acquire_reservation("alice", 400, None).await.unwrap().cancel();
-    /// assert_eq!(limiter.stats("alice").unwrap(), None);
+    /// let reservation = limiter.acquire_reservation("alice", 400, None).await.unwrap();
+    /// assert_eq!(reservation.decision().remaining, Some(600));
+    /// reservation.cancel();
     /// # }
     /// ```
     ///
