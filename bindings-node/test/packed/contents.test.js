@@ -15,7 +15,7 @@ const lib = [
 const LICENCES = ['LICENSE-APACHE', 'LICENSE-MIT'];
 const MAIN = [
   ...LICENCES,
-  ...['README.md', 'package.json', 'build.mjs', 'native.js'],
+  ...['README.md', 'package.json', 'build.mjs', 'command.mjs', 'native.js'],
   ...['index.js', 'index.mjs', 'index.d.ts', 'index.d.mts'],
   ...integrations.flatMap((name) => [`integrations/${name}.js`, `integrations/${name}.d.ts`]),
   ...lib.map((name) => `lib/${name}.js`),
@@ -81,7 +81,7 @@ test('the main package', (t) => {
     ['./tidegate.node', ...Object.keys(optionalDependencies)].sort(),
   );
   assert.deepEqual([...new Set(Object.values(optionalDependencies))], [version]);
-  assert.deepEqual(bin, { 'tidegate-build': 'build.mjs' });
+  assert.deepEqual(bin, { tidegate: 'command.mjs', 'tidegate-build': 'build.mjs' });
   for (const name of JSON.stringify(exports).match(/\.\/[^"]+\.[a-z]+/g))
     assert(files(folder).includes(name.slice(2)), `${name} is exported and not packed`);
   assert(size(tarball) < MOST_BYTES.main, `${tarball} has ${size(tarball)} bytes`);
