@@ -12,6 +12,8 @@ const lib = [
   ...['builtin', 'bundled', 'call', 'clock', 'decision', 'facts', 'headers', 'held', 'limiter'],
   ...['native', 'platform', 'policy', 'rule', 'scratch', 'spread', 'trail', 'wait'],
 ];
+const CARGO = fs.readFileSync(path.join(ROOT, 'Cargo.toml'), 'utf8');
+const [, REPOSITORY] = /^repository = "([^"]+)"/m.exec(CARGO) ?? [];
 const LICENCES = ['LICENSE-APACHE', 'LICENSE-MIT'];
 const MAIN = [
   ...LICENCES,
@@ -54,6 +56,7 @@ function checkContent(folder, wanted) {
   const manifest = JSON.parse(fs.readFileSync(path.join(folder, 'package.json'), 'utf8'));
   assert.equal(manifest.version, version);
   assert.equal(manifest.license, 'MIT OR Apache-2.0');
+  assert.equal(manifest.repository?.url, REPOSITORY && `git+${REPOSITORY}.git`);
   assert.equal(manifest.scripts, undefined, 'npm runs no script without asking');
   return manifest;
 }
