@@ -3,6 +3,7 @@
 # Installs them into roots of Debian that have nothing of the repository, and compiles and runs
 # programs there; those for arm64 run in QEMU. One target is built twice, and both builds are equal.
 set -euo pipefail
+export AWAY_MUST=1
 cd "$(dirname "$0")/.."
 out=${CARGO_TARGET_DIR:-$PWD/target}
 dist=$out/packages

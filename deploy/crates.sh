@@ -103,6 +103,7 @@ matrix() {
 }
 
 full() {
+  export AWAY_MUST=1
   mkdir -p "$target/packages"
   pack
   sha256sum "$(packed tidegate)" "$(packed tidegate-core)" >"$scratch/sums"

@@ -1,5 +1,6 @@
 # To be sourced by npm.sh: builds and packs every platform of Linux and the main package, twice, and
 # tries each on a Node of its kind.
+export AWAY_MUST=1
 . deploy/npm-runtimes.sh
 dist=$out/packages
 names=(linux-x64-gnu linux-x64-musl linux-arm64-gnu linux-arm64-musl)

@@ -173,6 +173,7 @@ try_source() { # sdist
 }
 
 full() {
+  export AWAY_MUST=1
   local dist=$out/packages free=$scratch/free
   [ "$(id -u)" = 0 ] || fail "needs root, for roots of Debian and to hide the repository"
   command -v qemu-aarch64-static >/dev/null || tests/need.sh qemu-user-static

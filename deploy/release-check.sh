@@ -8,6 +8,7 @@ out=${CARGO_TARGET_DIR:-$PWD/target}
 dist=$out/packages
 report=$dist/RELEASE-CHECK.md
 [ "$(id -u)" = 0 ] || { echo "release-check: needs root, for roots of Debian and to hide the repository"; exit 1; }
+export AWAY_MUST=1
 rm -rf "$dist"
 mkdir -p "$dist"
 
