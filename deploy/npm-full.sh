@@ -86,6 +86,6 @@ bindings-node/test/tools/install.sh
 TIDEGATE_DIST=$dist test_packages
 try_runtimes
 try_sources
-echo "npm: ${#names[@]} platforms and the main package, byte for byte the same when made again \
-(the library of linux-x64-gnu from another folder); run without Rust in \
+echo "npm: ${#names[@]} platforms and the main package, byte for byte the same when packed again; \
+of the libraries that of linux-x64-gnu was built again, in another folder; run without Rust in \
 $(paste -sd, "$scratch/ran" | sed 's/,/, /g'); built by npx tidegate-build from its own sources"

@@ -197,8 +197,10 @@ full() {
   python3 deploy/python-check.py --dist "$free"/*-cp314-cp314t-manylinux*.whl
   try_source "$dist"/tidegate-[0-9]*.tar.gz
   cat >"$scratch/line" <<LINE
-python: the wheels work on $shown, that for arm64 in QEMU; they load with glibc 2.31 and musl;
-built elsewhere they are the same; from source it takes $source_seconds s;
+python: the wheel for x86_64 and glibc works on ${shown% }, and loads with glibc 2.31;
+that for arm64 and glibc works in QEMU; those for musl load and no Python runs them;
+the first one and the sdist are the same when built elsewhere;
+from source it takes $source_seconds s;
 the free-threaded one is built and not run
 LINE
   tr '\n' ' ' <"$scratch/line"
