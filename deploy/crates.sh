@@ -30,7 +30,7 @@ contents() { # crate, folder
   diff <(echo "$wanted") <(echo "$got") || fail "$1 has other files in it (<: missing, >: unasked)"
   cmp "$scratch/$1-$version/LICENSE-MIT" LICENSE-MIT
   cmp "$scratch/$1-$version/LICENSE-APACHE" LICENSE-APACHE
-  ! grep -rlF "$root" "$scratch/$1-$version" || fail "$1 names a folder of this machine"
+  deploy/no-paths.sh "$scratch/$1-$version"
 }
 
 unpack() {
