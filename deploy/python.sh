@@ -32,7 +32,8 @@ try() { # name, wheel
 
 quick() {
   local python=$out/python/venv/bin/python wheel source
-  [ -x "$python" ] || {
+  [ -x "$out/python/venv/bin/pip" ] || {
+    python3 -c 'import venv, ensurepip' 2>/dev/null || tests/need.sh python3-venv
     python3 -m venv "$out/python/venv"
     "$python" -m pip install --quiet maturin==1.16.0
   }
