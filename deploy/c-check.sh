@@ -28,9 +28,7 @@ for folder in "$@"; do
     found=$(symbols "$library" $how)
     diff <(echo "$wanted") <(echo "$found") ||
       fail "$library shows other names (>) than the functions of the header (<)"
-    for place in "$PWD" "${CARGO_HOME:-$HOME/.cargo}" "$HOME/.rustup"; do
-      ! grep -qaF "$place" "$library" || fail "$library names $place"
-    done
+    deploy/no-paths.sh "$library"
   done
   readelf --dynamic "$folder/lib/libtidegate.so" | grep -q "SONAME.*\[libtidegate.so.$abi\]" ||
     fail "$folder/lib/libtidegate.so has no soname"

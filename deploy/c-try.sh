@@ -63,7 +63,7 @@ cmake_minimum_required(VERSION 3.16)
 project(try C CXX)
 set(CMAKE_CXX_STANDARD 17)
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${CMAKE_SOURCE_DIR}/made")
-find_package(tidegate 0.1 REQUIRED)
+find_package(tidegate $ENV{TIDEGATE} REQUIRED)
 add_executable(cmake_c try.c)
 add_executable(cmake_cpp try.cpp)
 target_link_libraries(cmake_c PRIVATE tidegate::tidegate)
@@ -109,9 +109,12 @@ if [ "$libs" != shared ]; then
   check static_c without
   [ "$libs" = both ] || { build alone "" ""; check alone_c without; }
 fi
+version=$(flags --modversion)
+version=${version%%-*}
 if command -v cmake >/dev/null; then
   {
-    CC=${cc[*]} CXX=${cxx[*]} cmake -S . -B build ${prefix:+-DCMAKE_PREFIX_PATH="$prefix"} &&
+    TIDEGATE=${version%.*} CC=${cc[*]} CXX=${cxx[*]} \
+      cmake -S . -B build ${prefix:+-DCMAKE_PREFIX_PATH="$prefix"} &&
       cmake --build build
   } >cmake.log 2>&1 || { cat cmake.log; exit 1; }
   # CMake notes where the library is, so that its programs find it.

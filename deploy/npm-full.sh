@@ -1,5 +1,6 @@
 # To be sourced by npm.sh: builds and packs every platform of Linux and the main package, twice, and
 # tries each on a Node of its kind.
+export AWAY_MUST=1
 . deploy/npm-runtimes.sh
 dist=$out/packages
 names=(linux-x64-gnu linux-x64-musl linux-arm64-gnu linux-arm64-musl)
@@ -27,16 +28,14 @@ build_native() {
 # What a library needs at run time, and no path of this machine.
 # usage: check_native NAME LIBRARY
 check_native() {
-  local folder needed newest other='^libc\.so$'
+  local needed newest other='^libc\.so$'
   [[ $1 == *musl ]] || other=$of_glibc
   needed=$(readelf -d "$2" | sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p')
   ! grep -vE "$other" <<<"$needed" || fail "$1 needs more than its C library"
   newest=$(readelf -VW "$2" | grep -o 'GLIBC_[0-9.]*' | sort -Vu | tail -1 || true)
   [ "$(printf '%s\nGLIBC_2.17\n' "$newest" | sort -V | tail -1)" = GLIBC_2.17 ] ||
     fail "$1 needs $newest"
-  for folder in "$root" "${CARGO_HOME:-$HOME/.cargo}" "$HOME/.rustup"; do
-    if grep -qaF "$folder/" "$2"; then fail "$1 names files in $folder"; fi
-  done
+  deploy/no-paths.sh "$2"
 }
 
 # A copy of the sources in another folder, to see that it makes no difference to what is built.
@@ -85,6 +84,6 @@ bindings-node/test/tools/install.sh
 TIDEGATE_DIST=$dist test_packages
 try_runtimes
 try_sources
-echo "npm: ${#names[@]} platforms and the main package, byte for byte the same when made again \
-(the library of linux-x64-gnu from another folder); run without Rust in \
+echo "npm: ${#names[@]} platforms and the main package, byte for byte the same when packed again; \
+of the libraries that of linux-x64-gnu was built again, in another folder; run without Rust in \
 $(paste -sd, "$scratch/ran" | sed 's/,/, /g'); built by npx tidegate-build from its own sources"

@@ -34,7 +34,17 @@ const platforms = {
   'win32-x64-msvc': ['x86_64-pc-windows-msvc', { os: ['win32'], cpu: ['x64'] }],
 };
 
-const manifest = () => JSON.parse(readFileSync(join(binding, 'package.json'), 'utf8'));
+const manifest = () => ({
+  ...JSON.parse(readFileSync(join(binding, 'package.json'), 'utf8')),
+  repository: repository(),
+});
+
+/** The project's address, as Cargo.toml has it. npm wants it for a statement of provenance. */
+function repository() {
+  const cargo = readFileSync(join(root, 'Cargo.toml'), 'utf8');
+  const [, address] = /^repository = "([^"]+?)(?:\.git|\/)?"/m.exec(cargo) ?? [];
+  return address && { type: 'git', url: `git+${address}.git`, directory: 'bindings-node' };
+}
 const writeJson = (file, value) => writeFileSync(file, `${JSON.stringify(value, null, 2)}\n`);
 
 /** Sections of a crate's manifest that are of no use away from the repository. */

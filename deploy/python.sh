@@ -32,7 +32,8 @@ try() { # name, wheel
 
 quick() {
   local python=$out/python/venv/bin/python wheel source
-  [ -x "$python" ] || {
+  [ -x "$out/python/venv/bin/pip" ] || {
+    python3 -c 'import venv, ensurepip' 2>/dev/null || tests/need.sh python3-venv
     python3 -m venv "$out/python/venv"
     "$python" -m pip install --quiet maturin==1.16.0
   }
@@ -173,6 +174,7 @@ try_source() { # sdist
 }
 
 full() {
+  export AWAY_MUST=1
   local dist=$out/packages free=$scratch/free
   [ "$(id -u)" = 0 ] || fail "needs root, for roots of Debian and to hide the repository"
   command -v qemu-aarch64-static >/dev/null || tests/need.sh qemu-user-static
@@ -196,8 +198,10 @@ full() {
   python3 deploy/python-check.py --dist "$free"/*-cp314-cp314t-manylinux*.whl
   try_source "$dist"/tidegate-[0-9]*.tar.gz
   cat >"$scratch/line" <<LINE
-python: the wheels work on $shown, that for arm64 in QEMU; they load with glibc 2.31 and musl;
-built elsewhere they are the same; from source it takes $source_seconds s;
+python: the wheel for x86_64 and glibc works on ${shown% }, and loads with glibc 2.31;
+that for arm64 and glibc works in QEMU; those for musl load and no Python runs them;
+the first one and the sdist are the same when built elsewhere;
+from source it takes $source_seconds s;
 the free-threaded one is built and not run
 LINE
   tr '\n' ' ' <"$scratch/line"

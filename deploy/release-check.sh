@@ -1,13 +1,15 @@
 #!/bin/bash
-# release-check.sh: builds every package that this machine can build, into target/packages, installs each
-# into empty places that cannot see the repository, and runs a program there. Then it does what
-# the README says, word for word, against a registry that serves target/packages.
+# release-check.sh: builds every package that this machine can build, into target/packages. What can
+# run here is installed into empty places that cannot see the repository, and runs a program there;
+# the last line of each part says what that was. Then it does what the README says, word for word,
+# against a registry that serves target/packages.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 out=${CARGO_TARGET_DIR:-$PWD/target}
 dist=$out/packages
 report=$dist/RELEASE-CHECK.md
 [ "$(id -u)" = 0 ] || { echo "release-check: needs root, for roots of Debian and to hide the repository"; exit 1; }
+export AWAY_MUST=1
 rm -rf "$dist"
 mkdir -p "$dist"
 
@@ -45,4 +47,4 @@ grep -q '^repository = ' Cargo.toml ||
 printf '\n| package | bytes |\n|---|--:|\n' >>"$report"
 (cd "$dist" && find . -maxdepth 1 -type f ! -name '*.md' ! -name SHA256SUMS -printf '| %P | %s |\n' | sort) >>"$report"
 cat "$report"
-echo "release-check: $(wc -l <"$dist/SHA256SUMS") packages were built, installed in empty places and run; target/packages has them with checksums"
+echo "release-check: $(wc -l <"$dist/SHA256SUMS") packages were built, and tried as the table says; target/packages has them with checksums"

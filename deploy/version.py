@@ -31,6 +31,17 @@ PLACES = [
 ]
 
 
+# What stands around its first two parts, by which users name a release.
+SHORT = [
+    ("README.md", r'(`tidegate = ")[\d.]+(")'),
+    ("policy/README.md", r'(tidegate = ")[\d.]+(")'),
+    ("docs/rust.md", r'(tidegate = ")[\d.]+(")'),
+    ("docs/c.md", r"(libtidegate)\d[\d.]*(_)"),
+    ("docs/c.md", r"(libtidegate\.)\d[\d.]*(\.dylib)"),
+    ("RELEASING.md", r"(libtidegate)\d[\d.]*(…)"),
+    ("examples/c/CMakeLists.txt", r"(find_package\(tidegate )[\d.]+()"),
+]
+
 # The parts of the number, for the C preprocessor.
 PARTS = ("MAJOR", "MINOR", "PATCH")
 
@@ -41,11 +52,13 @@ def current():
 
 
 def set_everywhere(version):
-    for name, pattern in PLACES:
+    short = ".".join(version.split(".")[:2])
+    stated = [(*place, version) for place in PLACES] + [(*place, short) for place in SHORT]
+    for name, pattern, number in stated:
         path = ROOT / name
-        text, count = re.subn(pattern, rf"\g<1>{version}\g<2>", path.read_text())
+        text, count = re.subn(pattern, rf"\g<1>{number}\g<2>", path.read_text())
         if count == 0:
-            sys.exit(f"{name}: the version is not where it was; mend PLACES in deploy/version.py")
+            sys.exit(f"{name}: the version is not where it was; mend deploy/version.py")
         path.write_text(text)
     header = ROOT / "ffi-c/cbindgen.toml"
     text = header.read_text()

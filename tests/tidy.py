@@ -113,7 +113,8 @@ def links(folders):
 
 # How a document names a version of a package.
 STATED = re.compile(
-    r"\btidegate(?:-core|-c)?(?:@|==|\s*=\s*\"|\s*=\s*\{[^}]*version\s*=\s*\")v?(\d+(?:\.\d+)*)"
+    r"(?:\btidegate(?:-core|-c)?(?:@|==|\s*=\s*\"|\s*=\s*\{[^}]*version\s*=\s*\")"
+    r"|\blibtidegate\.?(?=\d)|find_package\(tidegate )v?(\d+(?:\.\d+)*)"
 )
 
 
@@ -158,7 +159,7 @@ def versions(folders):
         if stated != version:
             yield f"{where}: version {stated}, and Cargo.toml has {version}"
     for path in tracked(*folders):
-        if path.suffix != ".md" or "notes" in path.parts:
+        if path.suffix != ".md" and path.name != "CMakeLists.txt" or "notes" in path.parts:
             continue
         for number, line in enumerate(path.read_text().splitlines(), 1):
             for stated in STATED.findall(line):

@@ -20,8 +20,9 @@ mkdir -p "$out/hooks"
 
 # One library that panics on request, and the one that is installed.
 cargo build --quiet --release -p tidegate-c --features test-hooks --locked
-cp target/release/libtidegate.so "$out/hooks/libtidegate.so.0.1"
-ln -s libtidegate.so.0.1 "$out/hooks/libtidegate.so"
+soname=libtidegate.so.$(python3 deploy/version.py | cut -d. -f1,2)
+cp target/release/libtidegate.so "$out/hooks/$soname"
+ln -s "$soname" "$out/hooks/libtidegate.so"
 make --silent install PREFIX="$prefix"
 make --silent install PREFIX=/opt/staged DESTDIR="$out"
 diff -r "$prefix" "$out/opt/staged"

@@ -12,10 +12,12 @@ const lib = [
   ...['builtin', 'bundled', 'call', 'clock', 'decision', 'facts', 'headers', 'held', 'limiter'],
   ...['native', 'platform', 'policy', 'rule', 'scratch', 'spread', 'trail', 'wait'],
 ];
+const CARGO = fs.readFileSync(path.join(ROOT, 'Cargo.toml'), 'utf8');
+const [, REPOSITORY] = /^repository = "([^"]+)"/m.exec(CARGO) ?? [];
 const LICENCES = ['LICENSE-APACHE', 'LICENSE-MIT'];
 const MAIN = [
   ...LICENCES,
-  ...['README.md', 'package.json', 'build.mjs', 'native.js'],
+  ...['README.md', 'package.json', 'build.mjs', 'command.mjs', 'native.js'],
   ...['index.js', 'index.mjs', 'index.d.ts', 'index.d.mts'],
   ...integrations.flatMap((name) => [`integrations/${name}.js`, `integrations/${name}.d.ts`]),
   ...lib.map((name) => `lib/${name}.js`),
@@ -54,6 +56,7 @@ function checkContent(folder, wanted) {
   const manifest = JSON.parse(fs.readFileSync(path.join(folder, 'package.json'), 'utf8'));
   assert.equal(manifest.version, version);
   assert.equal(manifest.license, 'MIT OR Apache-2.0');
+  assert.equal(manifest.repository?.url, REPOSITORY && `git+${REPOSITORY}.git`);
   assert.equal(manifest.scripts, undefined, 'npm runs no script without asking');
   return manifest;
 }
@@ -81,7 +84,7 @@ test('the main package', (t) => {
     ['./tidegate.node', ...Object.keys(optionalDependencies)].sort(),
   );
   assert.deepEqual([...new Set(Object.values(optionalDependencies))], [version]);
-  assert.deepEqual(bin, { 'tidegate-build': 'build.mjs' });
+  assert.deepEqual(bin, { tidegate: 'command.mjs', 'tidegate-build': 'build.mjs' });
   for (const name of JSON.stringify(exports).match(/\.\/[^"]+\.[a-z]+/g))
     assert(files(folder).includes(name.slice(2)), `${name} is exported and not packed`);
   assert(size(tarball) < MOST_BYTES.main, `${tarball} has ${size(tarball)} bytes`);

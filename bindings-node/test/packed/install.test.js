@@ -2,6 +2,7 @@
 // The package in a folder that has nothing else, with and without the package of its platform.
 
 const assert = require('node:assert/strict');
+const { spawnSync } = require('node:child_process');
 const fs = require('node:fs');
 const path = require('node:path');
 const { test } = require('node:test');
@@ -11,6 +12,17 @@ const manifest = fs.readFileSync(path.join(ROOT, 'Cargo.toml'), 'utf8');
 const [, RUST] = /^rust-version = "([\d.]+)"/m.exec(manifest);
 const USE = "console.log(new (require('tidegate').Limiter)('1/h').hit('alice').remaining)";
 const CAUGHT = `try { ${USE} } catch (error) { console.log(error.code, error.message) }`;
+
+test('npx tidegate builds nothing: there is no command yet', (t) => {
+  const folder = installed(t);
+  const { status, stdout, stderr } = spawnSync('npx', ['--no-install', 'tidegate'], {
+    cwd: folder,
+    encoding: 'utf8',
+  });
+  assert.deepEqual([status, stdout], [1, '']);
+  assert.match(stderr, /^tidegate: this release has no command line; a later one will\.$/m);
+  assert(!fs.existsSync(path.join(folder, 'node_modules/tidegate/tidegate.node')));
+});
 
 /** `tidegate-build` where only such programs are to be found. */
 function built(t, folder, programs = {}) {
