@@ -13,7 +13,7 @@ const WHAT_TO_DO = `Do one of these:
   esbuild: --conditions=node-addons --loader:.node=copy
   webpack: resolve.conditionNames: ['node-addons', '...'], and node-loader for /\\.node$/`;
 
-// Without addons Node does not set the condition that leads to them, so no bundle is needed for this.
+// Without addons Node does not set the condition that leads to them, and this may be no bundle.
 const DISABLED = 'tidegate needs its native part, and this process may load none.';
 const ALLOW = 'Start Node without --no-addons; beside --permission also give --allow-addons.';
 
@@ -27,9 +27,9 @@ function nodeModule() {
   try {
     return builtin('node:module', () => require('node:module'));
   } catch {
-    throw failure(`This is a bundle of ES modules with tidegate but not with its native part. It can \
-look for that from Node 20.16 and 22.3 on, and this is Node ${process.versions.node}. Bundle as \
-CommonJS (--format=cjs), or use a newer Node.`);
+    throw failure(`This is a bundle of ES modules with tidegate but not with its native part. It \
+can look for that from Node 20.16 and 22.3 on, and this is Node ${process.versions.node}. Bundle \
+as CommonJS (--format=cjs), or use a newer Node.`);
   }
 }
 
