@@ -92,14 +92,17 @@ python: toolchain
 header: toolchain
 	TIDEGATE_WRITE_HEADER=1 cargo test -q -p tidegate-c --locked --test header
 
+# A variable from make's command line: the environment's LIBS and TARGET are of other builds.
+given = $(if $(filter command,$(firstword $(origin $(1)))),$($(1)))
+
 # What `make install` copies. TARGET builds for another machine: see ffi-c/package/build.sh.
 lib: toolchain
-	ffi-c/package/build.sh '$(TARGET)'
+	ffi-c/package/build.sh '$(call given,TARGET)'
 
 # Header, library, pkg-config file, CMake package and licences, into PREFIX (and DESTDIR), or out of
 # it. Builds nothing if `make lib` came before: see ffi-c/package/install.sh.
 install uninstall:
-	@ffi-c/package/install.sh $@
+	@LIBS='$(call given,LIBS)' TARGET='$(call given,TARGET)' ffi-c/package/install.sh $@
 
 # The npm package, installed from source: its surface, the vectors, workers, types, and what is packed.
 node: toolchain

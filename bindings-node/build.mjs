@@ -27,9 +27,8 @@ function fail(message) {
 
 /** The workspace to build, and whether it is the package's own. */
 function sources() {
-  const repository = join(folder, '..');
-  if (existsSync(join(repository, 'bindings-node/src/lib.rs')))
-    return { workspace: repository, packed: false };
+  if (existsSync(join(folder, 'src/lib.rs')))
+    return { workspace: join(folder, '..'), packed: false };
   const workspace = join(folder, 'rust');
   if (existsSync(join(workspace, 'Cargo.toml'))) return { workspace, packed: true };
   return fail(`there are no sources in ${workspace}: install tidegate again, by npm install`);

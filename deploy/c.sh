@@ -16,7 +16,8 @@ need g++ g++
 need pkg-config pkg-config
 need cmake cmake
 install_at() { # prefix, the other variables
-  make --silent install PREFIX="$1" "${@:2}" >/dev/null
+  # An environment may have such names for other builds.
+  LIBS=-lother TARGET=other make --silent install PREFIX="$1" "${@:2}" >/dev/null
 }
 try() { # prefix, variables
   cp deploy/c-try.sh "$scratch/"

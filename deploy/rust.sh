@@ -17,11 +17,15 @@ out=$(cd "$out" && pwd)
 VARIANT=extract "$here/root.sh" forky "$out/root" rustc cargo rust-src
 bin=$out/bin
 mkdir -p "$bin"
-# Run by their own loader and libraries: what they build still links with this machine's.
+# Run by their own loader and libraries: what they build still links with this machine's. The folder
+# and the loader are named for the processor.
+libraries=$(echo "$out"/root/usr/lib/*-linux-gnu*)
+loader=$(echo "$libraries"/ld-linux*.so.*)
+[ -x "$loader" ] || { echo "rust: there is not one loader but $loader in $out/root" >&2 && exit 1; }
 for program in rustc cargo rustdoc; do
   cat >"$bin/$program.new" <<RUN
 #!/bin/bash
-exec '$out/root/usr/lib64/ld-linux-x86-64.so.2' --library-path '$out/root/usr/lib/x86_64-linux-gnu' \\
+exec '$loader' --library-path '$libraries' \\
   --argv0 "\$0" '$out/root/usr/bin/$program' "\$@"
 RUN
   chmod +x "$bin/$program.new"

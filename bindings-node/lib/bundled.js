@@ -13,15 +13,29 @@ const WHAT_TO_DO = `Do one of these:
   esbuild: --conditions=node-addons --loader:.node=copy
   webpack: resolve.conditionNames: ['node-addons', '...'], and node-loader for /\\.node$/`;
 
-function failure(message) {
-  const error = new Error(`${message}\n${WHAT_TO_DO}`);
+// Without addons Node does not set the condition that leads to them, and this may be no bundle.
+const DISABLED = 'tidegate needs its native part, and this process may load none.';
+const ALLOW = 'Start Node without --no-addons; beside --permission also give --allow-addons.';
+
+function failure(message, toDo = WHAT_TO_DO) {
+  const error = new Error(`${message}\n${toDo}`);
   error.code = 'native';
   return error;
 }
 
+function nodeModule() {
+  try {
+    return builtin('node:module', () => require('node:module'));
+  } catch {
+    throw failure(`This is a bundle of ES modules with tidegate but not with its native part. It \
+can look for that from Node 20.16 and 22.3 on, and this is Node ${process.versions.node}. Bundle \
+as CommonJS (--format=cjs), or use a newer Node.`);
+  }
+}
+
 /** Node's own `require`, as from the bundle: it is hidden from bundlers, and modules have none. */
 function outerRequire() {
-  const { createRequire } = builtin('node:module', () => require('node:module'));
+  const { createRequire } = nodeModule();
   const here = typeof __filename === 'string' ? __filename : process.argv[1];
   return [createRequire, createRequire(here ?? `${process.cwd()}/`), here];
 }
@@ -41,6 +55,7 @@ tidegate can be found from there.`);
     try {
       return tidegate(name);
     } catch (error) {
+      if (error.code === 'ERR_DLOPEN_DISABLED') throw failure(DISABLED, ALLOW);
       reasons.push(error.message.split('\n')[0]);
     }
   }

@@ -9,8 +9,10 @@ java=(java)
 if [ "${version:-0}" -lt 22 ]; then
   root=$(cd ../.. && realpath -m "${CARGO_TARGET_DIR:-target}")/java
   VARIANT=extract ../../deploy/root.sh trixie "$root" openjdk-25-jdk-headless
-  home=$root/usr/lib/jvm/java-25-openjdk-amd64
-  libraries=$root/usr/lib/x86_64-linux-gnu:$home/lib:$home/lib/server
-  java=("$root/usr/lib64/ld-linux-x86-64.so.2" --library-path "$libraries" "$home/bin/java")
+  # Both are named for the processor.
+  home=$(echo "$root"/usr/lib/jvm/java-25-openjdk-*)
+  system=$(echo "$root"/usr/lib/*-linux-gnu*)
+  libraries=$system:$home/lib:$home/lib/server
+  java=("$system"/ld-linux*.so.* --library-path "$libraries" "$home/bin/java")
 fi
 "${java[@]}" --enable-native-access=ALL-UNNAMED -Dtidegate.library="$library" Try.java

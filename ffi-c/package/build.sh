@@ -37,14 +37,19 @@ if [ -n "$wanted" ]; then
 fi
 built=$out/$triple/dist
 
-# GNU's linker and its companions for the processor, which this machine may lack.
+# GNU's linker and its companions: this machine's, or those for another processor.
 binutils=
-if [ "${triple%%-*}" != "$(uname -m)" ]; then
-  binutils=${triple%%-*}-linux-gnu-
+case $triple in
+riscv64gc-*) processor=riscv64-linux-gnu ;;
+arm*eabihf) processor=arm-linux-gnueabihf ;;
+*) processor=${triple%%-*}-linux-gnu ;;
+esac
+if [ -n "$wanted" ] && [ "${processor%%-*}" != "$(uname -m)" ]; then
+  binutils=$processor-
 fi
 case $triple in
 *-linux-*) command -v "${binutils}ld.bfd" >/dev/null ||
-  fail "${binutils}ld.bfd is missing: install binutils${binutils:+-${triple%%-*}-linux-gnu}" ;;
+  fail "${binutils}ld.bfd is missing: install binutils${binutils:+-${processor/_/-}}" ;;
 esac
 
 # A shared library for musl exists only if the C library is not linked into it.
@@ -75,7 +80,7 @@ threads() {
   echo '.section .note.GNU-stack, "", %progbits'
   case $triple in *-linux-gnu*) ;; *) return 0 ;; esac
   echo '.section .data.rel.ro.tidegate_threads, "aw"'
-  printf '.8byte pthread_%s\n' once create join self detach key_create key_delete getspecific \
+  printf '.dc.a pthread_%s\n' once create join self detach key_create key_delete getspecific \
     setspecific mutex_{init,destroy,lock,trylock,unlock} \
     cond_{init,destroy,signal,broadcast,wait,timedwait} rwlock_{rdlock,wrlock,unlock}
 }

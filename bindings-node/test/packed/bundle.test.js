@@ -33,7 +33,7 @@ function checkRuns({ status, stdout, stderr }) {
 
 function checkSaysWhatToDo({ status, stderr }) {
   assert.equal(status, 1);
-  assert.match(stderr, /is a bundle with tidegate but not with its native part/);
+  assert.match(stderr, /is a bundle (of ES modules )?with tidegate but not with its native part/);
   for (const flag of ['--external:tidegate', '--loader:.node=copy', 'node-loader'])
     assert(stderr.includes(flag), stderr);
 }
@@ -58,6 +58,16 @@ test('esbuild, told nothing, into a module', async (t) => {
   const [here, away] = await byEsbuild(t, 'esm', 'bundle.mjs', options);
   checkRuns(here);
   checkSaysWhatToDo(away);
+});
+
+test('esbuild, told nothing, into a module for a Node that gives modules nothing', async (t) => {
+  const options = { format: 'esm', outExtension: { '.js': '.mjs' } };
+  await byEsbuild(t, 'old', 'bundle.mjs', options);
+  const old = path.join(folder, 'old/old.cjs');
+  fs.writeFileSync(old, 'process.getBuiltinModule = undefined;');
+  const { status, stderr } = said(['--require', old, path.join(folder, 'old/bundle.mjs')], folder);
+  checkSaysWhatToDo({ status, stderr });
+  assert.match(stderr, /this is Node \d.*\(--format=cjs\), or use a newer Node/);
 });
 
 test('esbuild, with the native part', async (t) => {

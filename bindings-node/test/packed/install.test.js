@@ -56,6 +56,13 @@ test('with the package of its platform it runs', (t) => {
   );
 });
 
+test('where Node loads no native parts, it says how to let it', (t) => {
+  const { stdout } = said(['--no-addons', '-e', CAUGHT], installed(t));
+  assert.match(stdout, /^native tidegate needs its native part, .* may load none\.\n/);
+  assert.match(stdout, /Start Node without --no-addons/);
+  assert.doesNotMatch(stdout, /bundle/);
+});
+
 const visible = (name) => !name.startsWith('.');
 
 test('without a native part, the first require says what to do', (t) => {
@@ -73,6 +80,10 @@ test('without a native part, the first require says what to do', (t) => {
   const help = said(['node_modules/tidegate/build.mjs', '--help'], folder);
   assert.match(help.stdout, /^usage: npx tidegate-build/);
 
+  // A package of that name beside it is not the repository.
+  const namesake = path.join(folder, 'node_modules/bindings-node/src');
+  fs.mkdirSync(namesake, { recursive: true });
+  fs.writeFileSync(path.join(namesake, 'lib.rs'), '');
   const none = built(t, folder);
   assert.equal(none.status, 1);
   assert.match(none.stderr, new RegExp(`there is no cargo on the PATH: install Rust ${RUST} or`));
