@@ -391,7 +391,7 @@ impl Rule {
     /// A hit whose true cost is known later: spends the estimate, to be settled.
     ///
     /// ```
-    /// let limiter = tidegate::Limiter::new("1000/min").unwrap();
+    /// let limiter = tidegate::Limiter::new("1000/day").unwrap();
     /// let reserved = limiter.reserve("alice", 400).unwrap();
     /// assert!(reserved.decision().allowed);
     /// reserved.settle(150);

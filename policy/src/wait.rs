@@ -487,7 +487,7 @@ impl Rule {
     /// As [`Rule::reserve`], blocking until the estimate is allowed, as [`Rule::wait`] does.
     ///
     /// ```
-    /// let limiter = tidegate::Limiter::new("1000/min").unwrap();
+    /// let limiter = tidegate::Limiter::new("1000/day").unwrap();
     /// limiter.wait_reservation("alice", 400, None).unwrap().settle(150);
     /// assert_eq!(limiter.peek("alice", 0).unwrap().remaining, Some(850));
     /// ```

@@ -23,7 +23,7 @@ pub(crate) const REASONS: [&str; 9] =
 /// use tidegate::{Counts, Limit};
 /// let minute = Duration::from_secs(60);
 /// let requests = Limit::bucket(60, minute).named("requests").counts(Counts::Hits);
-/// let tokens = Limit::bucket(100_000, minute).named("tokens");
+/// let tokens = Limit::bucket(100_000, 24 * 60 * minute).named("tokens");
 /// let limiter = tidegate::Limiter::new([requests, tokens]).unwrap();
 /// assert!(limiter.hit("alice", 1_200).unwrap().allowed);
 /// let stats = limiter.stats("alice").unwrap().unwrap();
