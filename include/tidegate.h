@@ -1684,7 +1684,8 @@ tg_status tg_len(const struct tg_rule *rule, size_t *out);
  * Why the last call that failed on this thread did so: text that ends with NUL, "" if none has.
  *
  * Ask on the thread that failed. The text is the library's: it is good until the next call of this
- * thread that fails. A call that succeeds leaves it as it was.
+ * thread that fails. A call that succeeds leaves it as it was. Of a message of more than 4,095
+ * bytes it is the start.
  */
 const char *tg_last_error(void);
 
