@@ -68,11 +68,20 @@
  * Memory. Tables are made with their limiter and never grow. What finds no memory is
  * TG_STATUS_MEMORY: a table of any size, its move to another shape, a policy, a batch, a text.
  * The library keeps 1 MB of address space in reserve for the small allocations of calls that are
- * under way when the system refuses one. Calls begin while half of that is free. What gives back
- * (tg_release, tg_settle, tg_cancel, every free) works also then. The process ends only where the
- * system refuses more than the reserve within one call, as for a text of many megabytes. tg_allow
- * allocates nothing. After tg_limiter_free some kilobytes stay for the life of the process, and
- * are reachable; valgrind calls nothing lost.
+ * under way when the system refuses one. Half of it is for blocks of up to 8 KB. Calls begin
+ * while half of those is free. The other half is for larger blocks, of up to 256 KB. What gives
+ * back (tg_release, tg_settle, tg_cancel, every free) works also then. A failed call needs no
+ * memory to keep its message. When the system has memory again, calls work again: only what was
+ * made meanwhile and still lives, such as a permit, keeps its bytes of the reserve.
+ *
+ * While the system refuses memory, the process still ends in two cases. In the first, a call that
+ * is under way needs a block that the reserve can't give: a larger one, or one too many, over all
+ * threads. In the second, a thread makes its first call, whichever that is: the C library then
+ * needs some bytes for the thread, and ends the process without them. So let each thread call
+ * tg_allow once before memory is short. After that, a tg_allow that succeeds allocates nothing.
+ *
+ * After tg_limiter_free some kilobytes stay for the life of the process, and are reachable;
+ * valgrind calls nothing lost.
  *
  * Fork. A child of fork() may use every handle of its parent, whatever the parent's other threads
  * were doing. With a `file:` store both count in one table. With `memory` or `memory:NAME` the
@@ -1684,7 +1693,8 @@ tg_status tg_len(const struct tg_rule *rule, size_t *out);
  * Why the last call that failed on this thread did so: text that ends with NUL, "" if none has.
  *
  * Ask on the thread that failed. The text is the library's: it is good until the next call of this
- * thread that fails. A call that succeeds leaves it as it was.
+ * thread that fails. A call that succeeds leaves it as it was. Of a message of more than 4,095
+ * bytes it is the start.
  */
 const char *tg_last_error(void);
 

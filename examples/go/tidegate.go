@@ -87,18 +87,28 @@ func New(policy string) (*Limiter, error) {
 	var e C.tg_error
 	limiter := &Limiter{}
 	data, length := bytes(policy)
-	return limiter, failed(C.limiter_from_policy(data, length, &limiter.raw, &e), &e)
+	status := C.limiter_from_policy(data, length, &limiter.raw, &e)
+	if err := failed(status, &e); err != nil {
+		return nil, err
+	}
+	return limiter, nil
 }
 
-// Close frees the limiter and its rules. No call may be under way.
-func (l *Limiter) Close() { C.tg_limiter_free(l.raw) }
+// Close frees the limiter and its rules. No call may be under way. A second Close does nothing.
+func (l *Limiter) Close() {
+	C.tg_limiter_free(l.raw)
+	l.raw = nil
+}
 
 // Rule finds a rule by its name. Ask once and keep it.
 func (l *Limiter) Rule(name string) (*Rule, error) {
 	var e C.tg_error
 	rule, text := &Rule{}, C.CString(name)
 	defer C.free(unsafe.Pointer(text))
-	return rule, failed(C.rule_get(l.raw, text, &rule.raw, &e), &e)
+	if err := failed(C.rule_get(l.raw, text, &rule.raw, &e), &e); err != nil {
+		return nil, err
+	}
+	return rule, nil
 }
 
 // Hit spends cost for a key if the rule allows it.

@@ -38,6 +38,21 @@ func TestDenies(t *testing.T) {
 	}
 }
 
+func TestClosesOnce(t *testing.T) {
+	limiter, err := New(policy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rule, err := limiter.Rule("nobody"); rule != nil || err == nil {
+		t.Fatal(rule, err)
+	}
+	limiter.Close()
+	limiter.Close()
+	if rule, err := limiter.Rule("messages"); rule != nil || err == nil {
+		t.Fatal("a closed limiter has rules")
+	}
+}
+
 // Many goroutines on many threads: as many grants as the rule has, and each failed call has the
 // text of its own failure.
 func TestGoroutines(t *testing.T) {
@@ -55,7 +70,7 @@ func TestGoroutines(t *testing.T) {
 				var e *Error
 				name := fmt.Sprintf("nobody-%d-%d", g, i)
 				limiter, err := New(fmt.Sprintf(`{"version": 1, "rules": {}, %q: 1}`, name))
-				if !errors.As(err, &e) || !strings.Contains(e.Text, name) || limiter.raw != nil {
+				if !errors.As(err, &e) || !strings.Contains(e.Text, name) || limiter != nil {
 					atomic.AddInt64(&wrong, 1)
 				}
 				_, err = messages.HitParts(1, "two", "parts")

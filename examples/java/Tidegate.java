@@ -25,7 +25,8 @@ public final class Tidegate implements AutoCloseable {
   private static final MethodHandle FREE = call("tg_limiter_free", null, ADDRESS);
   private static final MethodHandle RULE = call("tg_rule_get", JAVA_INT, ADDRESS, ADDRESS, ADDRESS);
   private static final MethodHandle LAST = call("tg_last_error_copy", JAVA_INT, ADDRESS);
-  private static final MethodHandle ABI = call("tg_abi_version_oldest", JAVA_INT);
+  private static final MethodHandle OLDEST = call("tg_abi_version_oldest", JAVA_INT);
+  private static final MethodHandle NEWEST = call("tg_abi_version", JAVA_INT);
   private static final MethodHandle HIT =
       call("tg_hit_bytes", JAVA_INT, ADDRESS, ADDRESS, JAVA_LONG, JAVA_LONG, ADDRESS, ADDRESS);
 
@@ -66,10 +67,10 @@ public final class Tidegate implements AutoCloseable {
     }
   }
 
-  private final MemorySegment raw;
+  private MemorySegment raw;
 
   public Tidegate(String limits) {
-    if (abi() > 3) throw new IllegalStateException("another libtidegate");
+    if (!fits()) throw new IllegalStateException("another libtidegate");
     raw = made((text, out) -> (int) NEW.invokeExact(text, MemorySegment.NULL, out), limits);
   }
 
@@ -78,11 +79,13 @@ public final class Tidegate implements AutoCloseable {
     return new Rule(made((text, out) -> (int) RULE.invokeExact(raw, text, out), name));
   }
 
-  /** Frees the limiter and its rules. No call may be under way. */
+  /** Frees the limiter and its rules. No call may be under way. A second call does nothing. */
   @Override
   public void close() {
+    var freed = raw;
+    raw = MemorySegment.NULL;
     try {
-      FREE.invokeExact(raw);
+      FREE.invokeExact(freed);
     } catch (Throwable thrown) {
       throw unchecked(thrown);
     }
@@ -95,9 +98,10 @@ public final class Tidegate implements AutoCloseable {
   /** What a call makes of a text and writes to an `out`. */
   private static MemorySegment made(Maker maker, String text) {
     try (var arena = Arena.ofConfined()) {
+      // All memory first: between the call and LAST nothing may fail or change the thread.
       var out = arena.allocate(ADDRESS);
-      if (maker.make(arena.allocateFrom(text), out) == 0) return out.get(ADDRESS, 0);
       var error = arena.allocate(ERROR_SIZE, 8);
+      if (maker.make(arena.allocateFrom(text), out) == 0) return out.get(ADDRESS, 0);
       int unused = (int) LAST.invokeExact(error);
       throw new Failure(error.get(JAVA_INT, 0), error);
     } catch (Throwable thrown) {
@@ -105,9 +109,10 @@ public final class Tidegate implements AutoCloseable {
     }
   }
 
-  private static int abi() {
+  /** Whether the library fits what is declared above. */
+  private static boolean fits() {
     try {
-      return (int) ABI.invokeExact();
+      return (int) OLDEST.invokeExact() <= 3 && 3 <= (int) NEWEST.invokeExact();
     } catch (Throwable thrown) {
       throw unchecked(thrown);
     }

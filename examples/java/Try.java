@@ -26,6 +26,8 @@ public final class Try {
       check(rule.hit("alice", 4).retryAfterMillis() < 0, "never");
       check(failure(() -> limiter.rule("nobody")).contains("nobody"), "no such rule");
       check(failure(() -> new Tidegate("3/mni")).contains("mni"), "no such unit");
+      limiter.close();
+      check(failure(() -> limiter.rule("default")).contains("NULL"), "a closed limiter");
     }
     try (var limiter = new Tidegate("1000/h"); var other = new Tidegate("1 concurrent")) {
       var granted = new AtomicInteger();

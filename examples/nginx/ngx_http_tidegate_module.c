@@ -7,6 +7,9 @@
  *       }
  *     }
  *
+ * A wrong policy, or a rule that it has not, is refused with the rest of the configuration: by
+ * `nginx -t`, at the start and at a reload.
+ *
  * A denied request is 429 with the header fields of the decision. If a call fails, the request is
  * allowed and the error log says why: a limiter that is broken should not stop the site. */
 #include <ngx_config.h>
@@ -77,15 +80,40 @@ static ngx_int_t judge(ngx_http_request_t *request) {
   return decision.allowed ? NGX_DECLINED : NGX_HTTP_TOO_MANY_REQUESTS;
 }
 
+/* Opens the policy and finds the rule of each location. Of no `store`, that of the policy. */
+static tg_status get_rules(tidegate_main *main, const char *store) {
+  tg_options options = TG_OPTIONS_INIT;
+  options.store = store;
+  tg_status status = tg_limiter_from_file((char *)main->policy.data, &options, &main->limiter);
+  tidegate_location **all = main->locations.elts;
+  for (ngx_uint_t i = 0; status == TG_STATUS_OK && i < main->locations.nelts; i++)
+    status = tg_rule_get(main->limiter, (char *)all[i]->rule_name.data, &all[i]->rule);
+  return status;
+}
+
+/* Tries the policy while the configuration is read, in memory: so a wrong one is refused by
+ * `nginx -t` and by a reload, and no worker meets it. */
+static ngx_int_t check_policy(ngx_conf_t *conf, tidegate_main *main) {
+  ngx_int_t result = NGX_OK;
+  if (main->policy.len == 0 && main->locations.nelts == 0) return NGX_OK;
+  if (main->policy.len == 0) {
+    ngx_conf_log_error(NGX_LOG_EMERG, conf, 0, "tidegate: state a \"tidegate_policy\" in http");
+    return NGX_ERROR;
+  }
+  if (get_rules(main, "memory") != TG_STATUS_OK) {
+    ngx_conf_log_error(NGX_LOG_EMERG, conf, 0, "tidegate: %s", tg_last_error());
+    result = NGX_ERROR;
+  }
+  tg_limiter_free(main->limiter);
+  main->limiter = NULL;
+  return result;
+}
+
 /* Each worker opens the policy for itself: they meet in the folder of its store. */
 static ngx_int_t open_policy(ngx_cycle_t *cycle) {
   tidegate_main *main = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_tidegate_module);
   if (main == NULL || main->policy.len == 0) return NGX_OK;
-  tg_status status = tg_limiter_from_file((char *)main->policy.data, NULL, &main->limiter);
-  tidegate_location **all = main->locations.elts;
-  for (ngx_uint_t i = 0; status == TG_STATUS_OK && i < main->locations.nelts; i++)
-    status = tg_rule_get(main->limiter, (char *)all[i]->rule_name.data, &all[i]->rule);
-  if (status == TG_STATUS_OK) return NGX_OK;
+  if (get_rules(main, NULL) == TG_STATUS_OK) return NGX_OK;
   ngx_log_error(NGX_LOG_EMERG, cycle->log, 0, "tidegate: %s", tg_last_error());
   return NGX_ERROR;
 }
@@ -141,8 +169,11 @@ static char *set_policy(ngx_conf_t *conf, ngx_command_t *command, void *of) {
   return ngx_conf_full_name(conf->cycle, &main->policy, 1) == NGX_OK ? NGX_CONF_OK : NGX_CONF_ERROR;
 }
 
+/* The configuration was read: checks it, and has every request judged. */
 static ngx_int_t judge_requests(ngx_conf_t *conf) {
+  tidegate_main *main = ngx_http_conf_get_module_main_conf(conf, ngx_http_tidegate_module);
   ngx_http_core_main_conf_t *core = ngx_http_conf_get_module_main_conf(conf, ngx_http_core_module);
+  if (check_policy(conf, main) != NGX_OK) return NGX_ERROR;
   ngx_http_handler_pt *handler = ngx_array_push(&core->phases[NGX_HTTP_PREACCESS_PHASE].handlers);
   if (handler == NULL) return NGX_ERROR;
   *handler = judge;

@@ -34,12 +34,12 @@ impl tg_error {
         &text[..end.unwrap_or(0)]
     }
 
-    fn new(status: i32, message: &str) -> tg_error {
+    fn new(status: i32, message: &str, length: usize) -> tg_error {
         let mut text = [0; TG_ERROR_TEXT_SIZE];
         for (to, byte) in text.iter_mut().zip(tg_error::fitting(message).bytes()) {
             *to = byte as c_char;
         }
-        tg_error { status, reserved: 0, length: message.len() as u64, text }
+        tg_error { status, reserved: 0, length: length as u64, text }
     }
 }
 
@@ -53,7 +53,7 @@ impl tg_error {
 pub extern "C" fn tg_last_error_copy(out: Option<&mut MaybeUninit<tg_error>>) -> tg_status {
     match out {
         Some(out) => {
-            with_last(|status, message| out.write(tg_error::new(status, message)));
+            with_last(|status, text, length| out.write(tg_error::new(status, text, length)));
             TG_STATUS_OK
         }
         None => guard(|| Err(null("out"))),
@@ -64,7 +64,7 @@ pub extern "C" fn tg_last_error_copy(out: Option<&mut MaybeUninit<tg_error>>) ->
 #[inline]
 pub(crate) fn keep<R: Outcome>(result: R, error: Option<&mut MaybeUninit<tg_error>>) -> R {
     if let (Some(status), Some(error)) = (result.failure(), error) {
-        with_last(|_, message| error.write(tg_error::new(status, message)));
+        with_last(|_, text, length| error.write(tg_error::new(status, text, length)));
     }
     result
 }
@@ -97,7 +97,7 @@ mod tests {
     #[test]
     fn a_long_message_is_cut_between_characters() {
         let message = "ä".repeat(TG_ERROR_TEXT_SIZE);
-        let error = tg_error::new(2, &message);
+        let error = tg_error::new(2, &message, message.len());
         let text: Vec<u8> = error.text.iter().map(|&byte| byte as u8).collect();
         let end = text.iter().position(|&byte| byte == 0).unwrap();
         assert_eq!(std::str::from_utf8(&text[..end]).unwrap().chars().count(), 503);

@@ -6,35 +6,110 @@
 //! call goes on to its end.
 //!
 //! ```text
-//!   call begins ── more than half of the reserve in use? ──▶ TG_STATUS_MEMORY
+//!   call begins ── more than half of the small blocks in use? ──▶ TG_STATUS_MEMORY
 //!   it makes something that stays, or a text? ── no room for it? ──▶ TG_STATUS_MEMORY
+//!   it needs a list? ── the system has none? ──▶ TG_STATUS_MEMORY
 //!   allocation ── refused? ──▶ from the reserve ── used up? ──▶ the process ends
 //!   what was made stays? ── was an allocation refused meanwhile? ──▶ free it, TG_STATUS_MEMORY
 //! ```
+//!
+//! The reserve has small blocks and large ones apart, so that a large one never takes what a hit
+//! needs. Each block goes back by itself: one that stays pins only its own bytes. There is no
+//! lock, since a child of fork() would find it held for ever.
 //!
 //! Tables don't come from here: they are mapped, and a refusal is an error of `policy`.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::UnsafeCell;
 use std::ptr::{NonNull, null_mut};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use crate::status::Failure;
 use crate::status::tg_status::*;
 
-/// Bytes of the reserve. Calls begin while half of it is free.
+/// Bytes of the reserve: the first half is of small blocks, the second of large ones.
 const RESERVE_BYTES: usize = 1 << 20;
+const HALF: usize = RESERVE_BYTES / 2;
 /// Its alignment, and the largest that it gives: that of padded cache lines.
 const ALIGNMENT: usize = 128;
+/// Granules that one word has a bit for. A block is a run of granules of one word.
+const GRANULES: usize = 64;
+const SMALL_WORDS: usize = HALF / (ALIGNMENT * GRANULES);
 
-/// The reserve: a run of bytes that are given from the start on, and all given back at once, when
-/// the last of them is freed.
-///
-/// `state` is how many blocks are out 32, bytes that were given 32. Written by every thread that
-/// takes a block or frees one.
+/// Which granules of a run of bytes are in use.
+struct Pool<const WORDS: usize> {
+    /// Bytes of a granule.
+    granule: usize,
+    /// A bit for each granule that is in use. Threads that take or free a block write it.
+    used: [AtomicU64; WORDS],
+    /// How many granules are in use, for a quick look. A child of fork() may find it a few off.
+    count: AtomicUsize,
+}
+
+/// The lowest run of so many bits that are 0, as a mask.
+fn free_run(used: u64, count: usize) -> Option<u64> {
+    let starts = (1..count).fold(!used, |free, _| free & free >> 1);
+    (starts != 0).then(|| run(starts.trailing_zeros() as usize, count))
+}
+
+fn run(start: usize, count: usize) -> u64 {
+    (u64::MAX >> (GRANULES - count)) << start
+}
+
+impl<const WORDS: usize> Pool<WORDS> {
+    const fn new() -> Pool<WORDS> {
+        Pool {
+            granule: HALF / (WORDS * GRANULES),
+            used: [const { AtomicU64::new(0) }; WORDS],
+            count: AtomicUsize::new(0),
+        }
+    }
+
+    fn granules(&self, size: usize) -> usize {
+        size.div_ceil(self.granule)
+    }
+
+    /// The largest block.
+    fn largest(&self) -> usize {
+        self.granule * GRANULES
+    }
+
+    /// Where a block of so many bytes begins; none if no word has room for it.
+    fn take(&self, size: usize) -> Option<usize> {
+        let count = self.granules(size);
+        let (index, start) = self.used.iter().enumerate().find_map(|(index, word)| {
+            // ORDERING: Acquire, with the Release in `give_back`: what the block's last owner did
+            // to it was before.
+            let taken = word.fetch_update(Ordering::Acquire, Ordering::Relaxed, |used| {
+                free_run(used, count).map(|run| used | run)
+            });
+            Some((index, free_run(taken.ok()?, count)?.trailing_zeros() as usize))
+        })?;
+        // ORDERING: Relaxed; nothing else is read by it.
+        self.count.fetch_add(count, Ordering::Relaxed);
+        Some((index * GRANULES + start) * self.granule)
+    }
+
+    fn give_back(&self, offset: usize, size: usize) {
+        let (count, first) = (self.granules(size), offset / self.granule);
+        let taken = run(first % GRANULES, count);
+        // ORDERING: Release, see `take`.
+        self.used[first / GRANULES].fetch_and(!taken, Ordering::Release);
+        // ORDERING: Relaxed, as in `take`.
+        self.count.fetch_sub(count, Ordering::Relaxed);
+    }
+
+    #[inline(always)]
+    fn is_half_free(&self) -> bool {
+        // ORDERING: Relaxed; a number that may change at once.
+        self.count.load(Ordering::Relaxed) <= WORDS * GRANULES / 2
+    }
+}
+
 struct Reserve {
     bytes: UnsafeCell<Bytes>,
-    state: AtomicU64,
+    small: Pool<SMALL_WORDS>,
+    large: Pool<1>,
     /// How often the system refused an allocation.
     refusals: AtomicU64,
 }
@@ -49,23 +124,10 @@ unsafe impl Sync for Reserve {}
 
 static RESERVE: Reserve = Reserve {
     bytes: UnsafeCell::new(Bytes([0; RESERVE_BYTES])),
-    state: AtomicU64::new(0),
+    small: Pool::new(),
+    large: Pool::new(),
     refusals: AtomicU64::new(0),
 };
-
-/// The reserve's state with one more block; none if it does not fit. And where the block begins.
-fn with_block(state: u64, layout: Layout) -> Option<(u64, usize)> {
-    let (blocks, given) = (state >> 32, (state & 0xffff_ffff) as usize);
-    let start = given.next_multiple_of(layout.align());
-    let end = start.checked_add(layout.size()).filter(|&end| end <= RESERVE_BYTES)?;
-    (layout.align() <= ALIGNMENT).then_some(((blocks + 1) << 32 | end as u64, start))
-}
-
-/// The reserve's state with one block less.
-fn without_block(state: u64) -> u64 {
-    let blocks = (state >> 32) - 1;
-    if blocks == 0 { 0 } else { blocks << 32 | state & 0xffff_ffff }
-}
 
 impl Reserve {
     fn start(&self) -> *mut u8 {
@@ -82,22 +144,23 @@ impl Reserve {
     fn take(&self, layout: Layout) -> *mut u8 {
         // ORDERING: Relaxed; only a difference to what this thread read before is looked at.
         self.refusals.fetch_add(1, Ordering::Relaxed);
-        // ORDERING: Acquire, with the Release in `give_back`: what the block's last owner did to it
-        // was before.
-        let taken = self.state.fetch_update(Ordering::Acquire, Ordering::Relaxed, |state| {
-            with_block(state, layout).map(|(next, _)| next)
-        });
-        match taken.ok().and_then(|state| with_block(state, layout)) {
-            Some((_, start)) => self.start().wrapping_add(start),
-            None => null_mut(),
-        }
+        let offset = match layout.size() {
+            _ if layout.align() > ALIGNMENT => None,
+            size if size <= self.small.largest() => self.small.take(size),
+            // Not all of it: `policy` asks for that much to see whether the system has memory.
+            size if size <= self.large.largest() / 2 => self.large.take(size).map(|at| HALF + at),
+            _ => None,
+        };
+        offset.map_or(null_mut(), |offset| self.start().wrapping_add(offset))
     }
 
     #[cold]
-    fn give_back(&self) {
-        // ORDERING: Release, see `take`. It always has a next state, so it can't fail.
-        let next = |state| Some(without_block(state));
-        let _ = self.state.fetch_update(Ordering::Release, Ordering::Relaxed, next);
+    fn give_back(&self, block: *mut u8, layout: Layout) {
+        let offset = block.addr() - self.start().addr();
+        match offset.checked_sub(HALF) {
+            None => self.small.give_back(offset, layout.size()),
+            Some(offset) => self.large.give_back(offset, layout.size()),
+        }
     }
 }
 
@@ -135,7 +198,7 @@ unsafe impl GlobalAlloc for Allocator {
     #[inline]
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         if RESERVE.has(block) {
-            return RESERVE.give_back();
+            return RESERVE.give_back(block, layout);
         }
         // SAFETY: the caller's word, and the block is the system's.
         unsafe { System.dealloc(block, layout) }
@@ -176,6 +239,7 @@ impl Allocator {
     }
 }
 
+/// It allocates nothing.
 #[cold]
 #[inline(never)]
 fn no_memory() -> Failure {
@@ -185,9 +249,7 @@ fn no_memory() -> Failure {
 /// Refuses a call as long as little of the reserve is left.
 #[inline(always)]
 pub(crate) fn is_left() -> Result<(), Failure> {
-    // ORDERING: Relaxed; a number that may change at once.
-    let given = RESERVE.state.load(Ordering::Relaxed) & 0xffff_ffff;
-    if given > RESERVE_BYTES as u64 / 2 { Err(no_memory()) } else { Ok(()) }
+    if RESERVE.small.is_half_free() { Ok(()) } else { Err(no_memory()) }
 }
 
 /// Bytes that a call which makes something may need, whatever it was handed.
@@ -197,22 +259,30 @@ const ROOM_FOR_EACH: usize = 64;
 
 /// Refuses a call that makes something of so many bytes unless the system has room for that now.
 pub(crate) fn has_room(bytes: usize) -> Result<(), Failure> {
-    let size = bytes.saturating_mul(ROOM_FOR_EACH).saturating_add(ROOM);
-    let layout = Layout::from_size_align(size, ALIGNMENT).map_err(|_| no_memory())?;
+    if !RESERVE.large.is_half_free() {
+        return Err(no_memory());
+    }
+    is_there(bytes.saturating_mul(ROOM_FOR_EACH).saturating_add(ROOM))
+}
+
+/// Refuses a call unless the system gives a block of that size now.
+pub(crate) fn is_there(bytes: usize) -> Result<(), Failure> {
+    let mut block = list::<u8>(bytes)?;
     // Else the compiler leaves the allocation out.
-    // SAFETY: the size is not 0.
-    let block = std::hint::black_box(unsafe { System.alloc(layout) });
-    let block = NonNull::new(block).ok_or_else(no_memory)?;
-    // SAFETY: from the line above, and freed once.
-    unsafe { System.dealloc(block.as_ptr(), layout) };
+    std::hint::black_box(&mut block);
     Ok(())
 }
 
-/// A list with room for so many.
+/// A list with room for so many. The system gives it, never the reserve: its caller can do without.
 pub(crate) fn list<T>(count: usize) -> Result<Vec<T>, Failure> {
-    let mut list = Vec::new();
-    list.try_reserve_exact(count).map_err(|_| no_memory())?;
-    Ok(list)
+    let layout = Layout::array::<T>(count).map_err(|_| no_memory())?;
+    if layout.size() == 0 {
+        return Ok(Vec::new());
+    }
+    // SAFETY: the size is not 0.
+    let block = NonNull::new(unsafe { System.alloc(layout) }).ok_or_else(no_memory)?;
+    // SAFETY: it has this layout, and `Allocator` hands the system's blocks back to the system.
+    Ok(unsafe { Vec::from_raw_parts(block.as_ptr().cast(), 0, count) })
 }
 
 /// Makes what stays after the call. If the system refuses memory meanwhile, it is dropped: what
@@ -234,15 +304,58 @@ mod tests {
     }
 
     #[test]
-    fn blocks_lie_apart_and_all_come_back() {
-        let (one, start) = with_block(0, layout(10, 1)).unwrap();
-        let (two, next) = with_block(one, layout(10, 128)).unwrap();
-        assert_eq!((start, next, two), (0, 128, 2 << 32 | 138));
-        assert_eq!(without_block(without_block(two)), 0);
-        assert_eq!(without_block(two), 1 << 32 | 138);
-        assert!(with_block(two, layout(RESERVE_BYTES, 1)).is_none());
-        assert!(with_block(0, layout(8, 256)).is_none());
-        assert!(with_block(0, layout(RESERVE_BYTES, 1)).is_some());
+    fn each_block_comes_back_by_itself() {
+        let pool = Pool::<2>::new();
+        let (granule, word) = (pool.granule, pool.largest());
+        assert_eq!([pool.take(1), pool.take(granule + 1)], [Some(0), Some(granule)]);
+        // A block is of one word: this one does not fit into the first any more.
+        assert_eq!([pool.take(word), pool.take(word)], [Some(word), None]);
+        pool.give_back(0, 1);
+        assert_eq!([pool.take(granule), pool.take(granule)], [Some(0), Some(3 * granule)]);
+        assert!(!pool.is_half_free());
+        pool.give_back(word, word);
+        assert!(pool.is_half_free() && pool.take(word) == Some(word));
+    }
+
+    #[test]
+    fn the_reserve_gives_small_and_large_blocks() {
+        let sizes = [1, 128, 129, 8 << 10, (8 << 10) + 1, HALF / 2];
+        for layout in sizes.map(|size| layout(size, ALIGNMENT)) {
+            let block = RESERVE.take(layout);
+            assert!(RESERVE.has(block) && block.addr().is_multiple_of(ALIGNMENT));
+            assert_eq!(block.addr() - RESERVE.start().addr() >= HALF, layout.size() > 8 << 10);
+            RESERVE.give_back(block, layout);
+        }
+        assert!(RESERVE.take(layout(HALF / 2 + 1, 1)).is_null());
+        assert!(RESERVE.take(layout(8, 256)).is_null());
+    }
+
+    /// No byte is two threads' at once, and all are there in the end.
+    #[test]
+    fn threads_share_a_pool() {
+        let pool = Pool::<2>::new();
+        let owners = [const { AtomicU64::new(0) }; 2 * GRANULES];
+        let granules = |at: usize, size| &owners[at / pool.granule..][..pool.granules(size)];
+        std::thread::scope(|s| {
+            for thread in 0..4 {
+                let (pool, granules) = (&pool, &granules);
+                s.spawn(move || {
+                    for i in 0..20_000 {
+                        let size = (i % 9 + thread) * pool.granule / 2 + 1;
+                        let Some(at) = pool.take(size) else { continue };
+                        let before = |one: &AtomicU64| one.fetch_add(1, Ordering::Relaxed);
+                        assert!(granules(at, size).iter().all(|one| before(one) == 0));
+                        let after = |one: &AtomicU64| one.fetch_sub(1, Ordering::Relaxed);
+                        assert!(granules(at, size).iter().all(|one| after(one) == 1));
+                        pool.give_back(at, size);
+                    }
+                });
+            }
+        });
+        assert!(
+            pool.count.into_inner() == 0
+                && pool.used.iter().all(|w| w.load(Ordering::Relaxed) == 0)
+        );
     }
 
     #[test]

@@ -8,7 +8,7 @@ use policy::{Budget, Call, Limiter, Rule, Stats};
 use crate::boundary::{answer, given, guard, owned_text, room, slice};
 use crate::decision::{DecisionOut, DecisionTarget, TG_MOST_LIMITS, TG_NONE, ms, tg_decision};
 use crate::key::{tg_bytes, tg_key};
-use crate::memory::list;
+use crate::memory::{is_there, list};
 use crate::names::TextList;
 use crate::status::Failure;
 use crate::status::tg_status;
@@ -226,6 +226,8 @@ pub(crate) fn allow_each(
     keys: &[&[u8]],
     out: &mut [MaybeUninit<u8>],
 ) -> Result<(), Failure> {
+    // The engine makes a mask of its own.
+    is_there(keys.len())?;
     for (to, allowed) in out.iter_mut().zip(rule.rule.allow_many(keys)?) {
         to.write(allowed);
     }

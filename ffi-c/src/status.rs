@@ -1,7 +1,8 @@
 //! What a call can come to, and the message of the last one that failed.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
-use std::ffi::{CStr, CString, c_char};
+use std::ffi::{CStr, c_char};
 
 use policy::Code;
 
@@ -73,23 +74,19 @@ const NAMES: [(tg_status, &CStr); 18] = [
 /// Why a call failed.
 pub(crate) struct Failure {
     status: tg_status,
-    message: String,
+    message: Cow<'static, str>,
 }
 
 impl Failure {
     #[cold]
-    pub(crate) fn new(status: tg_status, message: impl Into<String>) -> Failure {
+    pub(crate) fn new(status: tg_status, message: impl Into<Cow<'static, str>>) -> Failure {
         Failure { status, message: message.into() }
     }
 
     /// Leaves the message to the thread.
     #[cold]
     pub(crate) fn report(self) -> tg_status {
-        // Messages have no NUL: the engine escapes what can't be printed.
-        let text = CString::new(self.message.replace('\0', "\\0")).unwrap_or_default();
-        let kept = (self.status as i32, text);
-        // A thread that ends has no place for it any more.
-        let _ = LAST.try_with(|last| last.try_borrow_mut().map(|mut last| *last = kept));
+        LAST.with_borrow_mut(|last| last.keep(self.status, &self.message));
         self.status
     }
 }
@@ -122,26 +119,66 @@ impl Failure {
     }
 }
 
-thread_local! {
-    static LAST: RefCell<(i32, CString)> = RefCell::default();
+/// Bytes of the message that a thread keeps, with its NUL.
+const TEXT_SIZE: usize = 4096;
+
+/// With what status and why a thread's last call failed that did.
+///
+/// It is in the thread's own memory and has no destructor: to keep a message needs no memory, also
+/// on a thread's first call, and a thread that ends has it to its end.
+struct Last {
+    status: i32,
+    text: [u8; TEXT_SIZE],
+    /// Bytes of `text` before its NUL.
+    end: usize,
+    /// Bytes of the whole message.
+    length: usize,
 }
 
-/// Reads with what status and why the last call of this thread failed that did.
-pub(crate) fn with_last<R>(read: impl FnOnce(i32, &str) -> R) -> R {
-    let last = LAST.try_with(|last| last.try_borrow().map(|last| last.clone()).ok());
-    // A thread that ends has kept nothing.
-    let (status, text) = last.ok().flatten().unwrap_or_default();
-    read(status, text.to_str().unwrap_or_default())
+thread_local! {
+    static LAST: RefCell<Last> = const {
+        RefCell::new(Last { status: 0, text: [0; TEXT_SIZE], end: 0, length: 0 })
+    };
+}
+
+impl Last {
+    /// Keeps as many of the message's characters as fit. A NUL is written as `\0`.
+    fn keep(&mut self, status: tg_status, message: &str) {
+        (self.status, self.end, self.length) = (status as i32, 0, 0);
+        for character in message.chars() {
+            let mut utf8 = [0; 4];
+            let bytes = match character {
+                '\0' => "\\0",
+                other => other.encode_utf8(&mut utf8),
+            };
+            let is_whole = self.end == self.length;
+            self.length += bytes.len();
+            if is_whole && self.length < TEXT_SIZE {
+                self.text[self.end..self.length].copy_from_slice(bytes.as_bytes());
+                self.end = self.length;
+            }
+        }
+        self.text[self.end] = 0;
+    }
+}
+
+/// Reads why the last call of this thread failed that did: status, text, bytes of the whole
+/// message.
+pub(crate) fn with_last<R>(read: impl FnOnce(i32, &str, usize) -> R) -> R {
+    LAST.with_borrow(|last| {
+        let text = std::str::from_utf8(&last.text[..last.end]);
+        read(last.status, text.unwrap_or_default(), last.length)
+    })
 }
 
 /// Why the last call that failed on this thread did so: text that ends with NUL, "" if none has.
 ///
 /// Ask on the thread that failed. The text is the library's: it is good until the next call of this
-/// thread that fails. A call that succeeds leaves it as it was.
+/// thread that fails. A call that succeeds leaves it as it was. Of a message of more than 4,095
+/// bytes it is the start.
 #[unsafe(no_mangle)]
 pub extern "C" fn tg_last_error() -> *const c_char {
-    let text = LAST.try_with(|last| last.try_borrow().map_or(c"".as_ptr(), |last| last.1.as_ptr()));
-    text.unwrap_or(c"".as_ptr())
+    LAST.with_borrow(|last| last.text.as_ptr().cast())
 }
 
 /// A status as a word: "ok", "null", "policy" and so on; "unknown" for a number that is none. The
@@ -165,5 +202,14 @@ mod tests {
         assert_eq!(Failure::new(TG_STATUS_KEY, "a\0b").report(), TG_STATUS_KEY);
         assert_eq!(&*last(), c"a\\0b");
         std::thread::spawn(move || assert_eq!(&*last(), c"")).join().unwrap();
+    }
+
+    #[test]
+    fn a_long_message_keeps_its_start() {
+        let message = "ä".repeat(TEXT_SIZE);
+        Failure::new(TG_STATUS_KEY, message).report();
+        with_last(|_, text, length| assert_eq!((text.len(), length), (4094, 2 * TEXT_SIZE)));
+        Failure::new(TG_STATUS_RULE, "short").report();
+        with_last(|status, text, length| assert_eq!((status, text, length), (12, "short", 5)));
     }
 }

@@ -50,8 +50,8 @@ run() { # how, program, arguments
   local how=$1 && shift
   rm -rf "$scratch/store" && mkdir -m 700 "$scratch/store"
   case $how in
-  # Still reachable may be what is kept for the life of the process: limits that policies state, the
-  # thread's last error, and what threads share to swap pointers.
+  # Still reachable may be what is kept for the life of the process: limits that policies state, and
+  # what threads share to swap pointers.
   valgrind) valgrind --quiet --error-exitcode=1 --leak-check=full --show-leak-kinds=definite,indirect,possible \
     --errors-for-leak-kinds=definite,indirect,possible "$@" ;;
   *) "$@" ;;
@@ -104,8 +104,8 @@ for store in memory memory:leaks "file:$scratch/store/leaks"; do
   run valgrind "$out/leaks" "$store"
 done
 echo "c: no memory"
-gcc -std=gnu11 $strict ffi-c/tests/c/memory.c -o "$out/memory" $link
-for how in capacity malloc limit; do
+gcc -std=gnu11 $strict ffi-c/tests/c/memory.c -o "$out/memory" $link -pthread
+for how in capacity malloc limit shortage; do
   run plain "$out/memory" $how memory
   run plain "$out/memory" $how "file:$scratch/store/limits"
 done

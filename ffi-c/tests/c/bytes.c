@@ -199,7 +199,7 @@ static void errors(void) {
   CHECK(tg_limiter_from_policy((const uint8_t *)policy, strlen(policy), NULL, &none) ==
         TG_STATUS_POLICY);
   OK(tg_last_error_copy(&e));
-  CHECK(e.length == strlen(tg_last_error()) && e.length > TG_ERROR_TEXT_SIZE);
+  CHECK(e.length > 5000 && strlen(tg_last_error()) == 4095);
   CHECK(strlen(e.text) == TG_ERROR_TEXT_SIZE - 1);
   CHECK(strncmp(e.text, tg_last_error(), TG_ERROR_TEXT_SIZE - 1) == 0);
 }

@@ -2,11 +2,13 @@
  *
  * - malloc: the system refuses all allocations from some number on; many numbers are tried.
  * - limit: the process may have so much address space and no more, in many steps.
- * - capacity: tables that no machine has room for. */
+ * - capacity: tables that no machine has room for.
+ * - shortage: many calls fail while there is no memory, and all is well when there is again. */
 #include "check.h"
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -185,13 +187,78 @@ static void capacity(void) {
   }
 }
 
+static const tg_rule *limited, *slots;
+static pthread_barrier_t both;
+
+/* A thread that was there before memory was short, and waits for work afterwards. */
+static void *other_thread(void *store) {
+  CHECK(tg_allow(limited, (const uint8_t *)"a", 1) == 1);
+  pthread_barrier_wait(&both);
+  pthread_barrier_wait(&both);
+  all((const char *)store);
+  CHECK(refused > 0 && tg_refund(limited, NULL, 1) == TG_STATUS_NULL);
+  pthread_barrier_wait(&both);
+  pthread_barrier_wait(&both);
+  return NULL;
+}
+
+static void failing_calls(const tg_limiter *limiter) {
+  static tg_bytes keys[65520];
+  static uint8_t mask[65520];
+  tg_decision d;
+  char *text;
+  for (int i = 0; i < 50000; i++) {
+    CHECK(tg_metrics(limiter, &text) == TG_STATUS_MEMORY);
+    CHECK(tg_hit(limited, NULL, 1, &d) == TG_STATUS_NULL);
+    CHECK(tg_allow(limited, NULL, 5) == -TG_STATUS_NULL);
+  }
+  CHECK(strstr(tg_last_error(), "NULL") != NULL);
+  CHECK(tg_allow_many(limited, keys, 65520, mask) == TG_STATUS_MEMORY);
+}
+
+static void shortage(char *store) {
+  tg_key k = TG_KEY_INIT("bob", 3);
+  tg_options options = TG_OPTIONS_INIT;
+  tg_limiter *limiter, *later;
+  tg_decision d;
+  tg_permit_handle *permit;
+  pthread_t thread;
+  char *text;
+  options.store = store;
+  OK(tg_limiter_from_policy((const uint8_t *)policy, strlen(policy), &options, &limiter));
+  OK(tg_rule_get(limiter, "a", &limited));
+  OK(tg_rule_get(limiter, "jobs", &slots));
+  CHECK(pthread_barrier_init(&both, NULL, 2) == 0);
+  CHECK(pthread_create(&thread, NULL, other_thread, store) == 0);
+  pthread_barrier_wait(&both);
+  granted = 0;
+  pthread_barrier_wait(&both);
+  pthread_barrier_wait(&both);
+  /* What stays from now on lies in the reserve, and must not keep the rest of it. */
+  OK(tg_permit(slots, &k, &d, &permit));
+  failing_calls(limiter);
+  granted = -1;
+  OK(tg_hit(limited, &k, 1, &d));
+  OK(tg_metrics(limiter, &text));
+  OK(tg_limiter_new("1/s", NULL, &later));
+  CHECK(permit != NULL && tg_release(permit) == 1);
+  pthread_barrier_wait(&both);
+  CHECK(pthread_join(thread, NULL) == 0);
+  tg_string_free(text);
+  tg_permit_free(permit);
+  tg_limiter_free(later);
+  tg_limiter_free(limiter);
+}
+
 int main(int count, char **arguments) {
-  const char *what = arguments[1], *store = arguments[2];
+  const char *what = arguments[1];
+  char *store = arguments[2];
   int most = 0;
   CHECK(count == 3);
   all(store); /* a child inherits what is made once */
   CHECK(refused == 0);
   if (strcmp(what, "capacity") == 0) capacity();
+  if (strcmp(what, "shortage") == 0) shortage(store);
   if (strcmp(what, "malloc") == 0) {
     asked = 0;
     all(store);
